@@ -60,24 +60,34 @@ func (b *Bound) String() string {
 // counts reports whether the pods of the pod set count.
 func (b *Bound) counts(podSet string) bool { return slices.Contains(b.Counts, podSet) }
 
+// maxRules is how many bounds of the pod sets of one workload a search respects. kube-scheduler alone keeps the others.
+const maxRules = 32
+
 // bounding is what a search needs to respect bounds. A search without bounds has none.
 type bounding struct {
 	rules []rule
 	// limits are the most pods of the workload on some nodes, keptBy the places that its pods keep.
 	limits []NodeCount
 	keptBy []Assignment
+	// placedOn is how many pods have places on each node: kept ones, and those that the search has found.
+	placedOn map[string]placed
 	// shares says, for this attempt, how many pods each eligible domain of an Even rule gets at least.
 	shares []int32
+	// looked is how many domains the search has compared with limits, and how many places it has counted for rules.
+	looked int
 }
 
 // rule is a bound of a pod set.
 type rule struct {
 	*Bound
 	owner *want
+	// counted says of each ask, by its index, whether its pods count.
+	counted []bool
 	// eligible are the domains of Even, by label value.
 	eligible map[string]bool
 	// pods is how many pods count in all once the workload has its places.
 	pods int64
+	ruleSums
 }
 
 // bind prepares the search for the bounds of its asks.
@@ -101,6 +111,9 @@ func (m *Map) bind(f *search) {
 			if slices.ContainsFunc(b.rules, func(known rule) bool { return known.owner.PodSet == w.PodSet && known.same(r.Bound) }) {
 				continue // another gap of the same pod set
 			}
+			if len(b.rules) == maxRules {
+				break
+			}
 			if r.Kind == Even {
 				r.eligible = m.eligible(w, r.Bound)
 				r.pods = f.countIn(b, r.Bound)
@@ -108,13 +121,15 @@ func (m *Map) bind(f *search) {
 			b.rules = append(b.rules, r)
 		}
 	}
+	m.countKept(f, b)
 	b.shares = make([]int32, len(b.rules))
 	f.bounding = b
 }
 
 // same reports whether two bounds ask the same.
 func (b *Bound) same(other *Bound) bool {
-	return b.Kind == other.Kind && b.Key == other.Key && b.MaxSkew == other.MaxSkew && slices.Equal(b.Counts, other.Counts)
+	return b.Kind == other.Kind && b.Key == other.Key && b.MaxSkew == other.MaxSkew && b.MinDomains == other.MinDomains &&
+		b.AllNodes == other.AllNodes && b.Untainted == other.Untainted && slices.Equal(b.Counts, other.Counts)
 }
 
 // countIn returns how many pods count for a bound in all: those that keep their places and those that are asked for.
@@ -177,8 +192,18 @@ func (f *filter) toleratesAll(n *node) bool {
 	})
 }
 
-// tried bounds how many divisions of the pods among eligible domains are tried.
-const tried = 24
+const (
+	// tried bounds how many divisions of the pods among eligible domains are tried.
+	tried = 24
+	// mostLooked bounds what a search does for bounds, to some tens of milliseconds. The first way of placing the asks is
+	// tried to its end nevertheless.
+	mostLooked = 1_000_000
+	// looksPerNode is how many of these cost as much as counting the pods that fit on one node.
+	looksPerNode = 4
+)
+
+// exhausted reports whether the search has done what it may do for bounds.
+func (b *bounding) exhausted() bool { return b != nil && b.looked > mostLooked }
 
 // divisions yields the shares to try for the rules Even: first none, which fills the fewest domains. Where that does not
 // do, each eligible domain gets a share, the largest first, so that the fullest domain may hold more.
@@ -203,7 +228,7 @@ func (b *bounding) divisions(try func() bool) bool {
 				continue
 			}
 			any = true
-			if left--; left < 0 {
+			if left--; left < 0 || b.exhausted() {
 				return false
 			}
 			if try() {

@@ -1,64 +1,43 @@
 package place
 
-// keepsBounds reports whether the places keep all bounds, whatever the layouts: labels that are no level of the topology
-// are not limited while places are searched.
-func (m *Map) keepsBounds(f *search, placed []placement) bool {
-	if f.bounding == nil {
+// keepsBounds reports whether the places that were counted keep all bounds, whatever the layouts: labels that are no
+// level of the topology are not limited while places are searched.
+func (b *bounding) keepsBounds() bool {
+	if b == nil {
 		return true
 	}
-	for i := range f.bounding.rules {
-		if !m.keeps(f, &f.bounding.rules[i], placed) {
+	for i := range b.rules {
+		r := &b.rules[i]
+		b.looked += len(r.own) + len(r.all)
+		if !r.isKept() {
 			return false
 		}
 	}
-	return m.keepsLimits(f, placed)
+	return b.keepsLimits()
 }
 
-// keeps reports whether the places keep one rule.
-func (m *Map) keeps(f *search, r *rule, placed []placement) bool {
-	kept, all, own := map[string]int64{}, map[string]int64{}, map[string]int64{}
-	for _, a := range f.bounding.keptBy {
-		if r.counts(a.PodSet) {
-			m.addKept(kept, r.Key, a.Nodes)
-			m.addKept(all, r.Key, a.Nodes)
-		}
-	}
-	for _, p := range placed {
-		for _, at := range p.nodes {
-			value, has := m.slots[at.slot].Labels[r.Key]
-			if mine := p.want.PodSet == r.owner.PodSet; mine && has {
-				own[value] += int64(at.pods)
-			} else if mine && at.pods > 0 && r.Kind != Apart {
-				return false
-			}
-			if has && r.counts(p.want.PodSet) {
-				all[value] += int64(at.pods)
-			}
-		}
-	}
+// isKept reports whether the places keep the rule.
+func (r *rule) isKept() bool {
 	switch r.Kind {
 	case Apart:
-		return r.keepsApart(m, f, own, all)
+		return r.keepsApart()
 	case Together:
-		return r.keepsTogether(kept, own, all)
+		return r.ownOutside == 0 && r.keepsTogether()
 	}
-	return r.keepsEven(own, all)
+	return r.ownOutside == 0 && r.keepsEven()
 }
 
 // keepsApart checks a rule Apart, for the pods of the pod set that keep their places too.
-func (r *rule) keepsApart(m *Map, f *search, own, all map[string]int64) bool {
-	for _, a := range f.bounding.keptBy {
-		if a.PodSet == r.owner.PodSet {
-			m.addKept(own, r.Key, a.Nodes)
-		}
-	}
+func (r *rule) keepsApart() bool {
 	most := int64(0)
 	if r.counts(r.owner.PodSet) {
 		most = 1
 	}
-	for value, pods := range own {
-		if pods > 0 && all[value] > most {
-			return false
+	for _, own := range []domainSums{r.own, r.ownKept} {
+		for value := range own {
+			if r.all[value] > most {
+				return false
+			}
 		}
 	}
 	return true
@@ -66,37 +45,32 @@ func (r *rule) keepsApart(m *Map, f *search, own, all map[string]int64) bool {
 
 // keepsTogether checks a rule Together: beside each pod is one of another pod set, or one that was there before; or else
 // all pods that count are in one domain.
-func (r *rule) keepsTogether(kept, own, all map[string]int64) bool {
+func (r *rule) keepsTogether() bool {
 	self := r.counts(r.owner.PodSet)
-	alone, used := false, 0
-	for value, pods := range all {
-		if pods > 0 || own[value] > 0 {
-			used++
-		}
-	}
-	for value, pods := range own {
-		others := all[value]
+	alone := false
+	for value, pods := range r.own {
+		others := r.all[value]
 		if self {
 			others -= pods
 		}
-		if pods > 0 && others == 0 && kept[value] == 0 {
+		if others == 0 && r.kept[value] == 0 {
 			alone = true
 		}
 	}
-	return !alone || self && used == 1
+	return !alone || self && len(r.all) == 1
 }
 
 // keepsEven checks a rule Even.
-func (r *rule) keepsEven(own, all map[string]int64) bool {
+func (r *rule) keepsEven() bool {
 	fewest := int64(0)
 	if r.MinDomains <= 1 {
 		fewest = cap32
 		for value := range r.eligible {
-			fewest = min(fewest, all[value])
+			fewest = min(fewest, r.all[value])
 		}
 	}
-	for value, pods := range own {
-		if pods > 0 && all[value]-fewest > int64(r.MaxSkew) {
+	for value := range r.own {
+		if r.all[value]-fewest > int64(r.MaxSkew) {
 			return false
 		}
 	}
@@ -104,20 +78,10 @@ func (r *rule) keepsEven(own, all map[string]int64) bool {
 }
 
 // keepsLimits reports whether no node has more pods of the workload than its limit, unless they keep their places.
-func (m *Map) keepsLimits(f *search, placed []placement) bool {
-	for _, limit := range f.bounding.limits {
-		sum, new := map[string]int64{}, int64(0)
-		for _, a := range f.bounding.keptBy {
-			m.addKept(sum, Hostname, a.Nodes)
-		}
-		for _, p := range placed {
-			for _, at := range p.nodes {
-				if m.slots[at.slot].host.name == limit.Node {
-					new += int64(at.pods)
-				}
-			}
-		}
-		if new > 0 && sum[limit.Node]+new > int64(limit.Count) {
+func (b *bounding) keepsLimits() bool {
+	b.looked += len(b.limits)
+	for _, limit := range b.limits {
+		if on := b.placedOn[limit.Node]; on.found > 0 && on.kept+on.found > int64(limit.Count) {
 			return false
 		}
 	}

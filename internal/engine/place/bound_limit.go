@@ -7,9 +7,10 @@ type limit struct {
 	key string
 	// depth is that of the label in the layout of the want, outside if the label is no level of it.
 	depth int32
-	// most is the number for a domain without an entry in left; missing is that for nodes without the label.
+	// most is how many pods a domain may hold that left does not know, missing a node without the label.
 	most, missing int64
-	left          map[string]int64
+	// left returns how many more pods a domain may hold, and whether it knows the domain.
+	left func(value string) (pods int64, known bool)
 	// least is the number that domains must get.
 	least map[string]int64
 }
@@ -19,27 +20,28 @@ func (l *limit) of(value string, has bool) int64 {
 	if !has {
 		return l.missing
 	}
-	if left, known := l.left[value]; known {
+	if left, known := l.left(value); known {
 		return left
 	}
 	return l.most
 }
 
-// setLimits computes the limits of a want beside what the other asks of its search have got so far.
+// setLimits sets the limits of a want beside what the other asks of its search have got so far. They hold until places
+// are counted or taken back.
 func (m *Map) setLimits(w *want) {
 	w.limits = w.limits[:0]
 	b := w.bounding
 	for i := range b.rules {
 		r := &b.rules[i]
-		if r.owner.PodSet == w.PodSet || r.counts(w.PodSet) {
-			if l, limits := m.limitBy(w, r, int64(b.shares[i])); limits {
+		if r.owner.PodSet == w.PodSet || r.counted[w.index] {
+			if l, limits := limitBy(w, r, int64(b.shares[i])); limits {
 				l.key = r.Key
 				w.limits = append(w.limits, l)
 			}
 		}
 	}
 	if len(b.limits) > 0 {
-		w.limits = append(w.limits, m.limitByNode(w))
+		w.limits = append(w.limits, b.limitByNode())
 	}
 	for i := range w.limits {
 		l := &w.limits[i]
@@ -51,114 +53,80 @@ func (m *Map) setLimits(w *want) {
 }
 
 // limitBy returns the limit that a rule sets to a want.
-func (m *Map) limitBy(w *want, r *rule, share int64) (limit, bool) {
+func limitBy(w *want, r *rule, share int64) (limit, bool) {
 	own := r.owner.PodSet == w.PodSet
-	of := func(podSet string) bool { return r.counts(podSet) }
-	if !own {
-		of = func(podSet string) bool { return podSet == r.owner.PodSet }
+	// beside are the pods that the want's pods are kept from or drawn to.
+	beside := func(value string) int64 { return r.own[value] + r.ownKept[value] }
+	if own {
+		beside = func(value string) int64 { return r.all[value] }
 	}
-	has := m.placedBy(w, r.Key, of)
-	out := limit{most: cap32, missing: cap32, left: map[string]int64{}}
+	out := limit{most: cap32, missing: cap32}
 	switch r.Kind {
 	case Apart:
 		if own && r.counts(w.PodSet) {
 			out.most = 1
 		}
-		for value := range has {
-			out.left[value] = 0
-		}
+		out.left = func(value string) (int64, bool) { return 0, beside(value) > 0 }
 	case Together:
-		if len(has) == 0 {
+		if own && len(r.all) == 0 || !own && len(r.own)+len(r.ownKept) == 0 {
 			return out, false // the pods choose the domain: see joined
 		}
 		out.most, out.missing = 0, 0
-		for value := range has {
-			out.left[value] = cap32
-		}
+		out.left = func(value string) (int64, bool) { return cap32, beside(value) > 0 }
 	default:
-		return m.limitEvenly(w, r, share, own, has)
+		return limitEvenly(w, r, share, own), true
 	}
 	return out, true
 }
 
 // limitEvenly returns the limit of a rule Even. A pod set that counts for the rule of another one is limited in the domains
 // where that one has pods.
-func (m *Map) limitEvenly(w *want, r *rule, share int64, own bool, has map[string]int64) (limit, bool) {
-	out := limit{most: cap32, missing: cap32, left: map[string]int64{}}
-	all := m.placedBy(w, r.Key, r.counts)
+func limitEvenly(w *want, r *rule, share int64, own bool) limit {
+	most := share + int64(r.MaxSkew)
+	left := func(value string) int64 { return max(0, most-r.all[value]) }
 	if !own {
-		for value := range has {
-			out.left[value] = max(0, share+int64(r.MaxSkew)-all[value])
-		}
-		return out, true
+		return limit{most: cap32, missing: cap32, left: func(value string) (int64, bool) {
+			return left(value), r.own[value]+r.ownKept[value] > 0
+		}}
 	}
-	out.most, out.missing = share+int64(r.MaxSkew), 0
-	for value, pods := range all {
-		out.left[value] = max(0, out.most-pods)
-	}
-	if share > 0 && w.isLastOf(r) {
+	out := limit{most: most, missing: 0, left: func(value string) (int64, bool) { return left(value), true }}
+	if share > 0 && r.awaits(w) {
 		out.least = map[string]int64{}
 		for value := range r.eligible {
-			if least := share - all[value]; least > 0 {
+			if least := share - r.all[value]; least > 0 {
 				out.least[value] = least
 			}
 		}
 	}
-	return out, true
+	return out
 }
 
-// isLastOf reports whether all other asks that count for the rule have their places.
-func (w *want) isLastOf(r *rule) bool {
-	return !slices.ContainsFunc(w.on.wants, func(other *want) bool {
-		return other != w && r.counts(other.PodSet) && !slices.ContainsFunc(w.on.charged, func(p placement) bool { return p.want == other })
-	})
+// awaits reports whether all other asks that count for the rule have their places.
+func (r *rule) awaits(w *want) bool {
+	if r.counted[w.index] {
+		return r.awaited == 1
+	}
+	return r.awaited == 0
 }
 
 // limitByNode returns the limit of nodes for which kube-scheduler refused more pods of the workload.
-func (m *Map) limitByNode(w *want) limit {
-	out := limit{key: Hostname, most: cap32, missing: cap32, left: map[string]int64{}}
-	has := m.placedBy(w, Hostname, func(string) bool { return true })
-	for _, at := range w.bounding.limits {
-		out.left[at.Node] = max(0, int64(at.Count)-has[at.Node])
+func (b *bounding) limitByNode() limit {
+	most := map[string]int64{}
+	for _, at := range b.limits {
+		most[at.Node] = int64(at.Count)
 	}
-	return out
-}
-
-// placedBy returns how many pods of pod sets have places in each domain of a label: kept ones, and those that the search
-// has found for other asks.
-func (m *Map) placedBy(w *want, key string, of func(podSet string) bool) map[string]int64 {
-	out := map[string]int64{}
-	for _, a := range w.bounding.keptBy {
-		if of(a.PodSet) {
-			m.addKept(out, key, a.Nodes)
-		}
-	}
-	for _, p := range w.on.charged {
-		if p.want == w || !of(p.want.PodSet) {
-			continue
-		}
-		for _, at := range p.nodes {
-			if value, has := m.slots[at.slot].Labels[key]; has {
-				out[value] += int64(at.pods)
-			}
-		}
-	}
-	return out
-}
-
-// addKept adds places to the sums of the domains of a label.
-func (m *Map) addKept(to map[string]int64, key string, places []NodeCount) {
-	for _, at := range places {
-		if value, has := m.LabelOf(at.Node, key); has {
-			to[value] += int64(at.Count)
-		}
-	}
+	return limit{key: Hostname, most: cap32, missing: cap32, left: func(node string) (int64, bool) {
+		most, known := most[node]
+		on := b.placedOn[node]
+		return max(0, most-on.kept-on.found), known
+	}}
 }
 
 // limitOf returns how many pods of the want a domain may hold by its limits.
 func (w *want) limitOf(d int32) int64 {
 	most := int64(cap32)
 	depth := w.layout.depth(d)
+	w.bounding.looked += len(w.limits)
 	for i := range w.limits {
 		if l := &w.limits[i]; l.depth == depth {
 			value, has := w.labelOf(d)
@@ -227,7 +195,7 @@ func (m *Map) joined(f *search, groups []*askGroup) []*askGroup {
 	for i := range f.bounding.rules {
 		r := &f.bounding.rules[i]
 		depth, ok := r.owner.layout.depthOf(r.Key)
-		if r.Kind != Together || !ok || len(m.placedBy(r.owner, r.Key, r.counts)) > 0 {
+		if r.Kind != Together || !ok || len(r.all) > 0 {
 			continue
 		}
 		var into *askGroup

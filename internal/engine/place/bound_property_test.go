@@ -2,6 +2,8 @@ package place
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +81,7 @@ func (w *world) unbound(asks []Ask, placed []Assignment) string {
 		for _, a := range from {
 			for _, at := range a.Nodes {
 				for range at.Count {
-					if n := w.byHost(at.Node); n != nil {
+					if n := w.byHost(at.Node); n != nil || kept && w.firstOn(at.Node, &n) {
 						pods = append(pods, boundPod{a.PodSet, *n, kept})
 					}
 				}
@@ -112,6 +114,18 @@ func (w *world) unbound(asks []Ask, placed []Assignment) string {
 		}
 	}
 	return ""
+}
+
+// firstOn gives the first node with a name in places that several nodes have: pods that keep their places there count by
+// the labels of this node.
+func (w *world) firstOn(host string, n **Node) bool {
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		if node := w.nodes[name]; hostname(&node) == host {
+			*n = &node
+			return true
+		}
+	}
+	return false
 }
 
 // breaks reports whether any pod of the ask breaks the bound.

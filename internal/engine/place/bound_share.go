@@ -23,6 +23,7 @@ func (m *Map) spreadShared(w *want, d int32, pods int64, emit func(slot, pods in
 			s.missing[i][value] = true
 		}
 	}
+	s.coverAbove(d, pods)
 	if !s.sum(d) || s.least[d] > pods || slices.ContainsFunc(s.missing, func(left map[string]bool) bool { return len(left) > 0 }) {
 		return false
 	}
@@ -37,6 +38,18 @@ type sharing struct {
 	// least is how many pods a domain must get at least, missing the values of each limit without a domain so far.
 	least   map[int32]int64
 	missing []map[string]bool
+}
+
+// coverAbove gives the domains around d their shares: they get all of the pods.
+func (s *sharing) coverAbove(d int32, pods int64) {
+	for d = s.w.layout.parent(d); d > 0; d = s.w.layout.parent(d) {
+		for i, l := range s.w.limits {
+			value, has := s.w.labelOf(d)
+			if l.depth == s.w.layout.depth(d) && has && l.least[value] <= pods {
+				delete(s.missing[i], value)
+			}
+		}
+	}
 }
 
 // sum computes the least number of a domain and of those in it. It reports whether each of them can hold its number.

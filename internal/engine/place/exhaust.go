@@ -1,7 +1,13 @@
 package place
 
-// exhaustSteps bounds the exhaustive search, to a few milliseconds.
-const exhaustSteps = 20_000
+import "slices"
+
+const (
+	// exhaustSteps bounds the exhaustive search, to a few milliseconds.
+	exhaustSteps = 20_000
+	// looksPerStep is how many nodes, looked at for their free places, cost as much as one step.
+	looksPerStep = 16
+)
 
 // exhaustion is a search through every combination: all domains for each part and, for single pods, all
 // counts on each node. It takes its charges back on return, whether or not it has found places.
@@ -31,20 +37,22 @@ func (m *Map) exhaust(f *search) bool {
 	return e.group(0)
 }
 
-// spent counts a step and reports whether the limit is exceeded.
-func (e *exhaustion) spent() bool { e.steps++; return e.steps > exhaustSteps }
+// spent counts a step and reports whether a limit is exceeded.
+func (e *exhaustion) spent() bool { e.steps++; return e.over() }
+
+// over reports whether a limit is exceeded.
+func (e *exhaustion) over() bool { return e.steps > exhaustSteps || e.f.bounding.exhausted() }
 
 // group places the i-th group and all that follow.
 func (e *exhaustion) group(i int) bool {
 	if i == len(e.groups) {
-		var found []placement
-		for _, w := range e.f.wants {
-			found = append(found, placement{w, append([]slotCount(nil), e.nodes[w.index]...)})
-		}
-		if !e.m.keepsBounds(e.f, found) {
+		if !e.f.bounding.keepsBounds() {
 			return false
 		}
-		e.f.found = found
+		e.f.found = nil
+		for _, w := range e.f.wants {
+			e.f.found = append(e.f.found, placement{w, slices.Clone(e.nodes[w.index])})
+		}
 		return true
 	}
 	g := e.groups[i]
@@ -139,12 +147,15 @@ func (e *exhaustion) chargeExclusive(w *want, nodes []slotCount, times int32) {
 // pods places single pods on the nodes of a domain in every way.
 func (e *exhaustion) pods(w *want, d int32, count int64, then func() bool) bool {
 	var fits []slotCount
+	looked := 0
 	e.m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
+		looked++
 		slot, _ := slotOf(d)
 		if pods, _ := e.m.fit(w.tally, slot); pods > 0 {
 			fits = append(fits, slotCount{slot, pods})
 		}
 	})
+	e.steps += looked / looksPerStep
 	after := make([]int64, len(fits)+1)
 	for i := len(fits) - 1; i >= 0; i-- {
 		after[i] = after[i+1] + int64(fits[i].pods)
@@ -166,7 +177,7 @@ func (e *exhaustion) podsFrom(w *want, fits []slotCount, after []int64, i int, c
 		if found {
 			return true
 		}
-		if e.steps > exhaustSteps {
+		if e.over() {
 			return false
 		}
 	}
@@ -190,6 +201,7 @@ func (e *exhaustion) take(w *want, slot, pods int32) {
 
 func (e *exhaustion) charge(w *want, slot, pods int32) {
 	n := e.m.slots[slot]
+	e.m.countPlaced(e.f.bounding, w, []slotCount{{slot, pods}}, 1)
 	for _, b := range read[e.f.on] {
 		e.m.charge(n, b, w.takes, w.HostPorts, "", pods)
 	}

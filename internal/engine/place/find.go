@@ -137,6 +137,9 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*search, *Shortfa
 // close takes back everything that a search changed.
 func (m *Map) close(f *search) {
 	m.takeBack(f, 0)
+	if f.bounding != nil {
+		m.counted += f.bounding.looked / looksPerNode
+	}
 	m.readmit(f.avoided)
 	m.trial--
 }
@@ -267,6 +270,9 @@ func (m *Map) searchInOrders(f *search) bool {
 		if f.bounding == nil && m.attempt(f) || f.bounding != nil && f.bounding.divisions(func() bool { return m.attempt(f) }) {
 			return true
 		}
+		if f.bounding.exhausted() {
+			return false
+		}
 	}
 	return false
 }
@@ -279,7 +285,7 @@ func (m *Map) attempt(f *search) bool {
 			return false
 		}
 	}
-	if !m.keepsBounds(f, f.charged) {
+	if !f.bounding.keepsBounds() {
 		m.takeBack(f, 0)
 		return false
 	}
@@ -352,6 +358,8 @@ func (f *search) reorder(turn int) {
 // chargeAsk records the places of an ask and charges them.
 func (m *Map) chargeAsk(f *search, w *want, nodes []slotCount) {
 	f.charged = append(f.charged, placement{w, nodes})
+	m.countPlaced(f.bounding, w, nodes, 1)
+	f.bounding.await(w, -1)
 	if len(f.charged) < len(f.wants) { // charges of the last ask would not be read
 		m.chargeFound(f, w, nodes, 1)
 	}
@@ -360,6 +368,8 @@ func (m *Map) chargeAsk(f *search, w *want, nodes []slotCount) {
 // takeBack removes all charges but the first keep ones.
 func (m *Map) takeBack(f *search, keep int) {
 	for i := len(f.charged) - 1; i >= keep; i-- {
+		m.countPlaced(f.bounding, f.charged[i].want, f.charged[i].nodes, -1)
+		f.bounding.await(f.charged[i].want, 1)
 		if i < len(f.wants)-1 {
 			m.chargeFound(f, f.charged[i].want, f.charged[i].nodes, -1)
 		}

@@ -22,10 +22,27 @@ type relaxation struct {
 	text       string
 }
 
+// mostTries bounds how many changes are tried: a gang may have hundreds of bounds, taints and resources.
+const mostTries = 500
+
+// relaxer tries changes to asks.
+type relaxer struct {
+	m    *Map
+	asks []Ask
+	left int
+}
+
+// fit reports whether changed asks would fit now. It says no once it was asked too often.
+func (r *relaxer) fit(asks []Ask) bool {
+	r.left--
+	return r.left >= 0 && r.m.Fits(asks, Now)
+}
+
 // relax returns the smallest change to one of the asks with which all of them would fit now, as text. It
 // tries, in this order: how near the pods must be to each other or how far apart, which nodes they may use, how many they
 // are and how large they are.
 func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
+	try := &relaxer{m, asks, mostTries}
 	byName := map[string]*AskDiagnosis{}
 	for i := range found {
 		byName[found[i].PodSet] = &found[i]
@@ -38,18 +55,18 @@ func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 				continue
 			}
 			for _, r := range kind(&asks[i], d) {
-				if m.Fits(changed(asks, i, r), Now) {
+				if try.fit(changed(asks, i, r)) {
 					return fmt.Sprintf("%s %s", changedPodSets(asks, i, r), r.text)
 				}
 			}
 		}
 	}
-	for _, size := range []func([]Ask, int) string{m.fewerPods, m.smallerPods} {
+	for _, size := range []func(int) string{try.fewerPods, try.smallerPods} {
 		for i := range asks {
 			if d := byName[asks[i].PodSet]; d == nil || !d.Together && d.Fits >= d.Count {
 				continue
 			}
-			if text := size(asks, i); text != "" {
+			if text := size(i); text != "" {
 				return fmt.Sprintf("pod set %q %s", asks[i].PodSet, text)
 			}
 		}
@@ -183,12 +200,12 @@ func (a *Ask) chosenBy() []string {
 }
 
 // fewerPods searches the largest number of pods of one pod set with which all asks fit.
-func (m *Map) fewerPods(asks []Ask, i int) string {
-	count := asks[i].Count
+func (r *relaxer) fewerPods(i int) string {
+	count := r.asks[i].Count
 	most := int32(sort.Search(int(count), func(less int) bool {
-		return m.Fits(changed(asks, i, relaxation{change: func(a *Ask) { a.Count = count - int32(less) }}), Now)
+		return r.fit(changed(r.asks, i, relaxation{change: func(a *Ask) { a.Count = count - int32(less) }}))
 	}))
-	if most = count - most; most <= 0 || most == count {
+	if most = count - most; most <= 0 || most == count || r.left < 0 {
 		return ""
 	}
 	if most == 1 {
@@ -198,27 +215,27 @@ func (m *Map) fewerPods(asks []Ask, i int) string {
 }
 
 // smallerPods searches the largest request for one resource with which all asks fit.
-func (m *Map) smallerPods(asks []Ask, i int) string {
-	for _, name := range slices.Sorted(maps.Keys(asks[i].PerPod)) {
-		wanted := asks[i].PerPod[name]
+func (r *relaxer) smallerPods(i int) string {
+	for _, name := range slices.Sorted(maps.Keys(r.asks[i].PerPod)) {
+		wanted := r.asks[i].PerPod[name]
 		with := func(amount int64) []Ask {
-			return changed(asks, i, relaxation{change: func(a *Ask) {
+			return changed(r.asks, i, relaxation{change: func(a *Ask) {
 				a.PerPod = maps.Clone(a.PerPod)
 				a.PerPod[name] = amount
 			}})
 		}
-		if wanted <= 0 || !m.Fits(with(0), Now) {
+		if wanted <= 0 || !r.fit(with(0)) {
 			continue
 		}
 		low, high := int64(0), wanted // low fits, high does not
 		for high-low > 1 {
-			if middle := low + (high-low)/2; m.Fits(with(middle), Now) {
+			if middle := low + (high-low)/2; r.fit(with(middle)) {
 				low = middle
 			} else {
 				high = middle
 			}
 		}
-		if low == 0 {
+		if low == 0 || r.left < 0 {
 			continue // the nodes are full: a pod without any of it is another job, not a smaller one
 		}
 		number := func(amount int64) string { return quota.Number(quota.ToQuantity(corev1.ResourceName(name), amount)) }

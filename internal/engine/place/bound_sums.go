@@ -1,0 +1,124 @@
+package place
+
+// ruleSums are the pods that a rule looks at, by domain: the value of its label. A domain without pods is in no map.
+type ruleSums struct {
+	// all are the pods that count: those that keep their places, and those for which the search has found places.
+	all domainSums
+	// kept are those of them that keep their places.
+	kept domainSums
+	// own are the pods of the pod set with the rule for which the search has found places, ownKept those that keep
+	// their places.
+	own, ownKept domainSums
+	// ownOutside are pods of the pod set on nodes without the label.
+	ownOutside int64
+	// awaited is how many asks count and have no places yet.
+	awaited int
+}
+
+// domainSums are numbers of pods by domain.
+type domainSums map[string]int64
+
+func (s domainSums) add(value string, pods int64) {
+	if s[value] += pods; s[value] == 0 {
+		delete(s, value)
+	}
+}
+
+// placed is a number of pods that keep their places on a node, and of those that the search has placed on it.
+type placed struct{ kept, found int64 }
+
+// countKept counts the pods that keep their places, for all rules and limits.
+func (m *Map) countKept(f *search, b *bounding) {
+	b.placedOn = map[string]placed{}
+	if len(b.limits) > 0 {
+		for _, a := range b.keptBy {
+			for _, at := range a.Nodes {
+				on := b.placedOn[at.Node]
+				on.kept += int64(at.Count)
+				b.placedOn[at.Node] = on
+			}
+		}
+	}
+	for i := range b.rules {
+		r := &b.rules[i]
+		r.ruleSums = ruleSums{all: domainSums{}, kept: domainSums{}, own: domainSums{}, ownKept: domainSums{}}
+		for _, a := range b.keptBy {
+			if r.counts(a.PodSet) {
+				m.addKept(r.kept, r.Key, a.Nodes)
+				m.addKept(r.all, r.Key, a.Nodes)
+			}
+			if r.owner.PodSet == a.PodSet {
+				m.addKept(r.ownKept, r.Key, a.Nodes)
+			}
+		}
+		r.counted = make([]bool, len(f.podSets))
+		for _, w := range f.wants {
+			if r.counted[w.index] = r.counts(w.PodSet); r.counted[w.index] {
+				r.awaited++
+			}
+		}
+	}
+}
+
+// addKept adds places to the sums of the domains of a label.
+func (m *Map) addKept(to domainSums, key string, places []NodeCount) {
+	for _, at := range places {
+		if value, has := m.LabelOf(at.Node, key); has {
+			to.add(value, int64(at.Count))
+		}
+	}
+}
+
+// countPlaced counts places that the search has found for an ask; times -1 takes them back.
+func (m *Map) countPlaced(b *bounding, w *want, nodes []slotCount, times int64) {
+	if b == nil {
+		return
+	}
+	if len(b.limits) > 0 {
+		for _, at := range nodes {
+			name := m.slots[at.slot].host.name
+			on := b.placedOn[name]
+			on.found += times * int64(at.pods)
+			b.placedOn[name] = on
+		}
+	}
+	for i := range b.rules {
+		r := &b.rules[i]
+		own, counts := r.owner.PodSet == w.PodSet, r.counted[w.index]
+		if !own && !counts {
+			continue
+		}
+		b.looked += len(nodes)
+		for _, at := range nodes {
+			r.add(m.slots[at.slot], times*int64(at.pods), own, counts)
+		}
+	}
+}
+
+// add adds pods on a node, of the pod set with the rule or of one that counts or of both.
+func (r *rule) add(n *node, pods int64, own, counts bool) {
+	value, has := n.Labels[r.Key]
+	switch {
+	case !has && own:
+		r.ownOutside += pods
+	case has:
+		if own {
+			r.own.add(value, pods)
+		}
+		if counts {
+			r.all.add(value, pods)
+		}
+	}
+}
+
+// await counts an ask that gets its places, or loses them, in its rules.
+func (b *bounding) await(w *want, times int) {
+	if b == nil {
+		return
+	}
+	for i := range b.rules {
+		if b.rules[i].counted[w.index] {
+			b.rules[i].awaited += times
+		}
+	}
+}
