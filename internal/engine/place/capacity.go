@@ -1,8 +1,6 @@
 package place
 
 import (
-	"cmp"
-
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -30,51 +28,6 @@ const (
 
 // read lists the books of each ledger: the free amount of a ledger is the smallest of its books.
 var read = [...][]book{Now: {held, planned}, Planned: {planned}, idle: {resident}, empty: {resident}}
-
-// resources gives each resource a dense index; that of Pods is 0.
-type resources struct {
-	index map[string]int32
-	names []string
-}
-
-func newResources() resources {
-	r := resources{index: map[string]int32{}}
-	r.of(Pods)
-	return r
-}
-
-func (r *resources) of(name string) int32 {
-	i, ok := r.index[name]
-	if !ok {
-		i = int32(len(r.names))
-		r.index[name] = i
-		r.names = append(r.names, name)
-	}
-	return i
-}
-
-// amount is an amount of one resource.
-type amount struct {
-	resource int32
-	value    int64
-}
-
-// vector holds what one pod uses: first one of Pods, then the other resources sorted by name, without
-// zeros.
-type vector []amount
-
-// vector converts amounts. Negative ones are left out: they must not enlarge the capacity of a node.
-func (m *Map) vector(perPod map[string]int64) vector {
-	v := make(vector, 1, len(perPod)+1)
-	v[0] = amount{0, 1}
-	var names [few]string
-	for _, name := range namesOf(perPod, names[:0]) {
-		if value := perPod[name]; value > 0 && name != Pods {
-			v = append(v, amount{m.resources.of(name), value})
-		}
-	}
-	return v
-}
 
 // capacity holds the allocatable amounts of a node and the used amounts, by resource.
 type capacity struct {
@@ -211,12 +164,3 @@ func (s *freeTable) overcommitted(b book, slot int32) bool {
 }
 
 func abs(x int64) int64 { return max(x, -x) }
-
-// conflicts reports whether the two ports cannot be used on one node.
-func (p HostPort) conflicts(other HostPort) bool {
-	return p.Port == other.Port && p.protocol() == other.protocol() && (p.any() || other.any() || p.IP == other.IP)
-}
-
-func (p HostPort) any() bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
-
-func (p HostPort) protocol() string { return cmp.Or(string(p.Protocol), "TCP") }

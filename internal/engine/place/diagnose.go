@@ -52,6 +52,7 @@ func (m *Map) diagnose(f *search, w *want) AskDiagnosis {
 func (m *Map) scarce(f *search, w *want, d int32) string {
 	counts := map[int32]int{}
 	most := int32(-1)
+	name := func(resource int32) string { return m.resourceName(resource, w.PerPod) }
 	m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
 		slot, _ := slotOf(d)
 		if why := w.tally.why[slot]; why != none && !m.refusals.ofResource(why) {
@@ -62,14 +63,14 @@ func (m *Map) scarce(f *search, w *want, d int32) string {
 			return
 		}
 		counts[bound]++
-		if most < 0 || counts[bound] > counts[most] || counts[bound] == counts[most] && m.resources.names[bound] < m.resources.names[most] {
+		if most < 0 || counts[bound] > counts[most] || counts[bound] == counts[most] && name(bound) < name(most) {
 			most = bound
 		}
 	})
 	if most < 0 || !m.limitedByResources(f, w, d) {
 		return ""
 	}
-	return m.resources.names[most]
+	return name(most)
 }
 
 // limitedByResources reports whether more of the pods would fit in a domain if its nodes had more of every

@@ -141,12 +141,13 @@ func answers(m *Map, asks []Ask) map[string]any {
 	return out
 }
 
-// freeOf returns the free amounts on a node by resource name.
+// freeOf returns the free amounts on a node by resource name. A map knows resources that nodes had once, which a fresh
+// one does not; nothing of those is free.
 func freeOf(m *Map, n *node) map[string]int64 {
 	out := map[string]int64{}
 	for i, name := range m.resources.names {
 		for b, free := range map[string]int64{"held ": m.free.of(held, int32(i), n.slot), "planned ": m.free.of(planned, int32(i), n.slot)} {
-			if free != 0 {
+			if free != 0 && n.capacity.allocatable[i] > 0 {
 				out[b+name] = free
 			}
 		}

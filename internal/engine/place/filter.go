@@ -40,6 +40,8 @@ const (
 	refusedAvoided
 	refusedPort
 	refusedExclusive
+	// refusedUnknown: no node has a resource that the pods ask for.
+	refusedUnknown
 )
 
 // avoidedFilter is the text for nodes that are avoided, notReadyFilter for those that have failed.
@@ -48,7 +50,7 @@ const avoidedFilter, notReadyFilter = "refused by kube-scheduler", "not ready"
 func newRefusals() refusals {
 	r := refusals{index: map[string]refusal{}}
 	for _, text := range []string{"", "foreign", "other", "cordoned", notReadyFilter, "hostname of another node", "topologyDomain", "nodeSelector", "affinity", "nodeName",
-		avoidedFilter, "hostPort", "exclusive placement"} {
+		avoidedFilter, "hostPort", "exclusive placement", textOfLack("…")} {
 		r.of(text)
 	}
 	return r
@@ -70,7 +72,7 @@ func (r *refusals) of(text string) refusal {
 
 // ofResource reports whether a refusal is for the lack of a resource.
 func (r *refusals) ofResource(why refusal) bool {
-	return why > refusedExclusive && strings.HasPrefix(r.texts[why], "resource ")
+	return why >= refusedUnknown && strings.HasPrefix(r.texts[why], "resource ")
 }
 
 // filter decides which nodes pods of a shape may use, whatever capacity is left. Verdicts are cached by

@@ -186,7 +186,7 @@ func (m *Map) crowdedOut(s *hostPlaces) int32 {
 	}
 	n := s.node
 	ask := &s.holder.PodSets[s.podSet].Ask
-	if m.portsTaken(n, b, ask.HostPorts) {
+	if n.portsTaken(b, ask.HostPorts) {
 		return s.absent
 	}
 	out := int64(0)
@@ -197,25 +197,4 @@ func (m *Map) crowdedOut(s *hostPlaces) int32 {
 		}
 	}
 	return int32(min(out, int64(s.absent)))
-}
-
-// portsTaken reports whether a port is used by more than one pod.
-func (m *Map) portsTaken(n *node, b book, ports []HostPort) bool {
-	for _, want := range ports {
-		var takers, own int32
-		for taken, counts := range n.ports {
-			if taken.conflicts(want) {
-				takers = addCount(takers, counts[b])
-			}
-		}
-		for _, port := range ports { // a pod may use a port of all addresses and of one of them
-			if port.conflicts(want) {
-				own++
-			}
-		}
-		if takers > own {
-			return true
-		}
-	}
-	return false
 }

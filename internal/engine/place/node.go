@@ -28,7 +28,7 @@ type node struct {
 	// ports counts the pods of each book that occupy a port, exclusive those that are exclusive by a
 	// label. portsChanged, portsFreed and portsKept (freed ports, and new ports of resident pods) tell
 	// settle what to record.
-	ports                               map[HostPort]*[books]int32
+	ports                               portCounts
 	exclusive                           map[string]*[books]int32
 	portsChanged, portsFreed, portsKept bool
 	// inExclusive counts, by book, the tracked domains that the node is in and that pods have to themselves.
@@ -75,7 +75,7 @@ func (m *Map) SetNode(set Node) {
 		m.exclusiveLeave(n)
 	}
 	upChanged := m.changeUp(n, func() { n.exists, n.Node = true, set })
-	n.capacity.allocate(m, set.Allocatable)
+	learned := n.capacity.allocate(m, set.Allocatable)
 	m.countDevices(n)
 	if !same {
 		m.exclusiveJoin(n)
@@ -94,6 +94,7 @@ func (m *Map) SetNode(set Node) {
 		m.unpinnedChangedOn(n)
 	}
 	m.settle(n)
+	m.learn(learned)
 }
 
 func sameTaint(a, b corev1.Taint) bool {
@@ -103,17 +104,21 @@ func sameTaint(a, b corev1.Taint) bool {
 // hostname returns the node's name in places.
 func hostname(n *Node) string { return cmp.Or(n.Labels[Hostname], n.Name) }
 
-// allocate sets the allocatable amounts.
-func (r *capacity) allocate(m *Map, amounts map[string]int64) {
+// allocate sets the allocatable amounts. It returns the resources that no node had before.
+func (r *capacity) allocate(m *Map, amounts map[string]int64) (learned []string) {
 	clear(r.allocatable)
 	r.grow(0)
 	for name, value := range amounts {
 		if value > 0 {
-			i := m.resources.of(name)
+			i, isNew := m.resources.of(name)
+			if isNew {
+				learned = append(learned, name)
+			}
 			r.grow(i)
 			r.allocatable[i] = value
 		}
 	}
+	return learned
 }
 
 // DeleteNode removes a node. Pods bound to it stay known and count again if the node returns.
@@ -263,42 +268,4 @@ func (m *Map) recheckHolders(h *host) {
 	for _, s := range h.places {
 		m.toCheck.Insert(s.holder.key)
 	}
-}
-
-// chargePorts counts the ports of a number of pods in a book; a negative number takes them back.
-func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
-	for _, p := range ports {
-		counts := n.ports[p]
-		if counts == nil {
-			if n.ports == nil {
-				n.ports = map[HostPort]*[books]int32{}
-			}
-			counts = new([books]int32)
-			n.ports[p] = counts
-		}
-		counts[b] += pods
-		if *counts == ([books]int32{}) {
-			delete(n.ports, p)
-		}
-		n.portsChanged = true
-		n.portsFreed = n.portsFreed || pods < 0
-		n.portsKept = n.portsKept || b == resident && pods > 0
-	}
-}
-
-// portsFree reports whether no port that is used on the node conflicts with the wanted ones.
-func (n *node) portsFree(ports []HostPort, on Ledger) bool {
-	for _, want := range ports {
-		for taken, counts := range n.ports {
-			if !taken.conflicts(want) {
-				continue
-			}
-			for _, b := range read[on] {
-				if counts[b] > 0 {
-					return false
-				}
-			}
-		}
-	}
-	return true
 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,9 +10,11 @@ import (
 
 // pod is a Pod in the form in which it is charged.
 type pod struct {
-	key       order.Key
-	node      *node
-	takes     vector
+	key   order.Key
+	node  *node
+	takes vector
+	// others are the amounts of resources that no node has.
+	others    map[string]int64
 	ports     []HostPort
 	exclusive string
 	workload  order.Key
@@ -47,7 +50,8 @@ type PodSetKey struct {
 // SetPod adds or updates a pod that is bound to a node.
 func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
-	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
+	takes, others := m.charges(set.Requests)
+	p := &pod{key: set.Key, node: m.node(set.Node), takes: takes, others: others, ports: set.HostPorts, exclusive: set.ExclusiveKey,
 		workload: set.Workload, podSet: set.PodSet, part: set.Part, rank: -1, resident: set.Resident, terminating: set.Terminating}
 	if set.HasRank {
 		p.rank = set.Rank
@@ -171,7 +175,7 @@ func (m *Map) podsChanged(p *pod) {
 
 func (p *pod) equal(other *pod) bool {
 	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.rank == other.rank && p.exclusive == other.exclusive &&
-		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
+		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && maps.Equal(p.others, other.others) && slices.Equal(p.ports, other.ports)
 }
 
 // chargePod charges the requests of a pod to the books that count it.

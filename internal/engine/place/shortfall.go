@@ -105,7 +105,7 @@ func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology, Count: w.Count, Nodes: t.nodes}
 	for why := none + 1; int(why) < len(t.lost); why++ {
 		if t.lost[why] > 0 {
-			s.Excluded = append(s.Excluded, Excluded{m.refusals.texts[why], t.lost[why]})
+			s.Excluded = append(s.Excluded, Excluded{m.refusalText(why, w.PerPod), t.lost[why]})
 		}
 	}
 	if s.Nodes == 0 {
@@ -123,7 +123,7 @@ func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 	}
 	s.Bounds = m.boundsOn(f, w)
 	for resource := range m.limitingResources(w) {
-		s.Resources = append(s.Resources, m.resources.names[resource])
+		s.Resources = append(s.Resources, m.resourceName(resource, w.PerPod))
 	}
 	slices.Sort(s.Resources)
 	return s

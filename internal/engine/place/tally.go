@@ -257,9 +257,23 @@ func hasLabel(n *node, label string) bool {
 
 // refusedFor returns the refusal for a lack of the resource.
 func (m *Map) refusedFor(resource int32) refusal {
+	if resource == unknown {
+		return refusedUnknown
+	}
 	for int(resource) >= len(m.refusals.byResource) {
 		next := len(m.refusals.byResource)
-		m.refusals.byResource = append(m.refusals.byResource, m.refusals.of(fmt.Sprintf("resource %q", m.resources.names[next])))
+		m.refusals.byResource = append(m.refusals.byResource, m.refusals.of(textOfLack(m.resources.names[next])))
 	}
 	return m.refusals.byResource[resource]
+}
+
+// textOfLack is the text of a refusal for a lack of the resource.
+func textOfLack(resource string) string { return fmt.Sprintf("resource %q", resource) }
+
+// refusalText returns the text of a refusal of pods with these requests.
+func (m *Map) refusalText(why refusal, perPod map[string]int64) string {
+	if why == refusedUnknown {
+		return textOfLack(m.unknownIn(perPod))
+	}
+	return m.refusals.texts[why]
 }

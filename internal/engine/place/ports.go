@@ -1,0 +1,101 @@
+package place
+
+import "cmp"
+
+// usedPort is a port of a node, on one address or on all of them. A node counts each port of a pod twice: as what it is,
+// and as used on some address. So what a pod's port conflicts with is found without looking at all ports of the node.
+type usedPort struct {
+	port     int32
+	protocol string
+	address  string
+}
+
+// Addresses of a usedPort other than a single one.
+const (
+	allAddresses = ""
+	someAddress  = "some"
+)
+
+// portCounts counts, by book, the pods that use each port.
+type portCounts map[usedPort]*[books]int32
+
+// used returns the port as it is counted.
+func (p HostPort) used() usedPort {
+	out := usedPort{p.Port, cmp.Or(string(p.Protocol), "TCP"), p.IP}
+	if p.IP == "0.0.0.0" || p.IP == "::" {
+		out.address = allAddresses
+	}
+	return out
+}
+
+// on returns the same port on other addresses.
+func (p usedPort) on(address string) usedPort { return usedPort{p.port, p.protocol, address} }
+
+// add counts a port of a number of pods in a book; a negative number takes them back.
+func (c portCounts) add(p HostPort, b book, pods int32) {
+	for _, key := range []usedPort{p.used(), p.used().on(someAddress)} {
+		counts := c[key]
+		if counts == nil {
+			counts = new([books]int32)
+			c[key] = counts
+		}
+		if counts[b] += pods; *counts == ([books]int32{}) {
+			delete(c, key)
+		}
+	}
+}
+
+// conflicts returns how many pods of a book use a port that a pod with this port cannot share.
+func (c portCounts) conflicts(p HostPort, b book) int32 {
+	key := p.used()
+	if key.address == allAddresses {
+		return c.of(key.on(someAddress), b)
+	}
+	return addCount(c.of(key, b), c.of(key.on(allAddresses), b))
+}
+
+func (c portCounts) of(p usedPort, b book) int32 {
+	if counts := c[p]; counts != nil {
+		return counts[b]
+	}
+	return 0
+}
+
+// chargePorts counts the ports of a number of pods in a book; a negative number takes them back.
+func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
+	if n.ports == nil {
+		n.ports = portCounts{}
+	}
+	for _, p := range ports {
+		n.ports.add(p, b, pods)
+		n.portsChanged = true
+		n.portsFreed = n.portsFreed || pods < 0
+		n.portsKept = n.portsKept || b == resident && pods > 0
+	}
+}
+
+// portsFree reports whether no port that is used on the node conflicts with the wanted ones.
+func (n *node) portsFree(ports []HostPort, on Ledger) bool {
+	for _, want := range ports {
+		for _, b := range read[on] {
+			if n.ports.conflicts(want, b) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// portsTaken reports whether a port is used by more than one pod.
+func (n *node) portsTaken(b book, ports []HostPort) bool {
+	own := portCounts{} // a pod may use a port of all addresses and of one of them
+	for _, port := range ports {
+		own.add(port, b, 1)
+	}
+	for _, want := range ports {
+		if n.ports.conflicts(want, b) > own.conflicts(want, b) {
+			return true
+		}
+	}
+	return false
+}
