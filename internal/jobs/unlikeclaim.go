@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/refusal"
 )
 
@@ -58,8 +59,8 @@ func unlike(has, wants *corev1.PersistentVolumeClaimSpec) (out []string) {
 	differs := func(what, is, wanted string) {
 		out = append(out, fmt.Sprintf("its %s is %s, not %s", what, is, wanted))
 	}
-	if is, wanted := has.Resources.Requests[corev1.ResourceStorage], wants.Resources.Requests[corev1.ResourceStorage]; is.Cmp(wanted) != 0 {
-		differs("size", is.String(), wanted.String())
+	if is, wanted := has.Resources.Requests[corev1.ResourceStorage], wants.Resources.Requests[corev1.ResourceStorage]; podspec.Compare(is, wanted) != 0 {
+		differs("size", podspec.Text(is), podspec.Text(wanted))
 	}
 	if !slices.Equal(has.AccessModes, wants.AccessModes) {
 		differs("access mode", join(has.AccessModes), join(wants.AccessModes))

@@ -41,6 +41,7 @@ func TestWhyAClaimThatExistsCannotBeUsedIsSaidPlainly(t *testing.T) {
 		refused bool
 	}{
 		"another size":         {claim("2Gi", "fast", corev1.ReadWriteOnce), invalid, begin + "its size is 1Gi, not 2Gi" + end, true},
+		"an extreme size":      {claim("1e2147483647", "fast", corev1.ReadWriteOnce), invalid, begin + "its size is 1Gi, not 1e30" + end, true},
 		"the size in words":    {claim("1024Mi", "fast", corev1.ReadWriteOnce), invalid, invalid.Error(), true},
 		"any class":            {claim("1Gi", "", corev1.ReadWriteOnce), invalid, invalid.Error(), true},
 		"all else":             {claim("2Gi", "slow", corev1.ReadWriteMany), invalid, begin + `its size is 1Gi, not 2Gi, its access mode is ReadWriteOnce, not ReadWriteMany, its storage class is "fast", not "slow"` + end, true},

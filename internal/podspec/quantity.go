@@ -1,10 +1,20 @@
 package podspec
 
 import (
+	"strings"
+
 	"gopkg.in/inf.v0"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
+
+// init makes equality.Semantic, by which objects of users are compared in many places, compare their quantities at a
+// bounded cost: comparing 1e2147483647 with one takes practically forever.
+func init() {
+	utilruntime.Must(equality.Semantic.AddFunc(func(a, b resource.Quantity) bool { return Compare(a, b) == 0 }))
+}
 
 // maxDigits is how many integer digits a quantity may have. It is far above all real amounts, and small enough that
 // sums and products are cheap: 1e2147483647 is a valid quantity, but adding one to it takes practically forever.
@@ -13,26 +23,68 @@ const maxDigits = 30
 // normalized returns a quantity as the API server stores it in a pod: rounded up to thousandths. A quantity with more
 // than maxDigits digits becomes 10^maxDigits; the API server has no such bound, but no node has so much.
 func normalized(q resource.Quantity) resource.Quantity {
-	if _, whole := q.AsInt64(); whole {
-		return q
+	q = cheap(q)
+	if _, whole := q.AsInt64(); !whole {
+		q.RoundUp(resource.Milli)
 	}
-	switch {
-	case q.Sign() == 0:
-		return resource.Quantity{Format: q.Format} // 0e2147483647 is zero, but not cheap
-	case digits(q) > maxDigits:
-		bound := inf.NewDec(int64(q.Sign()), -maxDigits)
-		return *resource.NewDecimalQuantity(*bound, resource.DecimalExponent)
-	}
-	q.RoundUp(resource.Milli)
 	return q
 }
 
+// cheap returns a quantity that is cheap to add, to compare and to format: the quantity itself unless it has more than
+// maxDigits digits, which becomes 10^maxDigits, or is a zero that is not cheap, such as 0e2147483647.
+func cheap(q resource.Quantity) resource.Quantity {
+	if q.Sign() == 0 {
+		return resource.Quantity{Format: q.Format}
+	}
+	if _, whole := q.AsInt64(); !whole && digits(q) > maxDigits {
+		bound := inf.NewDec(int64(q.Sign()), -maxDigits)
+		return *resource.NewDecimalQuantity(*bound, resource.DecimalExponent)
+	}
+	return q
+}
+
+// Compare returns what a.Cmp(b) does, at a bounded cost. Quantities with more than maxDigits digits equal each other.
+func Compare(a, b resource.Quantity) int {
+	if a == b {
+		return 0 // the usual case: the two are spelled alike
+	}
+	a = cheap(a)
+	return a.Cmp(cheap(b))
+}
+
+// Text formats a quantity of a user at a bounded cost. A quantity with more than maxDigits digits is 10^maxDigits.
+func Text(q resource.Quantity) string {
+	q = cheap(q)
+	return q.String()
+}
+
+// maxText is how many characters Parse accepts.
+const maxText = 100
+
+// Parse parses the text of a user as a quantity, at a bounded cost; false if it is none. The text has at most maxText
+// characters and three digits in its exponent, as the definitions demand it of quantities: parsing 1e-2147483647 takes
+// practically forever.
+func Parse(text string) (resource.Quantity, bool) {
+	text = strings.TrimSpace(text)
+	if at := strings.LastIndexAny(text, "eE"); len(text) > maxText || at >= 0 && len(strings.TrimLeft(text[at+1:], "+-")) > 3 {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
+}
+
+// zero is the zero that users write.
+var zero = resource.MustParse("0")
+
 // isNormalized reports whether normalized certainly changes nothing.
 func isNormalized(q resource.Quantity) bool {
+	if q.Sign() == 0 {
+		return q == zero // others may not be cheap
+	}
 	if _, whole := q.AsInt64(); whole {
 		return true
 	}
-	return q.Sign() != 0 && digits(q) <= maxDigits && q.RoundUp(resource.Milli)
+	return digits(q) <= maxDigits && q.RoundUp(resource.Milli)
 }
 
 // digits returns the number of integer digits of a quantity other than zero, at most one too high, without expanding
@@ -50,6 +102,17 @@ func normalizedList(list corev1.ResourceList) corev1.ResourceList {
 		out[name] = normalized(q)
 	}
 	return out
+}
+
+// normalizedOrSame returns the list itself if all its quantities are normalized, which is nearly always so, or else a
+// copy in which they are.
+func normalizedOrSame(list corev1.ResourceList) corev1.ResourceList {
+	for _, q := range list {
+		if !isNormalized(q) {
+			return normalizedList(list)
+		}
+	}
+	return list
 }
 
 // fill adds to the list the entries that only other has.

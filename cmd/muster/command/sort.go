@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/util/jsonpath"
 	"k8s.io/kubectl/pkg/cmd/get"
+
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // sorter implements --sort-by: it orders values by a field of their JSON. The zero value keeps the order.
@@ -77,7 +79,7 @@ func (s sorter) key(value any) (any, error) {
 	}
 	found := results[0][0].Interface()
 	if text, ok := found.(string); ok {
-		if amount, err := resource.ParseQuantity(text); err == nil {
+		if amount, isAmount := podspec.Parse(text); isAmount {
 			return amount, nil
 		}
 	}
@@ -93,7 +95,7 @@ func compareKeys(a, b any) int {
 		return cmp.Compare(x, b.(float64))
 	}
 	if x, isAmount := a.(resource.Quantity); isAmount {
-		return x.Cmp(b.(resource.Quantity))
+		return podspec.Compare(x, b.(resource.Quantity))
 	}
 	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,25 @@ import (
 
 	"github.com/musterhq/muster/cmd/muster/view"
 )
+
+// Names are texts of users, and may be amounts that take practically forever to parse or to compare.
+func TestSortingByTextsThatAreExtremeAmountsEnds(t *testing.T) {
+	jobs := []view.Job{{Name: "1e-2147483647"}, {Name: "1e2147483647"}, {Name: "0e2147483647"}, {Name: "1e999"}, {Name: "1"}}
+	sorter, err := newSorter(".name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- sortValues(sorter, jobs) }()
+	select {
+	case err := <-done:
+		if err != nil || jobs[0].Name != "1" || jobs[1].Name != "1e999" {
+			t.Errorf("sorted: %v, error %v, want amounts before texts", jobs, err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("no end after 20 s")
+	}
+}
 
 func TestSortValues(t *testing.T) {
 	wait := int64(9)

@@ -9,26 +9,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	podresource "k8s.io/component-helpers/resource"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
 // podRequests returns the requests of one pod of a template as the scheduler counts them. A limit without a request
-// counts as a request, since the API server defaults it so.
+// counts as a request, since the API server defaults it so. The list must not be changed.
 func podRequests(template *corev1.PodTemplateSpec) corev1.ResourceList {
-	spec := template.Spec.DeepCopy()
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			requests := corev1.ResourceList{}
-			maps.Copy(requests, containers[i].Resources.Limits)
-			maps.Copy(requests, containers[i].Resources.Requests)
-			containers[i].Resources.Requests = requests
-		}
-	}
-	return podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{})
+	return podspec.Requests(template.Spec)
 }
 
 // addTimes adds each amount of list, multiplied by times, to sum.
@@ -131,7 +122,7 @@ func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 		pods += given
 		for j := range w.Spec.PodSets {
 			if podSet := &w.Spec.PodSets[j]; podSet.Name == assignment.Name {
-				requests := podRequests(&podSet.Template)
+				requests := maps.Clone(podRequests(&podSet.Template))
 				maps.DeleteFunc(requests, func(name corev1.ResourceName, _ resource.Quantity) bool { return !isDevice(name) })
 				addTimes(devices, requests, left)
 			}

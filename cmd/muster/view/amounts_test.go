@@ -2,7 +2,9 @@ package view
 
 import (
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -18,6 +20,27 @@ func TestBytesInColumnsAreRounded(t *testing.T) {
 		if got := Rounded(resource.MustParse(text)); got != want {
 			t.Errorf("Rounded(%s) = %s, want %s", text, got, want)
 		}
+	}
+}
+
+// To add one to 1e2147483647 takes practically forever.
+func TestExtremeRequestsAreAddedUp(t *testing.T) {
+	template := podTemplate(list("a.b/x", "1e2147483647"), nil)
+	template.Spec.Containers = append(template.Spec.Containers, podTemplate(list("a.b/x", "1"), nil).Spec.Containers...)
+	template.Spec.InitContainers = podTemplate(list("cpu", "0e2147483647"), list("memory", "1e2147483647")).Spec.Containers
+	sum := make(chan corev1.ResourceList)
+	go func() {
+		total := corev1.ResourceList{}
+		addTimes(total, podRequests(&template), 3)
+		sum <- total
+	}()
+	select {
+	case got := <-sum:
+		if text := Amounts(got, true); text != "1e30 x, 1e30 memory" {
+			t.Errorf("requests = %s", text)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("no end after 20 s")
 	}
 }
 

@@ -51,6 +51,12 @@ const largestCount = 1_000_000
 
 // Number formats a quantity for users, with counts in full: 1000 where the API says 1k.
 func Number(q resource.Quantity) string {
+	if q.Sign() == 0 {
+		return "0"
+	}
+	if _, whole := q.AsInt64(); !whole && beyond(q.AsDec()) {
+		return map[int]string{1: "1e30", -1: "-1e30"}[q.Sign()] // as far as beyond tells numbers apart
+	}
 	if n := q.Value(); q.CmpInt64(n) == 0 && q.Format == resource.DecimalSI && -largestCount < n && n < largestCount {
 		return strconv.FormatInt(n, 10)
 	}
@@ -94,6 +100,9 @@ func Times(amount int64, count int32) int64 {
 // scaled returns the value of q in units of 10^scale, rounded up; scale is Nano, Milli or 0. Quantity's own
 // ScaledValue wraps around for values outside of int64, so these are clamped here.
 func scaled(q resource.Quantity, scale resource.Scale) int64 {
+	if q.Sign() == 0 {
+		return 0 // before any arithmetic, which takes long for 0e2147483647
+	}
 	unit := int64(1)
 	switch scale {
 	case resource.Nano:
@@ -105,9 +114,6 @@ func scaled(q resource.Quantity, scale resource.Scale) int64 {
 		return whole * unit // the common case; the rest takes ten times as long
 	}
 	value := q.AsDec()
-	if q.Sign() == 0 {
-		return 0
-	}
 	if beyond(value) {
 		return int64(q.Sign()) * math.MaxInt64
 	}

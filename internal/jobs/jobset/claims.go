@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // pollInterval is how long it takes at most to notice changes that no watch reports.
@@ -100,8 +101,8 @@ func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
 		return fmt.Sprintf("has the storage class %q, not %q", ptr.Deref(found.Spec.StorageClassName, ""), *wanted.StorageClassName)
 	case wanted.VolumeMode != nil && *wanted.VolumeMode != ptr.Deref(found.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
 		return fmt.Sprintf("does not have the volume mode %s", *wanted.VolumeMode)
-	case has.Cmp(size) < 0:
-		return fmt.Sprintf("has %s, less than %s", has.String(), size.String())
+	case podspec.Compare(has, size) < 0:
+		return fmt.Sprintf("has %s, less than %s", podspec.Text(has), podspec.Text(size))
 	}
 	for _, mode := range wanted.AccessModes {
 		if !slices.Contains(found.Spec.AccessModes, mode) {

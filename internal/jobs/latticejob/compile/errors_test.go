@@ -140,6 +140,7 @@ func TestErrorsOfVolumes(t *testing.T) {
 		// What the policy about rights does not see counts for nothing either.
 		needing("type: volume, params: {Size: 1Gi}"):                         "invalid volume config: resource 'r': a volume needs params.size, to be created, or the id of one that is there",
 		needing("type: volume, params: {size: lots}"):                        `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not "lots"`,
+		needing("type: volume, params: {size: '1e-2147483647'}"):             `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not "1e-214…`,
 		needing("type: volume, params: {size: [1Gi]}"):                       `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not ["1Gi"]`,
 		needing("type: volume, params: {size: '0'}"):                         "invalid volume config: resource 'r': params.size must be more than 0, not 0",
 		needing("type: volume, id: A"):                                       "invalid volume config: resource 'r': the id of a volume must be a DNS label of at most 50 characters, not \"A\"",

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // volumeParams are the params of a volume.
@@ -38,9 +39,11 @@ type storage struct{ resource.Quantity }
 
 // UnmarshalJSON returns errors that name the param.
 func (s *storage) UnmarshalJSON(text []byte) error {
-	if err := s.Quantity.UnmarshalJSON(text); err != nil {
+	amount, ok := podspec.Parse(strings.Trim(string(text), `"`))
+	if !ok {
 		return fmt.Errorf("size must be an amount of storage such as 500Gi, not %s", shortened(string(text)))
 	}
+	s.Quantity = amount
 	return nil
 }
 
