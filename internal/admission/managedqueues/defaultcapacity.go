@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
@@ -165,7 +165,7 @@ func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node
 // takesPods reports whether the node, while it is open, accepts pods with the tolerations, or such pods that request
 // its devices.
 func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
-	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
+	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
 		return repelsPods(t) && !closes(t) && !isForDevices(node, t)
 	}, true)
 	return !blocked

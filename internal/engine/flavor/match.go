@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"github.com/musterhq/muster/internal/engine/place"
 )
@@ -19,8 +17,7 @@ import (
 // Only labels that the flavor itself has are considered: the scheduler honors selectors for other labels among the
 // flavor's nodes.
 func refuses(f Flavor, ps PodSet) string {
-	tolerations := append(ps.Tolerations[:len(ps.Tolerations):len(ps.Tolerations)], f.Tolerations...)
-	if taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), f.NodeTaints, tolerations, blocksScheduling, true); found {
+	if taint := untolerated(f, ps); taint != nil {
 		return fmt.Sprintf("untolerated taint {%s %s %s <nil>} in flavor %s", taint.Key, taint.Value, taint.Effect, f.Name)
 	}
 	node := &corev1.Node{}
@@ -29,6 +26,20 @@ func refuses(f Flavor, ps PodSet) string {
 		return fmt.Sprintf("flavor %s doesn't match node affinity", f.Name)
 	}
 	return ""
+}
+
+// untolerated returns the first taint of the flavor that keeps the pods off its nodes, nil if there is none.
+func untolerated(f Flavor, ps PodSet) *corev1.Taint {
+	if !slices.ContainsFunc(f.NodeTaints, func(t corev1.Taint) bool { return blocksScheduling(&t) }) {
+		return nil
+	}
+	tolerance := place.ToleranceOf(ps.Tolerations, f.Tolerations)
+	for i := range f.NodeTaints {
+		if t := &f.NodeTaints[i]; blocksScheduling(t) && !tolerance.Tolerates(t) {
+			return t
+		}
+	}
+	return nil
 }
 
 // refusesTopology returns why pods of the set cannot be placed on the flavor's nodes as close together as they

@@ -1,9 +1,11 @@
 package flavor
 
 import (
+	"bytes"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -123,5 +125,26 @@ func TestMissingFlavorIsNamed(t *testing.T) {
 		Assign([]int32{1}, Question{})
 	if want := "couldn't assign flavors to pod set main: flavor gone not found"; got.Why.Message() != want {
 		t.Errorf("reason = %q, want %q", got.Why.Message(), want)
+	}
+}
+
+// A taint of a flavor that is no number must not be logged for each toleration with Gt or Lt.
+func TestTolerationsOfManyNumbersLogNothing(t *testing.T) {
+	var out bytes.Buffer
+	klog.LogToStderr(false)
+	klog.SetOutput(&out)
+	defer klog.LogToStderr(true)
+	f := Flavor{Name: "f", NodeTaints: []corev1.Taint{taint("gpu", corev1.TaintEffectNoSchedule)}}
+	for _, operator := range []corev1.TolerationOperator{corev1.TolerationOpGt, corev1.TolerationOpLt} {
+		var ps PodSet
+		for _, value := range []string{"1", "2", "x"} {
+			ps.Tolerations = append(ps.Tolerations, corev1.Toleration{Key: "gpu", Operator: operator, Value: value})
+		}
+		if why := refuses(f, ps); why != "untolerated taint {gpu yes NoSchedule <nil>} in flavor f" {
+			t.Errorf("%s: refused because of %q", operator, why)
+		}
+	}
+	if klog.Flush(); out.Len() > 0 {
+		t.Errorf("it logs %s", &out)
 	}
 }

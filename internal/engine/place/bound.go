@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 )
 
 // A bound is a constraint between the pods of one workload that kube-scheduler enforces as well, by the labels of pods:
@@ -188,7 +186,7 @@ func (m *Map) selects(f *filter, n *node) bool {
 // toleratesAll reports whether the pods tolerate all taints of the node, and so that of a cordoned one.
 func (f *filter) toleratesAll(n *node) bool {
 	return !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !corev1helpers.TolerationsTolerateTaint(klog.Background(), f.tolerations, &t, true)
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !f.tolerance.Tolerates(&t)
 	})
 }
 

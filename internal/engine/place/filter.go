@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 )
 
 // refusal is a reason why no pod fits on a node, as an index into refusals.texts.
@@ -84,9 +82,9 @@ type filter struct {
 	nodeName    string
 	hasAffinity bool
 	// label is the label that users set on the nodes for these pods, with its values; nil for other pods.
-	label       *corev1.NodeSelectorRequirement
-	tolerations []corev1.Toleration
-	verdicts    []verdict
+	label     *corev1.NodeSelectorRequirement
+	tolerance Tolerance
+	verdicts  []verdict
 }
 
 // verdict is the result for a node at a version.
@@ -190,7 +188,7 @@ func (m *Map) filter(a *Ask, key string) *filter {
 		f.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: a.Affinity})
 	}
 	f.label = a.jobLabel()
-	f.tolerations = slices.Concat(a.Tolerations, f.flavor.Tolerations)
+	f.tolerance = ToleranceOf(a.Tolerations, f.flavor.Tolerations)
 	m.filters[key] = f
 	return f
 }
@@ -223,7 +221,7 @@ func (m *Map) checkNode(f *filter, n *node) refusal {
 	}
 	for i := range n.Taints {
 		t := &n.Taints[i]
-		if keepsPodsOff(t) && !corev1helpers.TolerationsTolerateTaint(klog.Background(), f.tolerations, t, true) {
+		if keepsPodsOff(t) && !f.tolerance.Tolerates(t) {
 			return m.refusals.of("taint " + fmt.Sprintf("%q", t.ToString()))
 		}
 	}
