@@ -31,6 +31,10 @@ type API[T client.Object] struct {
 	// meant for. The object is then treated as a child of that job. An empty UID matches any job of that name; an empty
 	// name matches none. Nil if there are no such objects.
 	Targets func(object client.Object) (name string, uid types.UID)
+	// MadeFor returns the UID of the job of this API that the operator has created an object for, of one of the kinds in
+	// Owns, going by what users cannot change; "" if it is none. Such an object that has lost its controller is still
+	// a child of that job, which becomes its controller again. Nil if users can change all that would tell.
+	MadeFor func(object client.Object) types.UID
 	// Matters reports whether an update of a child can change the Plan. Nil means that every update can.
 	Matters func(before, after client.Object) bool
 	// Expected reports whether a new child is exactly what Plan created, untouched since, so that the job need not be

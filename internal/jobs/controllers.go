@@ -46,6 +46,7 @@ type Served interface {
 	owned(podGroups bool) []client.Object
 	controllerOf(object client.Object) []string
 	podLabels(uid types.UID) map[string]string
+	madeFor(object client.Object) types.UID
 	queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error)
 	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error
 }
@@ -134,10 +135,21 @@ func controllerUID(object client.Object) []string {
 // controllerOf returns the index key of the job that the object is a child of.
 func (a API[T]) controllerOf(object client.Object) []string {
 	owners := controllerUID(object)
+	if uid := a.madeFor(object); len(owners) == 0 && uid != "" {
+		return []string{string(uid)}
+	}
 	if len(owners) == 0 && a.Targets != nil {
 		return a.targetKeys(object)
 	}
 	return owners
+}
+
+// madeFor returns the UID of the job that the operator has created the object for, "" if it is none of this API.
+func (a API[T]) madeFor(object client.Object) types.UID {
+	if a.MadeFor == nil {
+		return ""
+	}
+	return a.MadeFor(object)
 }
 
 // notInInitialList filters out the initial list of kinds that concern many jobs: each job is reconciled at the start

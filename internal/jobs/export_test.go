@@ -32,6 +32,11 @@ func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool
 	}
 }
 
+// SetLive sets what the reconciler reads from the API server itself, in place of its cache.
+func SetLive[T client.Object](r reconcile.Reconciler, live client.Reader) {
+	r.(*reconciler[T]).live = live
+}
+
 // SetAgent sets what the reconciler knows of agents, as of now.
 func SetAgent[T client.Object](r reconcile.Reconciler, agent func() podspec.Agent) {
 	r.(*reconciler[T]).agent = agent

@@ -26,8 +26,9 @@ import (
 )
 
 // A job that is deleted with the propagation policy Orphan leaves its pods and its Workload behind, without an owner. The
-// pods run on, so the Workload keeps its quota until they have ended. It can be evicted like any other: the pods are then
-// deleted, and Jobs that would replace them are suspended.
+// pods run on, so the Workload keeps its quota until they have ended, and with them the Jobs that a JobSet has left: these
+// create pods in place of those that fail. It can be evicted like any other: the pods are then deleted, and Jobs that would
+// replace them are suspended.
 
 // orphans reconciles the Workloads that were orphaned while they held quota. The zero value of since is ready for use.
 type orphans struct {
@@ -73,16 +74,18 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	plan := Plan{}
-	if workload.IsEvicted(&w) {
+	plan, evicted, waits := Plan{}, workload.IsEvicted(&w), len(pods) > 0
+	if evicted || !waits {
 		left, err := o.jobsLeft(ctx, &w)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		plan.Writes = o.stop(pods, left)
-		pods = madeBefore(&w, pods, left)
+		if waits = slices.ContainsFunc(left, mayCreatePods); evicted {
+			plan.Writes = o.stop(pods, left)
+			waits = len(madeBefore(&w, pods, left)) > 0 || stopsJobs(plan.Writes)
+		}
 	}
-	if len(pods) == 0 && !stopsJobs(plan.Writes) {
+	if !waits {
 		plan.Writes = append(plan.Writes, endedOrphan(&w, metav1.NewTime(o.clock.Now())))
 	}
 	if err := o.executor.Run(ctx, &w, plan); err != nil && !isOvertaken(err) && !isConflict(err) {
@@ -161,6 +164,12 @@ func (o *orphans) stop(pods []metav1.PartialObjectMetadata, left []*batchv1.Job)
 		}
 	}
 	return writes
+}
+
+// mayCreatePods reports whether the Job controller may create pods of the Job, such as one in place of a pod that has failed.
+func mayCreatePods(job *batchv1.Job) bool {
+	ended := TrueCondition(job, batchv1.JobComplete) != nil || TrueCondition(job, batchv1.JobFailed) != nil
+	return !ended && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp.IsZero()
 }
 
 // stopsJobs reports whether the writes suspend a Job, which may have created pods meanwhile.

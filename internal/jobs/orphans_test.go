@@ -5,6 +5,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,6 +188,36 @@ func TestAnEvictedOrphanWithoutPodsWaitsForItsJobs(t *testing.T) {
 	for _, finished := range []bool{false, true} {
 		if got, _ := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) != finished {
 			t.Errorf("finished %v, want %v", !finished, finished)
+		}
+	}
+}
+
+// TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome: a pod has failed, and the Job controller waits before it
+// creates another one. A Job that has ended, or that somebody has suspended, creates none.
+func TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change   func(*batchv1.Job)
+		finished bool
+	}{
+		"running": {func(*batchv1.Job) {}, false},
+		"complete": {func(job *batchv1.Job) {
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		}, true},
+		"failed": {func(job *batchv1.Job) {
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		}, true},
+		"suspended":  {func(job *batchv1.Job) { job.Spec.Suspend = ptr.To(true) }, true},
+		"of another": {func(job *batchv1.Job) { job.Labels["job"] = "v" }, true},
+	} {
+		w := orphanedWorkload(func(*kueue.Workload) {})
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left", Labels: map[string]string{"job": "u"}}}
+		tc.change(job)
+		o := orphanWorld(t, w, job)
+		if got, again := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) != tc.finished || again == 0 {
+			t.Errorf("%s: the Workload is finished: %v, want %v; it is looked at again after %s", name, !tc.finished, tc.finished, again)
+		}
+		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil || ptr.Deref(job.Spec.Suspend, false) != (name == "suspended") {
+			t.Errorf("%s: the Job was stopped, or is gone: %v", name, err)
 		}
 	}
 }

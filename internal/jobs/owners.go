@@ -117,7 +117,7 @@ func (r *reconciler[T]) planAlone(ctx context.Context, seen Seen[T]) (Plan, erro
 	if seen.Facts.Agent.Awaited() && plan.Progress.Outcome == nil {
 		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when agents can be served
 	}
-	return plan, nil
+	return plan, r.adopt(ctx, seen, &plan)
 }
 
 // strays returns the UIDs of the jobs that the plan changes or deletes and that are queued themselves. Only these are

@@ -254,8 +254,10 @@ func (r *reconciler[T]) planFollowing(ctx context.Context, job T, found *kueue.W
 		return plan, nil
 	case queued:
 		return r.planQueued(ctx, seen, described, queue, found, own, others)
-	case r.api.External:
+	case r.api.External && byOwner:
 		return leftAlone(job), nil
+	case r.api.External:
+		return r.planOfNobody(ctx, job)
 	}
 	seen.Admission = Admission{Grant: Unqueued}
 	return r.planAlone(ctx, seen)

@@ -122,7 +122,7 @@ func (w *world) build(objects ...client.Object) {
 		// A tracker without field managers: nothing is applied here, and they take most of the time.
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
 		WithObjects(objects...).
-		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerOf(jobsetapi.API)).
 		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.PersistentVolumeClaim{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.Pod{}, jobs.ControllerIndex, jobs.ControllerUID).

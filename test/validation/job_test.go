@@ -99,6 +99,24 @@ func jobRules() []rule {
 				{what: "not as its controller", before: edits{}, change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: j, uid: u}]"}, user: maker},
 				{what: "a JobSet of another API", before: edits{}, change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: example.com/v1, kind: JobSet, name: j, uid: u, controller: true}]"}, user: maker},
 			}},
+		{of, "a Job of a queued JobSet keeps it as its controller", inJobQueued, "the JobSet that a Job was created for stays its controller: only system:serviceaccount:muster-system:muster-operator",
+			[]attempt{
+				{what: "none", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences": nil}, user: maker},
+				{what: "another JobSet", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences>0>uid": "v"}, user: maker},
+				{what: "a JobSet of another API", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences>0>apiVersion": "example.com/v1"}, user: editor},
+				{what: "another kind", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: batch/v1, kind: CronJob, name: c, uid: v, controller: true}]"}, user: maker},
+				{what: "an owner that does not control it", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences>0>controller": false}, user: maker},
+				{what: "one that it has lost", before: marked("by-owner"), change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: batch/v1, kind: CronJob, name: c, uid: v, controller: true}]"}, user: maker},
+			},
+			[]attempt{
+				{what: "by the operator", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences": nil}, user: operator},
+				{what: "by the garbage collector", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences": nil}, user: "system:serviceaccount:kube-system:generic-garbage-collector"},
+				{what: "by an administrator", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences": nil}},
+				{what: "a Job of a JobSet without a queue", before: ownedByJobSet, change: edits{"metadata>ownerReferences": nil}, user: maker},
+				{what: "a further owner", before: marked("by-owner").with(ownedByJobSet), user: maker, change: edits{"metadata>ownerReferences": "yaml:[{apiVersion: v1, kind: ConfigMap, name: c, uid: v}, " +
+					"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: j, uid: u, controller: true}]"}},
+				{what: "that the controller is not waited for", before: marked("by-owner").with(ownedByJobSet), change: edits{"metadata>ownerReferences>0>blockOwnerDeletion": false}, user: maker},
+			}},
 		{of, "a Job of a queued JobSet runs no more pods than the queue admits", inSetJobSize, "how many pods a Job of a queued JobSet runs, and when, is for system:serviceaccount:muster-system:muster-operator to say",
 			[]attempt{
 				{what: "more pods", before: ofJobSet, change: more, user: maker},

@@ -31,6 +31,7 @@ var API = jobs.API[*jobset.JobSet]{
 	Gangs:      true,
 	Pods:       podsInPlace,
 	CreatesJob: createsJob,
+	MadeFor:    madeFor,
 	Describe:   describe,
 	Plan:       plan,
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -45,6 +47,17 @@ func createsJob(js *jobset.JobSet, other client.Object) bool {
 		}
 	}
 	return false
+}
+
+// madeFor returns the UID of the queued JobSet that the operator has created the object for, "" if that is none. Only the
+// operator sets the mark, and the labels of the pod template of a Job that runs cannot be changed. The cache drops the pod
+// template of a Job that has ended.
+func madeFor(object client.Object) types.UID {
+	job, is := object.(*batchv1.Job)
+	if !is || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
+		return ""
+	}
+	return types.UID(cmp.Or(job.Spec.Template.Labels[jobset.JobSetUIDKey], job.Labels[jobset.JobSetUIDKey]))
 }
 
 // splitJobName is the reverse of jobName; false if no Job of the JobSet can have the name.
