@@ -33,8 +33,10 @@ func (r *round) disturb(lasts time.Duration) {
 			r.deleteJob(one(r, left...))
 		case n < 56:
 			r.resizeJob(one(r, left...))
-		case n < 62:
+		case n < 61:
 			r.scaleLateJob(left)
+		case n < 62:
+			r.changeWhole(one(r, left...))
 		case n < 66:
 			r.pauseJob(one(r, left...), r.chance(50))
 		case n < 72:

@@ -135,11 +135,11 @@ func (r *round) annotate(j *job) {
 // name names the job. The name may say how long its pods run.
 func (r *round) name(j *job) {
 	j.Name = fmt.Sprintf("j%03d", len(r.jobs))
+	ofIndexes := (j.Resource == jobs || j.Resource == jobSets) && j.Pods > 1 && j.ExitCode == 0
 	switch {
-	case j.Lasts != endless:
-	case j.Resource == latticeJobs:
+	case j.Resource == latticeJobs && j.Lasts == endless:
 		j.Name += endlessSuffix
-	case (j.Resource == jobs || j.Resource == jobSets) && r.chance(60):
+	case ofIndexes && (j.Lasts == endless && r.chance(60) || r.chance(20)):
 		j.Name += partlySuffix
 		j.Lasts = r.shortTime()
 	}

@@ -1,7 +1,7 @@
 // Package soak runs Muster for minutes on the embedded control plane, with simulated nodes and two operators: jobs of
 // all APIs come, change and go at random, nodes and quotas change, and operators are killed or paused. Then it leaves
 // the world alone and demands that it settles in a state in which nothing is lost, over quota or half done. At last it
-// deletes all jobs but one that has fewer pods than it asks for, which must grow.
+// deletes all jobs but an elastic one, which must grow.
 //
 // `make soak` runs it. What is random follows from the seed of a round, so that a seed gives the same world and the same
 // disturbances again; their effects also depend on how fast the machine is.

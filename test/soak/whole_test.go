@@ -19,6 +19,17 @@ import (
 // A job that is of no use in part (muster.RestartWholeAnnotation) runs all of its pods again after an eviction. So what
 // counts as done of it was done since its last admission, and while it waits, it waits for all of its pods.
 
+// changeWhole has a user change the annotation. What is demanded of such a job then depends on when that was.
+func (r *round) changeWhole(j *job) {
+	if j.Resource != jobs && j.Resource != jobSets {
+		return
+	}
+	value := one(r, "true", "false")
+	j.JobAnnotations[muster.RestartWholeAnnotation] = ""
+	r.patch(fmt.Sprintf("restarts %s as a whole: %s", j.Name, value), j.object,
+		map[string]any{"/metadata/annotations/muster.dev~1restart-whole": value})
+}
+
 // wholes returns the names of the jobs that restart as a whole. Of others the annotation has no effect.
 func (r *round) wholes() map[string]bool {
 	out := map[string]bool{}
