@@ -42,8 +42,8 @@ func podOf(pod *corev1.Pod) place.Pod {
 	return out
 }
 
-// exclusiveKeyOf returns the node label whose domain the pod's Job has to itself, "" if it shares. As for JobSet's own
-// controller, the annotation means that on pods of JobSets only.
+// exclusiveKeyOf returns the node label whose domain the pod's Job claims for itself, "" if it shares. The engine decides
+// whether the claim counts. As for JobSet's own controller, the annotation means that on pods of JobSets only.
 func exclusiveKeyOf(pod *corev1.Pod) string {
 	if pod.Labels[jobset.JobSetNameKey] == "" {
 		return ""

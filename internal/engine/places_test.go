@@ -380,6 +380,19 @@ func TestExclusiveRacks(t *testing.T) {
 	s.want("one of the jobs ends", s.happens(gone("one")), "admit three in q")
 }
 
+// Any user may write on a pod that it is exclusive by any label.
+func TestAPodOfNoJobKeepsNoExclusiveGangOff(t *testing.T) {
+	for name, of := range map[string]string{"bare": "", "of a job that does not exist": "none", "of a job that shares": "shares"} {
+		s := cluster(t)
+		s.happens(job("shares", "q", 1, 1, 0, 0))
+		claims := pod(of, 0, "a1", 1)
+		claims.ExclusiveKey = "block"
+		gang := within(job("gang", "q", 1, 1, 0, 1))
+		gang.PodSets[0].ExclusiveKey = rack
+		s.want("an exclusive gang arrives where a pod "+name+" claims all nodes", s.happens(claims, gang), "admit gang in q")
+	}
+}
+
 func TestReclaimingNeedsNodeCapacity(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{
 		evicting(queueOf("q", "lab", 8), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 0), localOf("q"), localOf("p"),

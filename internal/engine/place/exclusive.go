@@ -3,6 +3,8 @@ package place
 import (
 	"iter"
 	"maps"
+
+	"github.com/musterhq/muster/internal/engine/order"
 )
 
 // Exclusive domains are tracked by label. Tenants may name any label, on any number of pods, so that no search may cost
@@ -174,6 +176,49 @@ func (d *exclusiveDomain) charge(b book, pods int32, own bool) {
 		for n := range d.nodes {
 			n.inExclusive[b] += change
 		}
+	}
+}
+
+// exclusiveBy returns the label whose domain the pod has to itself, "" if it shares. Any user may write labels and
+// annotations of a pod: a pod that names the operating system would keep all exclusive jobs of others off all nodes. So
+// it counts only if its workload was admitted to places that are exclusive by this label, in a domain without others.
+func (m *Map) exclusiveBy(p *pod) string {
+	h := m.holders[p.workload]
+	if p.exclusive == "" || h == nil || h.Promised {
+		return ""
+	}
+	for i := range h.PodSets {
+		if ask := &h.PodSets[i].Ask; ask.PodSet == p.podSet && ask.ExclusiveKey == p.exclusive {
+			return p.exclusive
+		}
+	}
+	return ""
+}
+
+// recountExclusive charges the pods of a workload, whose places changed, by what they are exclusive by now.
+func (m *Map) recountExclusive(workload order.Key, changed map[*node]bool) {
+	c := m.podsOf[workload]
+	if c == nil {
+		return
+	}
+	for _, p := range c.pods {
+		is := m.exclusiveBy(p)
+		if is == p.counted {
+			continue
+		}
+		for _, b := range []book{held, planned} {
+			if b == planned && !m.isPlanned(p) {
+				continue
+			}
+			if p.counted != "" {
+				m.chargeExclusive(p.node, b, p.counted, -1)
+			}
+			if is != "" {
+				m.chargeExclusive(p.node, b, is, 1)
+			}
+		}
+		p.counted = is
+		changed[p.node] = true
 	}
 }
 

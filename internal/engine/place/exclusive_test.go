@@ -126,13 +126,63 @@ func TestDomainsThatPodsHaveToThemselves(t *testing.T) {
 	want("the pod is gone", "a2", "b1", "c1")
 }
 
+// TestOnlyPodsOfAnAdmittedJobHaveADomainToThemselves: any user may write on any pod that it is exclusive by any label.
+func TestOnlyPodsOfAnAdmittedJobHaveADomainToThemselves(t *testing.T) {
+	claims := func(s *scene, changes ...func(*Pod)) {
+		of := func(p *Pod) { p.PodSet, p.ExclusiveKey = "main", "block" } // even without a workload
+		s.pod("there", "a1", 0, append([]func(*Pod){of}, changes...)...)
+	}
+	ask := gpus(1, 1, exclusive("rack"), func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "b1"} })
+	alone := gpus(1, 1, exclusive("block"))
+	for name, tc := range map[string]struct {
+		scene func(s *scene)
+		fits  bool
+	}{
+		"no workload":                       {func(s *scene) { claims(s) }, true},
+		"a workload that is not known":      {func(s *scene) { claims(s, of("w", "main")) }, true},
+		"a workload that holds no places":   {func(s *scene) { s.hold("w", alone, "").Hold(key("w"), nil); claims(s, of("w", "main")) }, true},
+		"a workload that is promised some":  {func(s *scene) { s.hold("w", alone, "", promised); claims(s, of("w", "main")) }, true},
+		"a workload that shares its places": {func(s *scene) { s.hold("w", gpus(1, 1), "c1:1"); claims(s, of("w", "main")) }, true},
+		"a workload that is exclusive by another label": {
+			func(s *scene) { s.hold("w", gpus(1, 1, exclusive(Hostname)), "c1:1"); claims(s, of("w", "main")) }, true},
+		"another pod set":                         {func(s *scene) { s.hold("w", alone, ""); claims(s, of("w", "other")) }, true},
+		"a workload that is so":                   {func(s *scene) { s.hold("w", alone, ""); claims(s, of("w", "main")) }, false},
+		"a workload that is so later":             {func(s *scene) { claims(s, of("w", "main")); s.hold("w", alone, "") }, false},
+		"a workload that is so and being evicted": {func(s *scene) { s.hold("w", alone, "", leaving); claims(s, of("w", "main")) }, false},
+		"a workload that is so no more": {
+			func(s *scene) { s.hold("w", alone, ""); claims(s, of("w", "main")); s.Hold(key("w"), nil) }, true},
+		"a workload that is so in a trial": {func(s *scene) {
+			claims(s, of("w", "main"))
+			s.Try(func() { s.hold("w", alone, "") })
+		}, true},
+		"a workload that is not so in a trial": {func(s *scene) {
+			s.hold("w", alone, "")
+			claims(s, of("w", "main"))
+			s.Try(func() { s.Hold(key("w"), nil) })
+		}, false},
+	} {
+		s := newScene(t)
+		tc.scene(s)
+		if got := s.Fits([]Ask{ask}, Now); got != tc.fits {
+			t.Errorf("a pod of %s: an exclusive pod fits in the block = %v, want %v", name, got, tc.fits)
+		}
+		s.Hold(key("w"), nil)
+		s.DeletePod(key("there"))
+		if len(s.exclusiveOn) > 0 {
+			t.Errorf("a pod of %s leaves %v behind", name, s.exclusiveOn)
+		}
+	}
+}
+
 // BenchmarkExclusiveLabelsOfTenants places a gang of a new shape beside pods that are exclusive by many labels.
 func BenchmarkExclusiveLabelsOfTenants(b *testing.B) {
 	for _, labels := range []int{0, 1000} {
 		b.Run(fmt.Sprint(labels, " labels"), func(b *testing.B) {
 			m := benchMap("block", "rack", Hostname)
 			for i := range labels {
-				m.SetPod(Pod{Key: key(fmt.Sprint("tenant-", i)), Node: fmt.Sprintf("node-%05d", i), ExclusiveKey: fmt.Sprint("x/", i)})
+				of := key(fmt.Sprint("tenant-", i))
+				m.Hold(of, &Holding{PodSets: []HeldPodSet{{Ask: Ask{PodSet: "main", Flavor: "f", ExclusiveKey: fmt.Sprint("x/", i)}}}})
+				m.SetPod(Pod{Key: of, Workload: of, PodSet: "main", Node: fmt.Sprintf("node-%05d", i), ExclusiveKey: fmt.Sprint("x/", i)})
 			}
 			cpu := int64(1000)
 			for b.Loop() {

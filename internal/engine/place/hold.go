@@ -56,6 +56,7 @@ func (m *Map) Hold(workload order.Key, h *Holding) {
 	if h != nil {
 		m.chargeHolder(m.holder(workload, h), changed)
 	}
+	m.recountExclusive(workload, changed)
 	if old != nil {
 		m.unchargeHolder(old, changed)
 	}
@@ -79,7 +80,7 @@ func (m *Map) movePlanned(workload order.Key, was, is bool, changed map[*node]bo
 		times = -1
 	}
 	for _, p := range c.pods {
-		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
+		m.charge(p.node, planned, p.takes, p.ports, p.counted, times)
 		changed[p.node] = true
 	}
 }

@@ -84,6 +84,17 @@ type onNode struct {
 	part      string
 }
 
+// exclusiveBy returns the label that a pod is exclusive by: the one that it names, if its workload holds places so.
+func (w *world) exclusiveBy(p *Pod) string {
+	h := w.holdings[p.Workload]
+	if h != nil && !h.Promised && slices.ContainsFunc(h.PodSets, func(set HeldPodSet) bool {
+		return set.Ask.PodSet == p.PodSet && set.Ask.ExclusiveKey == p.ExclusiveKey
+	}) {
+		return p.ExclusiveKey
+	}
+	return ""
+}
+
 // there lists the pods and absent pods that a ledger counts.
 func (w *world) there(inPlan bool) []onNode {
 	var out []onNode
@@ -93,7 +104,7 @@ func (w *world) there(inPlan bool) []onNode {
 		if h := w.holdings[p.value.Workload]; inPlan && h != nil && (h.Leaving || h.Promised) {
 			continue
 		}
-		out = append(out, onNode{p.value.Node, p.value.Requests, p.value.HostPorts, p.value.ExclusiveKey, "there"})
+		out = append(out, onNode{p.value.Node, p.value.Requests, p.value.HostPorts, w.exclusiveBy(&p.value), "there"})
 	}
 	for _, h := range sorted(w.holdings) {
 		if inPlan && h.value.Leaving || !inPlan && h.value.Promised {

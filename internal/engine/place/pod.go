@@ -16,8 +16,9 @@ type pod struct {
 	// others are the amounts of resources that no node has.
 	others    map[string]int64
 	ports     []HostPort
-	exclusive string
-	workload  order.Key
+	// exclusive is the label that the pod names, and counted the one by which it is charged: see exclusiveBy.
+	exclusive, counted string
+	workload           order.Key
 	podSet    string
 	part      Part
 	// rank is the rank within the part, negative if the pod has none.
@@ -180,14 +181,23 @@ func (p *pod) equal(other *pod) bool {
 
 // chargePod charges the requests of a pod to the books that count it.
 func (m *Map) chargePod(p *pod, times int32) {
-	m.charge(p.node, held, p.takes, p.ports, p.exclusive, times)
-	if h := m.holders[p.workload]; h == nil || !h.podsLeaving() {
-		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
+	if times > 0 {
+		p.counted = m.exclusiveBy(p)
+	}
+	m.charge(p.node, held, p.takes, p.ports, p.counted, times)
+	if m.isPlanned(p) {
+		m.charge(p.node, planned, p.takes, p.ports, p.counted, times)
 	}
 	if p.resident {
 		m.residentChanges++
 		m.charge(p.node, resident, p.takes, p.ports, "", times)
 	}
+}
+
+// isPlanned reports whether the planned book counts the pod: it does not if the pod is on its way out.
+func (m *Map) isPlanned(p *pod) bool {
+	h := m.holders[p.workload]
+	return h == nil || !h.podsLeaving()
 }
 
 // charge counts a number of equal pods in a book of the node; a negative number takes them back.

@@ -288,7 +288,7 @@ func (w *world) exclusiveStill(asks []Ask, ranks [][]string) bool {
 	}
 	for _, p := range w.pods {
 		if p.Workload != key("gang") {
-			all = append(all, onNode{node: p.Node, exclusive: p.ExclusiveKey, part: "foreign"})
+			all = append(all, onNode{node: p.Node, exclusive: w.exclusiveBy(&p), part: "foreign"})
 		} else if n := w.nodes[p.Node]; n.Failed && p.ExclusiveKey != "" {
 			all = append(all, onNode{node: p.Node, exclusive: p.ExclusiveKey, part: "lost"})
 		}

@@ -68,11 +68,16 @@ func has(resource string, amount int64) func(*Node) {
 func cordoned(n *Node) { n.Cordoned = true }
 func failed(n *Node)   { n.Failed = true }
 
-// pod sets a pod of another owner on a node, with a number of GPUs.
-func (s *scene) pod(name, node string, gpus int64, changes ...func(*Pod)) *scene {
-	p := Pod{Key: key(name), Node: node, Requests: map[string]int64{"gpu": gpus}}
+// pod sets a pod of another owner on a node, with a number of GPUs. One that is exclusive belongs to a job that was
+// admitted so, without places of its own.
+func (s *scene) pod(name, node string, each int64, changes ...func(*Pod)) *scene {
+	p := Pod{Key: key(name), Node: node, Requests: map[string]int64{"gpu": each}}
 	for _, change := range changes {
 		change(&p)
+	}
+	if p.ExclusiveKey != "" && p.PodSet == "" {
+		of("job-of-"+name, "main")(&p)
+		s.hold("job-of-"+name, gpus(1, each, exclusive(p.ExclusiveKey)), "")
 	}
 	s.SetPod(p)
 	return s

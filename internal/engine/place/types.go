@@ -69,7 +69,8 @@ type Pod struct {
 	// missing pod, but a pod may be at any place of its part.
 	Rank    int32 `json:",omitempty"`
 	HasRank bool  `json:",omitempty"`
-	// ExclusiveKey is the node label whose domain the pod's job has to itself, empty if it shares.
+	// ExclusiveKey is the node label whose domain the pod's job has to itself, empty if it shares. It counts only if the
+	// Workload holds places for the pod set that are exclusive by the same label.
 	ExclusiveKey string
 	// Terminating is set only for unpinned pods: the pod is being deleted. It uses its node until it is
 	// gone, and its replacement needs another place.
