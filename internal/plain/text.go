@@ -9,7 +9,7 @@ import (
 // Text returns the text on one line, with each character that a terminal could obey written as Go writes it in a quoted
 // string: ESC as \x1b, a line break as \n, the right-to-left override as \u202e. Bytes that are no UTF-8 are written as
 // \xNN. Other text, in any language, stays as it is. Text of a text that Text returned is that text.
-func Text(text string) string { return escaped(text, func(rune) bool { return false }) }
+func Text(text string) string { return escaped(text, func(rune) bool { return false }, escape) }
 
 // Cut returns Text, with at most limit characters. An ellipsis marks a text that was cut.
 func Cut(text string, limit int) string {
@@ -20,8 +20,13 @@ func Cut(text string, limit int) string {
 	return string([]rune(text)[:max(0, limit-1)]) + "…"
 }
 
+// HasControls reports whether the text has a character that Text would escape, other than a line break or a tab.
+func HasControls(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return obeyed(r) && !isLayout(r) })
+}
+
 // escaped returns the text with its control characters escaped, except for those that are kept.
-func escaped(text string, keep func(rune) bool) string {
+func escaped(text string, keep func(rune) bool, escape func(rune) string) string {
 	at := strings.IndexFunc(text, func(r rune) bool { return obeyed(r) && !keep(r) || r == utf8.RuneError })
 	if at < 0 {
 		return text
@@ -67,3 +72,6 @@ func escape(r rune) string {
 	}
 	return fmt.Sprintf(`\u%04x`, r)
 }
+
+// escapeQuoted writes a character as JSON and YAML do in double quotes.
+func escapeQuoted(r rune) string { return fmt.Sprintf(`\u%04x`, r) }

@@ -11,17 +11,23 @@ type Writer struct {
 	out io.Writer
 	// begun is the beginning of a character whose end is not written yet.
 	begun []byte
+	// escape returns what stands for a control character.
+	escape func(rune) string
 }
 
 // NewWriter returns a Writer that passes on to out.
-func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
+func NewWriter(out io.Writer) *Writer { return &Writer{out: out, escape: escape} }
+
+// NewQuotedWriter returns a Writer for JSON, or for YAML whose control characters are all in double quotes: they are
+// written as escapes of these formats, so that a program reads the same text as before.
+func NewQuotedWriter(out io.Writer) *Writer { return &Writer{out: out, escape: escapeQuoted} }
 
 // Write implements io.Writer. It reports the bytes that it took, not the longer text that it passed on.
 func (w *Writer) Write(p []byte) (int, error) {
 	text := append(w.begun, p...)
 	end := len(text) - unfinished(text)
 	w.begun = append([]byte(nil), text[end:]...)
-	if _, err := io.WriteString(w.out, escaped(string(text[:end]), isLayout)); err != nil {
+	if _, err := io.WriteString(w.out, escaped(string(text[:end]), isLayout, w.escape)); err != nil {
 		return 0, err
 	}
 	return len(p), nil

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -42,14 +43,46 @@ func (o *outputFlags) tableOptions() printers.PrintOptions {
 	return printers.PrintOptions{NoHeaders: o.noHeaders, Wide: o.format() == "wide"}
 }
 
-// writerFor returns the writer for a format of -o. JSON and YAML are as their encoders write them. Templates and paths print
-// texts as they are, so a terminal gets them with control characters escaped.
-func writerFor(kube *genericclioptions.PrintFlags, out io.Writer) io.Writer {
-	_, terminal := show.Terminal(out)
-	if format := *kube.OutputFormat; terminal && format != "json" && format != "yaml" {
-		return out
+// printerFor returns a function that prints an object in a format of -o other than a table. JSON and YAML have control
+// characters as escapes of these formats. Templates and paths print texts as they are, so a terminal gets them with
+// control characters escaped.
+func printerFor(kube *genericclioptions.PrintFlags, out io.Writer) (func(runtime.Object) error, error) {
+	printer, err := kube.ToPrinter()
+	if err != nil {
+		return nil, err
 	}
-	return show.Programs(out)
+	_, terminal := show.Terminal(out)
+	switch {
+	case *kube.OutputFormat == "json":
+		return func(object runtime.Object) error { return printer.PrintObj(object, show.JSON(out)) }, nil
+	case *kube.OutputFormat == "yaml":
+		return yamlPrinter(kube, show.Programs(out))
+	case terminal:
+		return func(object runtime.Object) error { return printer.PrintObj(object, out) }, nil
+	}
+	return func(object runtime.Object) error { return printer.PrintObj(object, show.Programs(out)) }, nil
+}
+
+// yamlPrinter returns a function that prints each object as a YAML document.
+func yamlPrinter(kube *genericclioptions.PrintFlags, out io.Writer) (func(runtime.Object) error, error) {
+	printer, err := kube.JSONYamlPrintFlags.ToPrinter("json")
+	if err != nil {
+		return nil, err
+	}
+	separator := ""
+	return func(object runtime.Object) error {
+		var text bytes.Buffer
+		if err := printer.PrintObj(object, &text); err != nil {
+			return err
+		}
+		document, err := show.YAML(text.Bytes())
+		if err != nil {
+			return fmt.Errorf("write YAML: %w", err)
+		}
+		_, err = fmt.Fprintf(out, "%s%s", separator, document)
+		separator = "---\n"
+		return err
+	}, nil
 }
 
 // renderer converts a list of values to a table, to an API object, and each value to its name.
@@ -81,13 +114,12 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 			return nil
 		}, nil
 	}
-	printer, err := o.kube.ToPrinter()
+	print, err := printerFor(o.kube, out)
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err):
 		return nil, usageError("%w,wide", err) // the error ends with the list of known formats
 	case err != nil:
 		return nil, usageError("%w", err)
 	}
-	to := writerFor(o.kube, out)
-	return func(values []T) error { return printer.PrintObj(r.object(values), to) }, nil
+	return func(values []T) error { return print(r.object(values)) }, nil
 }

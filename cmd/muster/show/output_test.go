@@ -6,9 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
 
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/plain"
 )
 
 // hostile is what a user may write into a name or a message; tamed is how it is printed.
@@ -39,6 +43,54 @@ func TestExplanationHasNoControlCharacters(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), tamed); n < 3 {
 		t.Errorf("the text is shown %d times, want 3 or more:\n%s", n, out.String())
+	}
+}
+
+// Every character that a terminal may obey is escaped in JSON and YAML, which programs read as it was.
+func TestJSONAndYAMLHaveNoControlCharacters(t *testing.T) {
+	texts := []string{hostile, "plain", "true", "1e3", "two\nlines", "\ttab ", "\u2028", "a\u2029b\u2028", "# \u202e", "- \x7f: x", "'\u009d\"", "\u0085"}
+	for r := rune(0); r < 0x2100; r++ {
+		if plain.HasControls(string(r)) {
+			texts = append(texts, string(r), "a"+string(r)+"\nb: "+string(r)+" ")
+		}
+	}
+	for _, text := range texts {
+		event := &corev1.Event{Message: text, ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{"x" + text: "y"}}}
+		event.APIVersion, event.Kind = "v1", "Event"
+		var out, raw bytes.Buffer
+		printer := printers.JSONPrinter{}
+		if err := printer.PrintObj(event, JSON(NewOutput(&out))); err != nil {
+			t.Fatal(err)
+		}
+		if err := printer.PrintObj(event, &raw); err != nil {
+			t.Fatal(err)
+		}
+		asYAML, err := YAML(raw.Bytes())
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		for format, printed := range map[string]string{"JSON": out.String(), "YAML": string(asYAML)} {
+			if plain.HasControls(printed) {
+				t.Errorf("%s of %q has control characters: %q", format, text, printed)
+			}
+			var read corev1.Event
+			if err := yaml.Unmarshal([]byte(printed), &read); err != nil || read.Message != text || read.Annotations["x"+text] != "y" {
+				t.Errorf("%s of %q is read as %q, error %v: %s", format, text, read.Message, err, printed)
+			}
+		}
+	}
+}
+
+// YAML is written as ever where no text has a control character, and in the same order where one has.
+func TestYAMLIsThatOfKubectl(t *testing.T) {
+	for given, want := range map[string]string{
+		`{"b":["x",{"c":1}],"a":"true"}`:       "a: \"true\"\nb:\n- x\n- c: 1\n",
+		`{"b":"\u202e","a":"true","c":"x: y"}`: "a: \"true\"\nb: \"\\u202e\"\nc: 'x: y'\n",
+		`{"a":"\u009b2J"}`:                     "a: \"\\x9B2J\"\n",
+	} {
+		if got, err := YAML([]byte(given)); string(got) != want || err != nil {
+			t.Errorf("YAML(%s) = %q, %v, want %q", given, got, err, want)
+		}
 	}
 }
 
