@@ -14,8 +14,15 @@ import (
 	"github.com/musterhq/muster/internal/podproblem"
 )
 
-// maxBounds is how many constraints between pods of a pod set are looked at. kube-scheduler alone keeps the others.
-const maxBounds = 8
+const (
+	// maxBounds is how many constraints between pods of a pod set become bounds. kube-scheduler alone keeps the others.
+	maxBounds = 8
+	// maxLooked is how many constraints of a pod set are matched with the pods of all pod sets, since some concern none.
+	maxLooked = 2 * maxBounds
+	// maxLabels is how many labels a constraint may be about. One with more is left to kube-scheduler: users may write
+	// thousands, and each is matched with the pods of all pod sets.
+	maxLabels = 16
+)
 
 // setBounds gives the pod sets the constraints between their pods that place.Bound can say: required pod anti-affinity and
 // affinity, and hard spread constraints. Those that concern no pod of the Workload, or that depend on more than the pod
@@ -63,10 +70,14 @@ func podLabelsOf(w *kueue.Workload) []podLabels {
 // boundsOf returns the bounds of the i-th pod set.
 func boundsOf(spec *corev1.PodSpec, pods []podLabels, i int, namespace string) []place.Bound {
 	var out []place.Bound
+	looked := 0
 	add := func(b place.Bound, selector *metav1.LabelSelector, matchKeys []string) {
+		if looked++; looked > maxLooked || len(out) >= maxBounds || labelsIn(selector)+len(matchKeys) > maxLabels {
+			return
+		}
 		counts, ok := counted(selector, matchKeys, pods, i)
 		own := slices.Contains(counts, pods[i].podSet)
-		if b.Counts = counts; ok && len(counts) > 0 && (own || b.Kind != place.Even) && len(out) < maxBounds {
+		if b.Counts = counts; ok && len(counts) > 0 && (own || b.Kind != place.Even) {
 			out = append(out, b)
 		}
 	}
@@ -90,6 +101,14 @@ func boundsOf(spec *corev1.PodSpec, pods []podLabels, i int, namespace string) [
 		}
 	}
 	return out
+}
+
+// labelsIn returns how many labels a selector is about.
+func labelsIn(selector *metav1.LabelSelector) int {
+	if selector == nil {
+		return 0
+	}
+	return len(selector.MatchLabels) + len(selector.MatchExpressions)
 }
 
 // isOwnTerm reports whether the term concerns pods of the namespace. Labels of namespaces are not looked at, nor keys by

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -101,5 +104,52 @@ func TestConstraintsBetweenPodsOfAGang(t *testing.T) {
 				t.Errorf("bounds (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOnlySomeConstraintsBetweenPodsAreLookedAt: users may write thousands, each with thousands of labels.
+func TestOnlySomeConstraintsBetweenPodsAreLookedAt(t *testing.T) {
+	others := func(n int) (out []corev1.PodAffinityTerm) {
+		for range n {
+			out = append(out, byHost(matching("app", "b"))...)
+		}
+		return out
+	}
+	own := byHost(matching("app", "a"))
+	about := func(labels int) *metav1.LabelSelector {
+		out := matching("app", "a")
+		for i := range labels - 1 {
+			out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: fmt.Sprint("x", i), Operator: metav1.LabelSelectorOpDoesNotExist})
+		}
+		return out
+	}
+	byKeys := func(keys int) func(*corev1.PodAffinityTerm) {
+		return func(t *corev1.PodAffinityTerm) { t.MatchLabelKeys = slices.Repeat([]string{"app"}, keys) }
+	}
+	both := awayFrom(others(10_000))
+	both.Affinity.PodAffinity = nextTo(own).Affinity.PodAffinity
+	both.TopologySpreadConstraints = spread(corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: matching("app", "a")}).TopologySpreadConstraints
+	for name, tc := range map[string]struct {
+		spec *corev1.PodSpec
+		want int
+	}{
+		"eight are bounds":                         {awayFrom(slices.Repeat(own, 10_000)), maxBounds},
+		"the last that is looked at":               {awayFrom(append(others(maxLooked-1), own...)), 1},
+		"the first that is not":                    {awayFrom(append(others(maxLooked), own...)), 0},
+		"those of all kinds together":              {both, 0},
+		"as many labels as are looked at":          {awayFrom(byHost(about(maxLabels))), 1},
+		"one label more":                           {awayFrom(byHost(about(maxLabels + 1))), 0},
+		"keys whose values the pods share":         {awayFrom(byHost(about(maxLabels-1), byKeys(1))), 1},
+		"one more key whose values the pods share": {awayFrom(byHost(about(1), byKeys(maxLabels))), 0},
+	} {
+		w := &kueue.Workload{}
+		w.Spec.PodSets = []kueue.PodSet{{Name: "w"}}
+		w.Spec.PodSets[0].Template.Labels = map[string]string{"app": "a"}
+		w.Spec.PodSets[0].Template.Spec = *tc.spec
+		podSets := make([]engine.PodSet, 1)
+		setBounds(w, podSets)
+		if got := len(podSets[0].Bounds); got != tc.want {
+			t.Errorf("%s: %d bounds, want %d", name, got, tc.want)
+		}
 	}
 }
