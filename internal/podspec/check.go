@@ -14,6 +14,7 @@ func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec)
 	c := checker{site: s, podSet: index, name: name, spec: spec, stored: stored}
 	c.checkRuntimeClass()
 	c.checkClaims()
+	c.checkAffinity()
 	c.checkContainers()
 	c.checkPod()
 	return c.found
