@@ -8,16 +8,16 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// These bound the required node affinity of pods, which is matched with each node of the cluster for each shape of pods:
-// 15,000 terms on 5,000 nodes take seconds, in which nothing else is decided. Kubernetes has no such bounds.
+// These bound the required node affinity of pods, which is matched with each node of the cluster, for each shape of
+// pods: 15,000 terms on 5,000 nodes take seconds, in which nothing else is decided. Kubernetes has no such bounds.
 const (
 	maxAffinityTerms        = 256
 	maxAffinityRequirements = 512
 	maxAffinityValues       = 4096
 )
 
-// checkAffinity refuses a required node affinity that would cost too much. The values of the label by which users choose
-// the nodes of each Job of a JobSet do not count: few nodes have it.
+// checkAffinity refuses a required node affinity that would cost too much. The values of the label by which users
+// choose the nodes of each Job of a JobSet do not count: few nodes have it.
 func (c *checker) checkAffinity() {
 	a := c.spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {

@@ -129,7 +129,11 @@ func (b bound) around() (within, beyond []any) {
 	case "minLength":
 		return []any{strings.Repeat("a", int(size))}, []any{strings.Repeat("a", int(size)-1)}
 	case "maxLength":
-		return []any{strings.Repeat("a", int(size))}, []any{strings.Repeat("a", int(size)+1)}
+		filler := "a"
+		if b.of.XIntOrString {
+			filler = "1" // a quantity
+		}
+		return []any{strings.Repeat(filler, int(size))}, []any{strings.Repeat(filler, int(size)+1)}
 	case "minItems":
 		return []any{b.items(int(size))}, []any{b.items(int(size) - 1)}
 	case "maxItems":

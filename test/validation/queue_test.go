@@ -56,6 +56,12 @@ func quotaRules(of, parent, word string) []rule {
 				{what: "a weight", change: edits{"spec>fairSharing>weight": "1e-1000"}},
 			},
 			[]attempt{{what: "three, of a weight", change: edits{"spec>fairSharing>weight": "1e100"}}, {what: "the sign is none", change: edits{quota + "nominalQuota": "1e-003"}}}},
+		{of, "a quantity has at most 256 characters", inSchema, "Too long: may not be more than 256 bytes",
+			[]attempt{
+				{what: "a quota of many digits", change: edits{quota + "nominalQuota": strings.Repeat("0", 256) + "1"}},
+				{what: "a weight of many decimals", change: edits{"spec>fairSharing>weight": "1." + strings.Repeat("0", 255)}},
+			},
+			[]attempt{{what: "256, of a quota", change: edits{quota + "nominalQuota": strings.Repeat("0", 255) + "1"}}}},
 		{of, "a flavor has a quota of each resource of its group", inQueueResources, "flavors must have the same number of resources as the coveredResources",
 			[]attempt{{what: "one less", change: edits{group + "coveredResources": "yaml:[cpu, memory, pods]"}}},
 			[]attempt{{what: "plain"}}},

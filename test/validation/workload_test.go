@@ -133,6 +133,12 @@ func workloadRules() []rule {
 				{what: "overhead", change: edits{podSet + "template>spec>overhead": `yaml:{cpu: "0e2147483647"}`}},
 			},
 			[]attempt{{what: "three", change: edits{resources: `yaml:{requests: {cpu: "1e-100"}}`}}}},
+		{of, "a quantity has at most 256 characters", inSchema, "Too long: may not be more than 256 bytes",
+			[]attempt{
+				{what: "many zeros", change: edits{resources: `yaml:{requests: {cpu: "` + strings.Repeat("0", 256) + `1"}}`}},
+				{what: "a limit with many decimals", change: edits{resources: `yaml:{limits: {cpu: "1.` + strings.Repeat("0", 255) + `"}}`}},
+			},
+			[]attempt{{what: "256", change: edits{resources: `yaml:{requests: {cpu: "` + strings.Repeat("0", 255) + `1"}}`}}}},
 		{of, "neither containers nor the pod request the resource pods", inPodSets, "the key is reserved for internal kueue use",
 			[]attempt{
 				{what: "a request", change: edits{resources: "yaml:{requests: {pods: 1}}"}},

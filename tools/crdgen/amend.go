@@ -14,7 +14,7 @@ type props = apiextensionsv1.JSONSchemaProps
 // amend changes the schema of a kind where markers on this project's types cannot.
 func amend(kind string, root *props) {
 	dropForeignProse(root)
-	boundExponents(root)
+	boundQuantities(root)
 	for name, field := range root.Properties {
 		if name != "status" {
 			readable(&field)
@@ -141,11 +141,18 @@ const (
 	boundedExponent  = `([eE](\+|-)?[0-9]{1,3})`
 )
 
-// boundExponents limits the exponents of quantities. The parser expands a number like 1e-2147483648, which practically
-// hangs every program that reads the object.
-func boundExponents(node *props) {
+// quantityLength is how many characters a quantity may have.
+const quantityLength int64 = 256
+
+// boundQuantities limits the exponents of quantities, and their length. The parser expands a number like 1e-2147483648,
+// which practically hangs every program that reads the object; to format one of a million zeros takes as long.
+func boundQuantities(node *props) {
+	if strings.Contains(node.Pattern, quantityExponent) {
+		length := quantityLength
+		node.MaxLength = &length
+	}
 	node.Pattern = strings.Replace(node.Pattern, quantityExponent, boundedExponent, 1)
-	eachChild(node, boundExponents)
+	eachChild(node, boundQuantities)
 }
 
 // readable makes the schema refuse numbers that it would accept but that Go types cannot decode: one undecodable object
