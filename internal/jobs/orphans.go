@@ -8,13 +8,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,7 +79,7 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 			return ctrl.Result{}, err
 		}
 		if waits = slices.ContainsFunc(left, mayCreatePods); evicted {
-			plan.Writes = o.stop(pods, left)
+			plan.Writes = stopPods(pods, left)
 			waits = len(madeBefore(&w, pods, left)) > 0 || stopsJobs(plan.Writes)
 		}
 	}
@@ -142,34 +140,6 @@ func (o *orphans) pods(ctx context.Context, w *kueue.Workload) (out []metav1.Par
 		out = append(out, pods...)
 	}
 	return out, nil
-}
-
-// stop returns the writes that delete the pods, whatever controls them by now. Jobs that the former job has left would
-// replace the pods, and are suspended instead: the Job controller then deletes their pods, and those that are there
-// afterwards are deleted too.
-func (o *orphans) stop(pods []metav1.PartialObjectMetadata, left []*batchv1.Job) (writes []Write) {
-	suspending := map[types.UID]bool{}
-	for _, job := range left {
-		if !ptr.Deref(job.Spec.Suspend, false) {
-			held := job.DeepCopy()
-			held.Spec.Suspend = ptr.To(true)
-			writes = append(writes, Change(job, held).Marked(muster.QueuedByOwner))
-			suspending[job.UID] = true
-		}
-	}
-	for i := range pods {
-		pod := &pods[i]
-		if c := metav1.GetControllerOfNoCopy(pod); pod.DeletionTimestamp.IsZero() && (c == nil || !suspending[c.UID]) {
-			writes = append(writes, Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, metav1.DeletePropagationBackground))
-		}
-	}
-	return writes
-}
-
-// mayCreatePods reports whether the Job controller may create pods of the Job, such as one in place of a pod that has failed.
-func mayCreatePods(job *batchv1.Job) bool {
-	ended := TrueCondition(job, batchv1.JobComplete) != nil || TrueCondition(job, batchv1.JobFailed) != nil
-	return !ended && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp.IsZero()
 }
 
 // stopsJobs reports whether the writes suspend a Job, which may have created pods meanwhile.

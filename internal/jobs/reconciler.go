@@ -63,6 +63,12 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	lives := err == nil && job.GetDeletionTimestamp().IsZero()
+	if err == nil && !lives {
+		if wait, err := r.endDeleted(ctx, job); err != nil || wait > 0 {
+			r.forget(req.NamespacedName)
+			return ctrl.Result{RequeueAfter: wait}, err
+		}
+	}
 	wait, err := r.releaseWorkloads(ctx, req.NamespacedName, job, lives)
 	if !lives {
 		r.forget(req.NamespacedName)
@@ -302,7 +308,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 		seen.Mistake = mistakes[0].Message
 	}
 	seen.MissingPods = r.missingPods.get(job)
-	silent, err := r.lookAtSilent(ctx, &seen, own)
+	silent, err := r.lookAtUnruled(ctx, &seen, own)
 	if err != nil {
 		return Plan{}, err
 	}

@@ -85,7 +85,7 @@ func (s Seen[T]) awaiting() (out []*batchv1.Job) {
 
 // silent is what follows from batch Jobs that get no answer: what the job then does besides its plan.
 type silent struct {
-	// touches are the writes that touch them.
+	// touches are the writes that touch them, and those that delete pods which the Job controller leaves.
 	touches []Write
 	// without is an admitted Job without pods, nil if there is none. It has got no answer for so long.
 	without *batchv1.Job
@@ -158,6 +158,7 @@ func (s *Seen[T]) takeForSuspended(vacant []*batchv1.Job) {
 			return object
 		}
 		out := job.DeepCopy()
+		out.Spec.Suspend = ptr.To(true)
 		out.Status.Active, out.Status.Terminating = 0, nil
 		out.Status.Conditions = append(out.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
 		return out

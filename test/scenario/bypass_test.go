@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -262,29 +263,33 @@ func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 	w.UntilJob("job", "runs again", running(1))
 }
 
+// jobsOfOnePod are jobs called a, of one pod that runs for an hour in the queue gpu, by their kind.
+var jobsOfOnePod = map[string]func(*world) client.Object{
+	"job":    func(w *world) client.Object { return w.batchJob("a", "gpu", 1, time.Hour) },
+	"jobset": func(w *world) client.Object { return w.gang("a", "gpu", 1, time.Hour) },
+	"trainingjob": func(w *world) client.Object {
+		pod, meta := templateOfOnePod(w)
+		return &breezeml.TrainingJob{ObjectMeta: meta, Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: pod}}}
+	},
+	"genericjob": func(w *world) client.Object {
+		pod, meta := templateOfOnePod(w)
+		return &tensorstack.GenericJob{ObjectMeta: meta, Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "w", Template: pod}}}}
+	},
+	"vcjob": func(w *world) client.Object {
+		pod, meta := templateOfOnePod(w)
+		return &volcano.Job{ObjectMeta: meta, Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "w", Replicas: 1, Template: pod}}}}
+	},
+}
+
+// templateOfOnePod returns the pod template of such a job, and the job's metadata.
+func templateOfOnePod(w *world) (corev1.PodTemplateSpec, metav1.ObjectMeta) {
+	job := w.batchJob("a", "gpu", 1, time.Hour)
+	return job.Spec.Template, metav1.ObjectMeta{Namespace: w.Namespace, Name: "a", Labels: job.Labels}
+}
+
 // TestOrphanedPodsKeepTheirQuota until they have ended: a job that is deleted without its pods makes no room for another.
 func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
-	// template returns the pod template of such a job, and its labels.
-	template := func(w *world) (corev1.PodTemplateSpec, metav1.ObjectMeta) {
-		job := w.batchJob("a", "gpu", 1, time.Hour)
-		return job.Spec.Template, metav1.ObjectMeta{Namespace: w.Namespace, Name: "a", Labels: job.Labels}
-	}
-	for name, make := range map[string]func(*world) client.Object{
-		"job":    func(w *world) client.Object { return w.batchJob("a", "gpu", 1, time.Hour) },
-		"jobset": func(w *world) client.Object { return w.gang("a", "gpu", 1, time.Hour) },
-		"trainingjob": func(w *world) client.Object {
-			pod, meta := template(w)
-			return &breezeml.TrainingJob{ObjectMeta: meta, Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: pod}}}
-		},
-		"genericjob": func(w *world) client.Object {
-			pod, meta := template(w)
-			return &tensorstack.GenericJob{ObjectMeta: meta, Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "w", Template: pod}}}}
-		},
-		"vcjob": func(w *world) client.Object {
-			pod, meta := template(w)
-			return &volcano.Job{ObjectMeta: meta, Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "w", Replicas: 1, Template: pod}}}}
-		},
-	} {
+	for name, make := range jobsOfOnePod {
 		for _, end := range []string{"ends", "is evicted"} {
 			t.Run(name+" "+end, func(t *testing.T) {
 				w := newWorld(t)
@@ -316,6 +321,49 @@ func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestAJobThatAFinalizerKeepsCanBeEvicted: its user gives it, or the Job of a JobSet, a finalizer and deletes it. Its pods run
+// on until the queue takes the quota back.
+func TestAJobThatAFinalizerKeepsCanBeEvicted(t *testing.T) {
+	all := maps.Clone(jobsOfOnePod)
+	all["job of a jobset"] = jobsOfOnePod["jobset"]
+	for name, make := range all {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.gpuQueue("gpu", 1)
+			a := make(w)
+			w.Create(a)
+			own := w.UntilWorkloadOf("a", "is admitted", runs)
+			w.UntilPods("a pod runs", func(all map[string]corev1.Pod) bool {
+				for _, pod := range all {
+					return pod.Status.Phase == corev1.PodRunning
+				}
+				return false
+			})
+			kept := a
+			if name == "job of a jobset" {
+				kept = harness.UntilOne(w.World, &batchv1.JobList{}, "a-workers-0", "is there", func(*batchv1.Job) bool { return true })
+			}
+			w.Patch(kept, `{"metadata": {"finalizers": ["example.com/mine"]}}`)
+			defer w.Patch(kept, `{"metadata": {"finalizers": null}}`)
+			if err := w.Client.Delete(t.Context(), kept, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				t.Fatal(err)
+			}
+			w.Create(w.bare("b", "gpu", 1))
+			w.UntilWorkload("b", "waits for the quota of the pod", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
+			w.Patch(own, `{"spec":{"active":false}}`)
+			w.UntilWorkload("b", "has the quota", runs)
+			w.UntilPods("no pod runs", func(all map[string]corev1.Pod) bool {
+				for _, pod := range all {
+					if pod.Status.Phase == corev1.PodRunning {
+						return false
+					}
+				}
+				return true
+			})
+		})
 	}
 }
 
