@@ -84,6 +84,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Event{}, refusalIndex, refusalKeys); err != nil {
+		return fmt.Errorf("indexing events by what they are about: %w", err)
+	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, HostnameIndex, HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}

@@ -46,11 +46,13 @@ func SetAgent[T client.Object](r reconcile.Reconciler, agent func() podspec.Agen
 const (
 	ControllerIndex = controllerIndex
 	OwnerIndex      = ownerIndex
+	RefusalIndex    = refusalIndex
 )
 
 var (
 	ControllerUID = controllerUID
 	OwnerKeys     = ownerKeys
+	RefusalKeys   = refusalKeys
 )
 
 // ControllerOf returns the index by which children of jobs of the API are found.

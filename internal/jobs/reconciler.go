@@ -300,7 +300,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	seen.Admission = grantOf(granting, facts.Flavors, nodes)
 	seen.Admission.Until, seen.Admission.Bound = until(own, facts.Queues)
 	seen.Admission.Deactivated = own != nil && !workload.IsActive(own)
-	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
+	if seen.Refusals, err = r.refusals(ctx, job, seen.Children); err != nil {
 		return Plan{}, err
 	}
 	// A mistake made after the job got its Workload has no effect.

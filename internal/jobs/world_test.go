@@ -128,6 +128,7 @@ func (w *world) build(objects ...client.Object) {
 		WithIndex(&corev1.Pod{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&bus.Command{}, jobs.ControllerIndex, jobs.ControllerOf(vcjob.API)).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
+		WithIndex(&corev1.Event{}, jobs.RefusalIndex, jobs.RefusalKeys).
 		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 }
 
@@ -141,16 +142,23 @@ var stripPod = func() toolscache.TransformFunc {
 	panic("the cache keeps pods as they are")
 }()
 
-// asCached strips the pods in a list as the operator's cache does, so that a reconciler that reads a field which the
-// cache drops fails its tests.
+// asCached strips the pods and events in a list as the operator's cache does, so that a reconciler that reads a field which
+// the cache drops fails its tests.
 func asCached(list client.ObjectList) error {
-	pods, is := list.(*corev1.PodList)
-	if !is {
-		return nil
-	}
-	for i := range pods.Items {
-		if _, err := stripPod(&pods.Items[i]); err != nil {
-			return err
+	switch list := list.(type) {
+	case *corev1.PodList:
+		for i := range list.Items {
+			if _, err := stripPod(&list.Items[i]); err != nil {
+				return err
+			}
+		}
+	case *corev1.EventList:
+		for i := range list.Items {
+			event, err := jobs.Refusals().Transform(&list.Items[i])
+			if err != nil {
+				return err
+			}
+			list.Items[i] = *event.(*corev1.Event)
 		}
 	}
 	return nil
