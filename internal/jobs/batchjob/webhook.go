@@ -29,7 +29,7 @@ func AddWebhook(mgr ctrl.Manager, operator string) {
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
 }
 
-// holder suspends Jobs with a queue.
+// holder suspends and marks Jobs with a queue.
 type holder struct {
 	cache    client.Reader
 	operator string
@@ -43,7 +43,7 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if err := h.decoder.Decode(request, &job); err != nil {
 		return admitUnheld(ctx, err)
 	}
-	if request.UserInfo.Username == h.operator || suspended(&job) || describe(&job, jobs.Facts{}).Foreign {
+	if request.UserInfo.Username == h.operator || describe(&job, jobs.Facts{}).Foreign {
 		return admission.Allowed("")
 	}
 	local, err := h.defaultQueue(ctx, request.Namespace)
@@ -53,6 +53,7 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	if !jobs.IsQueued(&job, local) {
 		return admission.Allowed("")
 	}
+	// A Job that is suspended already is marked all the same, or its users could start it before the operator has seen it.
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true), markIn(&job))
 }
 

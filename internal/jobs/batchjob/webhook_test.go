@@ -57,6 +57,8 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	}
 	foreign := label(newJob(1).unheld(), kueue.QueueLabel, "q")
 	foreign.job.Spec.ManagedBy = ptr.To("example.com/other")
+	foreignSuspended := label(newJob(1), kueue.QueueLabel, "q")
+	foreignSuspended.job.Spec.ManagedBy = ptr.To("example.com/other")
 	ofJobSet := label(newJob(1).unheld(), kueue.QueueLabel, "q")
 	ofJobSet.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "j", UID: "js", Controller: ptr.To(true)}}
 	userQueue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
@@ -65,18 +67,23 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job   builder
 		queue *kueue.LocalQueue
-		held  bool // whether the webhook suspends it
+		held  bool // whether the webhook suspends and marks it
 	}{
-		"queue name":                            {label(newJob(1).unheld(), kueue.QueueLabel, "q"), nil, true},
-		"queue name in an annotation":           {newJob(1).unheld().annotated(kueue.QueueAnnotation, "q"), nil, true},
-		"prebuilt Workload":                     {label(newJob(1).unheld(), kueue.PrebuiltWorkloadLabel, "w"), nil, true},
-		"no queue name":                         {newJob(1).unheld(), nil, false},
-		"no queue name, user's queue default":   {newJob(1).unheld(), userQueue, true},
-		"no queue name, Muster's queue default": {newJob(1).unheld(), musterQueue, false},
-		"suspended":                             {label(newJob(1), kueue.QueueLabel, "q"), nil, false},
-		"another controller's":                  {foreign, nil, false},
-		"controlled by a JobSet":                {ofJobSet, nil, true},
-		"with annotations":                      {newJob(1).unheld().annotated("a/b", "c"), userQueue, true},
+		"queue name":                             {label(newJob(1).unheld(), kueue.QueueLabel, "q"), nil, true},
+		"queue name in an annotation":            {newJob(1).unheld().annotated(kueue.QueueAnnotation, "q"), nil, true},
+		"prebuilt Workload":                      {label(newJob(1).unheld(), kueue.PrebuiltWorkloadLabel, "w"), nil, true},
+		"no queue name":                          {newJob(1).unheld(), nil, false},
+		"no queue name, user's queue default":    {newJob(1).unheld(), userQueue, true},
+		"no queue name, Muster's queue default":  {newJob(1).unheld(), musterQueue, false},
+		"suspended":                              {label(newJob(1), kueue.QueueLabel, "q"), nil, true},
+		"suspended, queue name in an annotation": {newJob(1).annotated(kueue.QueueAnnotation, "q"), nil, true},
+		"suspended, user's queue default":        {newJob(1), userQueue, true},
+		"suspended, Muster's queue default":      {newJob(1), musterQueue, false},
+		"suspended, no queue":                    {newJob(1), nil, false},
+		"suspended, another controller's":        {foreignSuspended, nil, false},
+		"another controller's":                   {foreign, nil, false},
+		"controlled by a JobSet":                 {ofJobSet, nil, true},
+		"with annotations":                       {newJob(1).unheld().annotated("a/b", "c"), userQueue, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

@@ -83,6 +83,12 @@ func TestJobsAreHeldByTheWebhookWithoutPolicies(t *testing.T) {
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 	w.UntilHeld(unlabelled, true)
+	suspended := w.Job("suspended", "", 1)
+	suspended.Labels, suspended.Spec.Suspend = nil, ptr.To(true)
+	w.Create(suspended)
+	if mark := suspended.Annotations[muster.QueuedAnnotation]; mark != muster.QueuedItself {
+		t.Errorf("a Job that is made suspended has the mark %q: its users can start it before the operator has seen it", mark)
+	}
 
 	running.End(syscall.SIGTERM)
 	orphan := w.Job("orphan", "q", 1)
