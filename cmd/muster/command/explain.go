@@ -134,11 +134,11 @@ func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, 
 	case *o.kube.OutputFormat == "" && *o.kube.TemplatePrinterFlags.TemplateArgument == "":
 		return func(e *view.Explanation) error { return show.Explanation(out, e) }, nil
 	}
-	print, err := printerFor(o.kube, out)
+	printObject, err := printerFor(o.kube, out)
 	if err != nil {
 		return nil, usageError("%w", err)
 	}
-	return func(e *view.Explanation) error { return print(e) }, nil
+	return func(e *view.Explanation) error { return printObject(e) }, nil
 }
 
 // explain finds the named job, reads its pods and warning events, and explains it.

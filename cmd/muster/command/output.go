@@ -114,12 +114,12 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 			return nil
 		}, nil
 	}
-	print, err := printerFor(o.kube, out)
+	printObject, err := printerFor(o.kube, out)
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err):
 		return nil, usageError("%w,wide", err) // the error ends with the list of known formats
 	case err != nil:
 		return nil, usageError("%w", err)
 	}
-	return func(values []T) error { return print(r.object(values)) }, nil
+	return func(values []T) error { return printObject(r.object(values)) }, nil
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/musterhq/muster/cmd/muster/show"
 )
@@ -23,12 +22,12 @@ func TestObjectsArePrintedWithControlCharactersEscaped(t *testing.T) {
 		flags := newOutputFlags()
 		*flags.kube.OutputFormat = format
 		var out bytes.Buffer
-		print, err := printerFor(flags.kube, show.NewOutput(&out))
+		printObject, err := printerFor(flags.kube, show.NewOutput(&out))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if err := print(runtime.Object(event)); err != nil {
+			if err := printObject(event); err != nil {
 				t.Fatalf("%s: %v", format, err)
 			}
 		}
