@@ -14,13 +14,13 @@ type pod struct {
 	node  *node
 	takes vector
 	// others are the amounts of resources that no node has.
-	others    map[string]int64
-	ports     []HostPort
+	others map[string]int64
+	ports  []HostPort
 	// exclusive is the label that the pod names, and counted the one by which it is charged: see exclusiveBy.
 	exclusive, counted string
 	workload           order.Key
-	podSet    string
-	part      Part
+	podSet             string
+	part               Part
 	// rank is the rank within the part, negative if the pod has none.
 	rank     int32
 	resident bool
