@@ -69,9 +69,8 @@ func worstObjects() []worstObject {
 		{"Workload", "4,096 labels", edits{"spec>podSets>0>template>metadata": map[string]any{"labels": manyLabels(4096)}}},
 		{"Workload", "8 containers of 256 amounts", edits{"spec>podSets>0>template>spec>containers": amountsOf(8, 256)}},
 		{"Workload", "20,000 labels", edits{"spec>podSets>0>template>metadata": map[string]any{"labels": manyLabels(20_000)}}},
-		{"ClusterQueue", "16 groups of 256 quotas", edits{"spec>resourceGroups": widest("9999999999999999", 16)}},
-		{"ClusterQueue", "16 groups of 64 flavors", edits{"spec>resourceGroups": widest("9999999999999999", 64)}},
-		{"Cohort", "16 groups of 256 quotas", edits{"spec>resourceGroups": widest("9999999999999999", 16)}},
+		{"ClusterQueue", "16 groups of 256 quotas", edits{"spec>resourceGroups": widest("9999999999999999")}},
+		{"Cohort", "16 groups of 256 quotas", edits{"spec>resourceGroups": widest("9999999999999999")}},
 		{"Queue", "10,000 amounts", edits{"spec>capability": manyAmounts(10_000)}},
 		{"Queue", "256 amounts of each kind", edits{"spec>capability": manyAmounts(256), "spec>deserved": manyAmounts(256), "spec>guarantee>resource": manyAmounts(256)}},
 		{"ResourceFlavor", "8 taints", edits{"spec>nodeTaints": slices.Repeat([]any{map[string]any{"key": strings.Repeat("a.", 126) + "a/" + strings.Repeat("b", 63), "effect": "NoSchedule"}}, 8)}},
@@ -121,18 +120,18 @@ func manyLabels(count int) map[string]any {
 	return out
 }
 
-// widest are 16 groups with as many quotas as a queue may have: 4,096, of so many flavors in each group.
-func widest(amount string, flavorsEach int) []any {
+// widest are 16 groups of 16 flavors and 16 resources: as many flavors and resources as a queue may have.
+func widest(amount string) []any {
 	out := []any{}
 	for g := range 16 {
 		resources, covered := []any{}, []any{}
-		for r := range 256 / flavorsEach {
+		for r := range 16 {
 			name := fmt.Sprintf("a.b/r%d-%d", g, r)
 			covered = append(covered, name)
 			resources = append(resources, map[string]any{"name": name, "nominalQuota": amount})
 		}
 		flavors := []any{}
-		for f := range flavorsEach {
+		for f := range 16 {
 			flavors = append(flavors, map[string]any{"name": fmt.Sprintf("f%d-%d", g, f), "resources": resources})
 		}
 		out = append(out, map[string]any{"coveredResources": covered, "flavors": flavors})
