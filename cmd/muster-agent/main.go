@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-const usage = `muster-agent runs inside of training pods; docs/agent.md has more.
+const usage = `muster-agent runs inside of training pods; docs/use/agent.md has more.
 
   muster-agent run [--] COMMAND [ARGUMENT]...   run a command in the rounds of its job
   muster-agent sidecar                          be the barrier of the other containers of the pod

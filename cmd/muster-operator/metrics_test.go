@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	metricsPage = "../../docs/metrics.md"
+	metricsPage = "../../docs/operate/metrics.md"
 	dashboard   = "../../charts/muster/dashboards/muster.json"
 	alerts      = "../../charts/muster/alerts/muster.yaml"
 )

@@ -15,7 +15,7 @@ import (
 )
 
 // page is the page about the configuration file.
-const page = "../../docs/configuration.md"
+const page = "../../docs/reference/configuration.md"
 
 func TestTheFullExampleInTheDocsIsTheDefault(t *testing.T) {
 	got, problems := parse([]byte(examples(t)[0]))

@@ -1,4 +1,4 @@
-// Package metrics declares the operator's metrics, each with its name, type, labels and help, so that docs/metrics.md
+// Package metrics declares the operator's metrics, each with its name, type, labels and help, so that docs/operate/metrics.md
 // and the chart's dashboard can be checked against all of them. Packages declare their metrics in package variables,
 // and so before anything runs. This package knows nothing of what they count.
 //

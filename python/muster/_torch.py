@@ -1,4 +1,4 @@
-"""The state of PyTorch programs, found as they run: see docs/agent.md."""
+"""The state of PyTorch programs, found as they run: see docs/use/agent.md."""
 
 import functools
 import io

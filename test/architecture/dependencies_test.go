@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestPageListsDirectDependencies checks that docs/dependencies.md has every direct dependency of each module, and no
+// TestPageListsDirectDependencies checks that docs/develop/dependencies.md has every direct dependency of each module, and no
 // others.
 func TestPageListsDirectDependencies(t *testing.T) {
-	page, err := os.ReadFile("../../docs/dependencies.md")
+	page, err := os.ReadFile("../../docs/develop/dependencies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestPageListsDirectDependencies(t *testing.T) {
 		files = append(files, more...)
 	}
 	if err != nil || len(files) != len(sections) {
-		t.Errorf("docs/dependencies.md has %d sections, want one for each of the %d modules (%v)", len(sections), len(files), err)
+		t.Errorf("docs/develop/dependencies.md has %d sections, want one for each of the %d modules (%v)", len(sections), len(files), err)
 	}
 	for _, file := range files {
 		folder := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(file, "../../")))
@@ -38,12 +38,12 @@ func TestPageListsDirectDependencies(t *testing.T) {
 		named := firstColumn(sections[folder])
 		for _, path := range direct {
 			if !slices.Contains(named, path) {
-				t.Errorf("%s requires %s, which docs/dependencies.md does not list", file, path)
+				t.Errorf("%s requires %s, which docs/develop/dependencies.md does not list", file, path)
 			}
 		}
 		for _, path := range named {
 			if !slices.Contains(all, path) {
-				t.Errorf("docs/dependencies.md lists %s, which %s does not require", path, file)
+				t.Errorf("docs/develop/dependencies.md lists %s, which %s does not require", path, file)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package architecture checks the code against docs/architecture.md, for allowed imports and writers to the API server,
-// and the modules against docs/dependencies.md, for direct dependencies.
+// Package architecture checks the code against docs/develop/architecture.md, for allowed imports and writers to the API server,
+// and the modules against docs/develop/dependencies.md, for direct dependencies.
 package architecture
 
 import (
@@ -38,7 +38,7 @@ func TestPageListsAllImports(t *testing.T) {
 	for _, p := range load(t) {
 		from := treeOf(page, p.PkgPath)
 		if from == "" {
-			t.Errorf("%s belongs to no row of the table Allowed imports in docs/architecture.md", p.PkgPath)
+			t.Errorf("%s belongs to no row of the table Allowed imports in docs/develop/architecture.md", p.PkgPath)
 			continue
 		}
 		for imported := range p.Imports {
@@ -48,7 +48,7 @@ func TestPageListsAllImports(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(code, page); diff != "" {
-		t.Errorf("docs/architecture.md, under Allowed imports (-code +page):\n%s", diff)
+		t.Errorf("docs/develop/architecture.md, under Allowed imports (-code +page):\n%s", diff)
 	}
 }
 

@@ -8,16 +8,16 @@ import (
 )
 
 // rows returns the cells of the rows that begin with a name in backquotes, in the table under a heading of
-// docs/architecture.md.
+// docs/develop/architecture.md.
 func rows(t *testing.T, heading string) (out [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/architecture.md")
+	page, err := os.ReadFile("../../docs/develop/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("docs/architecture.md has no heading %s", heading)
+		t.Fatalf("docs/develop/architecture.md has no heading %s", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {

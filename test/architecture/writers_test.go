@@ -35,7 +35,7 @@ func TestPageListsAllWriters(t *testing.T) {
 	found = slices.DeleteFunc(found, func(folder string) bool { return folder == "internal/testcluster" }) // not part of the operator
 	slices.Sort(found)
 	if diff := cmp.Diff(found, listed(t)); diff != "" {
-		t.Errorf("docs/architecture.md, under Who writes to the API server (-code +page):\n%s", diff)
+		t.Errorf("docs/develop/architecture.md, under Who writes to the API server (-code +page):\n%s", diff)
 	}
 }
 

@@ -87,7 +87,7 @@ func checkOnlyForeignDefinition(t *testing.T) {
 }
 
 // TestDefinitionsOfAnotherReleaseAreDeletedWithIt checks that Helm still deletes an adopted definition with the release
-// that created it. docs/moving.md therefore removes the release's Secrets instead of uninstalling it.
+// that created it. docs/operate/moving.md therefore removes the release's Secrets instead of uninstalling it.
 func TestDefinitionsOfAnotherReleaseAreDeletedWithIt(t *testing.T) {
 	h := newHelm(t)
 	other := h.installer()
@@ -106,7 +106,7 @@ func TestDefinitionsOfAnotherReleaseAreDeletedWithIt(t *testing.T) {
 	var definition apiextensionsv1.CustomResourceDefinition
 	err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &definition)
 	if client.IgnoreNotFound(err) != nil || err == nil && definition.DeletionTimestamp == nil {
-		t.Errorf("the definition remains after its release was uninstalled (%v), so docs/moving.md warns of nothing", err)
+		t.Errorf("the definition remains after its release was uninstalled (%v), so docs/operate/moving.md warns of nothing", err)
 	}
 }
 

@@ -164,7 +164,7 @@ func hasPolicy(t *testing.T) bool {
 	return err == nil
 }
 
-// TestEverythingIsRemovedWhileTheOperatorRuns follows docs/install.md: the definitions are deleted first, with jobs that
+// TestEverythingIsRemovedWhileTheOperatorRuns follows docs/operate/install.md: the definitions are deleted first, with jobs that
 // run and jobs that wait, because only the operator removes the finalizers of what is in use.
 func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
 	h := newHelm(t)

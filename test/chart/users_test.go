@@ -16,7 +16,7 @@ import (
 )
 
 // TestUserRolesIncludeJobs checks what users with the cluster's roles view, edit and admin in a namespace may do with
-// jobs and queues there, as docs/install.md lists it, and that they may do nothing elsewhere.
+// jobs and queues there, as docs/operate/install.md lists it, and that they may do nothing elsewhere.
 func TestUserRolesIncludeJobs(t *testing.T) {
 	h := newHelm(t)
 	h.install(nil)

@@ -17,7 +17,7 @@ import (
 )
 
 // installPages are the pages that install Muster. They share a cluster without it, in this order.
-var installPages = []string{"docs/install.md", "docs/tracing.md"}
+var installPages = []string{"docs/operate/install.md", "docs/operate/tracing.md"}
 
 // pageTimeout bounds all commands of a page, on a machine that is busy with other tests.
 const pageTimeout = 10 * time.Minute
@@ -106,8 +106,8 @@ func (s *shell) runs(page string) func(*testing.T) {
 				}
 			case "promql":
 				for _, metric := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(block.text, -1) {
-					if !strings.Contains(read(t, "docs/metrics.md"), "`"+metric+"`") {
-						t.Errorf("%s uses the metric %s, which docs/metrics.md does not list", page, metric)
+					if !strings.Contains(read(t, "docs/operate/metrics.md"), "`"+metric+"`") {
+						t.Errorf("%s uses the metric %s, which docs/operate/metrics.md does not list", page, metric)
 					}
 				}
 			}

@@ -21,7 +21,7 @@ var languages = map[string]string{
 	"text":    "right after commands, lines of their output; elsewhere a drawing",
 	"yaml":    "applied as a dry run, if it is a complete object",
 	"python":  "parsed by Python",
-	"promql":  "names metrics of docs/metrics.md",
+	"promql":  "names metrics of docs/operate/metrics.md",
 }
 
 // block is a fenced block of a page. shows holds the lines that its commands must print; … in them matches any text.
@@ -33,14 +33,14 @@ type block struct {
 // pages returns the README and all of docs/, relative to the project's root.
 func pages(t *testing.T) []string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
 	if err != nil || len(found) < 25 {
 		t.Fatalf("found %d pages in docs/, want at least 25: %v (%v)", len(found), found, err)
 	}
 	for i, path := range found {
-		found[i] = filepath.Join("docs", filepath.Base(path))
+		found[i] = filepath.Join("docs", filepath.Base(filepath.Dir(path)), filepath.Base(path))
 	}
-	return append(found, "README.md")
+	return append(found, "README.md", filepath.Join("docs", "README.md"))
 }
 
 // blocks returns the blocks of a page. A block `text` right after a block of commands becomes the shows of that block.

@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// TestReasonsOfTroubleshootingExist checks that docs/troubleshooting.md has a row only for reasons that the code uses,
-// and one for each code in docs/reasons.md.
+// TestReasonsOfTroubleshootingExist checks that docs/use/troubleshooting.md has a row only for reasons that the code uses,
+// and one for each code in docs/reference/reasons.md.
 func TestReasonsOfTroubleshootingExist(t *testing.T) {
 	used := literals(t, "internal", "api", "cmd/muster/view")
 	listed := map[string]bool{}
-	for row := range strings.Lines(read(t, "docs/troubleshooting.md")) {
+	for row := range strings.Lines(read(t, "docs/use/troubleshooting.md")) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 {
 			continue
@@ -28,25 +28,25 @@ func TestReasonsOfTroubleshootingExist(t *testing.T) {
 		for _, match := range regexp.MustCompile("`([A-Z][A-Za-z]+)(…?)`").FindAllStringSubmatch(cells[1], -1) {
 			listed[match[1]] = true
 			if !used[match[1]] {
-				t.Errorf("docs/troubleshooting.md has a row for %s, which the code does not use", match[1])
+				t.Errorf("docs/use/troubleshooting.md has a row for %s, which the code does not use", match[1])
 			}
 		}
 	}
-	codes, _, _ := strings.Cut(read(t, "docs/reasons.md"), "\n# ")
+	codes, _, _ := strings.Cut(read(t, "docs/reference/reasons.md"), "\n# ")
 	for line := range strings.Lines(codes) {
 		if code, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && !listed[code] {
-			t.Errorf("docs/troubleshooting.md has no row for %s", code)
+			t.Errorf("docs/use/troubleshooting.md has no row for %s", code)
 		}
 	}
 	if len(listed) < 20 {
-		t.Fatalf("found %d reasons in docs/troubleshooting.md, want at least 20: %v", len(listed), listed)
+		t.Fatalf("found %d reasons in docs/use/troubleshooting.md, want at least 20: %v", len(listed), listed)
 	}
 }
 
-// TestMessagesOfInstallPageExist checks that the operator and the chart print what docs/install.md quotes of them in its
+// TestMessagesOfInstallPageExist checks that the operator and the chart print what docs/operate/install.md quotes of them in its
 // table of what keeps an installation from starting. A … stands for what differs.
 func TestMessagesOfInstallPageExist(t *testing.T) {
-	_, table, _ := strings.Cut(read(t, "docs/install.md"), "\n## If it does not start\n")
+	_, table, _ := strings.Cut(read(t, "docs/operate/install.md"), "\n## If it does not start\n")
 	printed := slices.Sorted(maps.Keys(literals(t, "internal", "cmd/muster-operator")))
 	printed = append(printed, read(t, "charts/muster/templates/apis.yaml"))
 	others := map[string]bool{"chart requires kubeVersion": true, "cannot be imported into the current release": true, "ImagePullBackOff": true}
@@ -63,12 +63,12 @@ func TestMessagesOfInstallPageExist(t *testing.T) {
 			found++
 			parts := strings.Split(regexp.QuoteMeta(quoted[1]), "…")
 			if message := regexp.MustCompile(strings.Join(parts, ".+")); !slices.ContainsFunc(printed, message.MatchString) {
-				t.Errorf("docs/install.md quotes %q, which neither the operator nor the chart prints", quoted[1])
+				t.Errorf("docs/operate/install.md quotes %q, which neither the operator nor the chart prints", quoted[1])
 			}
 		}
 	}
 	if found < 5 {
-		t.Errorf("found %d messages in the table of docs/install.md, want at least 5", found)
+		t.Errorf("found %d messages in the table of docs/operate/install.md, want at least 5", found)
 	}
 }
 

@@ -1,4 +1,4 @@
 // Package validation tests, against a real API server, that what is wrong with an object is refused with a text that says
-// so, and that what is right is taken. Its table of rules is that of docs/validation.md, and a test holds the two, the
+// so, and that what is right is taken. Its table of rules is that of docs/reference/validation.md, and a test holds the two, the
 // custom resource definitions and the admission policies together. Nothing imports it.
 package validation

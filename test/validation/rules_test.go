@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// place is where a rule is kept, as docs/validation.md says it.
+// place is where a rule is kept, as docs/reference/validation.md says it.
 type place string
 
 const (
@@ -63,7 +63,7 @@ const (
 	policy = "policy "
 )
 
-// rule is one rule of docs/validation.md and what shows that it holds.
+// rule is one rule of docs/reference/validation.md and what shows that it holds.
 type rule struct {
 	kind     string
 	sentence string

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/charts"
 )
 
-const page = "../../docs/validation.md"
+const page = "../../docs/reference/validation.md"
 
 // row is a row of the page's tables.
 type row struct{ kind, sentence, place, message string }

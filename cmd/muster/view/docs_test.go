@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// TestDocsHaveEveryJSONField: users write programs against docs/cli.md.
+// TestDocsHaveEveryJSONField: users write programs against docs/reference/cli.md.
 func TestDocsHaveEveryJSONField(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/cli.md")
+	page, err := os.ReadFile("../../../docs/reference/cli.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(page), "\n## JSON\n")
 	if !found {
-		t.Fatal("docs/cli.md has no section JSON")
+		t.Fatal("docs/reference/cli.md has no section JSON")
 	}
 	named := map[string]bool{}
 	for _, quoted := range regexp.MustCompile("`[^`]+`").FindAllString(section, -1) {
@@ -30,7 +30,7 @@ func TestDocsHaveEveryJSONField(t *testing.T) {
 	}
 	for field := range fields {
 		if !named[field] {
-			t.Errorf("docs/cli.md does not describe the field %s", field)
+			t.Errorf("docs/reference/cli.md does not describe the field %s", field)
 		}
 	}
 	if len(fields) < 60 {

@@ -53,7 +53,7 @@ type Job struct {
 	Priority     int32  `json:"priority"`
 
 	State State `json:"state"`
-	// Reason is a code of docs/reasons.md or of the job's API, Message a sentence. Either may be empty.
+	// Reason is a code of docs/reference/reasons.md or of the job's API, Message a sentence. Either may be empty.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestEveryCodeIsDocumented: docs/reasons.md describes exactly the codes, which users look up and use in alerts.
+// TestEveryCodeIsDocumented: docs/reference/reasons.md describes exactly the codes, which users look up and use in alerts.
 func TestEveryCodeIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reasons.md")
+	page, err := os.ReadFile("../../../docs/reference/reasons.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,12 +25,12 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	codes := declaredCodes(t)
 	for code := range codes {
 		if !entries[code] {
-			t.Errorf("docs/reasons.md has no entry for %s", code)
+			t.Errorf("docs/reference/reasons.md has no entry for %s", code)
 		}
 	}
 	for code := range entries {
 		if !codes[code] {
-			t.Errorf("docs/reasons.md has an entry for %s, which is not a code", code)
+			t.Errorf("docs/reference/reasons.md has an entry for %s, which is not a code", code)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Explanation is what the engine knows about one workload at the time of asking. It is printed as it is: its JSON is
-// documented in docs/cli.md and stable.
+// documented in docs/reference/cli.md and stable.
 //
 // It may name workloads of other namespaces. The caller must make sure that the user may see those.
 type Explanation struct {

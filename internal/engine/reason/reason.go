@@ -11,7 +11,7 @@ import (
 )
 
 // Code is the machine-readable reason. It is the reason of the condition QuotaReserved while that is False.
-// docs/reasons.md has an entry for each code.
+// docs/reference/reasons.md has an entry for each code.
 type Code string
 
 const (

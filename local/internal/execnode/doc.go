@@ -1,6 +1,6 @@
 // Package execnode is a node for development: it registers a Node with this machine's CPU and memory, and runs the
 // containers of the pods bound to it as processes of this machine. There are no images and there is no isolation;
-// docs/local-nodes.md lists the other differences from a kubelet.
+// docs/start/local-nodes.md lists the other differences from a kubelet.
 //
 // It is composed of the kubelet's own packages: the runtime manager decides which containers start, restart, wait and
 // stop; the prober probes; the status manager writes status, only when it has changed. The rest is implemented here: a

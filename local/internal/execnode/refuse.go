@@ -11,7 +11,7 @@ import (
 )
 
 // Reasons of pods that cannot run on this node, in their conditions, status and events. They are listed in
-// docs/local-nodes.md.
+// docs/start/local-nodes.md.
 const (
 	// reasonNoCommand: a container relies on its image's command.
 	reasonNoCommand = "CommandMissing"

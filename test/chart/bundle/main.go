@@ -22,7 +22,7 @@ const (
 	kubernetes       = "v1.36.0"
 	mutatingPolicies = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
 
-	header = `# Muster %s: kubectl apply --server-side -f this file. Generated from the chart; docs/install.md has more.
+	header = `# Muster %s: kubectl apply --server-side -f this file. Generated from the chart; docs/operate/install.md has more.
 apiVersion: v1
 kind: Namespace
 metadata:

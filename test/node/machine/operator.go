@@ -14,7 +14,7 @@ import (
 // apiService is the cluster IP of the Service "kubernetes", at which pods connect to the API server.
 const apiService = "10.96.0.1"
 
-// startOperator installs Muster on the node with the commands in docs/install.md for clusters without Helm, and waits
+// startOperator installs Muster on the node with the commands in docs/operate/install.md for clusters without Helm, and waits
 // until it runs, in pods of the image, with the rights of the chart.
 func (n *node) startOperator(ctx context.Context) error {
 	if err := n.forwardAPI(ctx); err != nil {

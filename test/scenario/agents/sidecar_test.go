@@ -53,7 +53,7 @@ func TestAJobSetRestartsInPlaceByASidecar(t *testing.T) {
 	}
 }
 
-// addSidecar adds the agent to a pod as a sidecar, as docs/agent.md describes.
+// addSidecar adds the agent to a pod as a sidecar, as docs/use/agent.md describes.
 func (w *world) addSidecar(pod *corev1.PodSpec) {
 	w.Helper()
 	address, err := os.ReadFile(filepath.Join(w.Cluster.Dir, "rendezvous"))

@@ -154,7 +154,7 @@ var absent = []string{"kueue_admission_checks_wait_time_seconds", "kueue_cluster
 // expectThePage compares the names of the page with those of the scrape.
 func (w *world) expectThePage(running *operator.Operator) {
 	w.Helper()
-	page, err := os.ReadFile("../../../docs/metrics.md")
+	page, err := os.ReadFile("../../../docs/operate/metrics.md")
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // TestAJobSetStartedByItsOwnControllerKeepsRunning: Muster finds its Job and its pods as the other controller has left
-// them, makes none anew, and ends it. docs/moving.md rests on it.
+// them, makes none anew, and ends it. docs/operate/moving.md rests on it.
 func TestAJobSetStartedByItsOwnControllerKeepsRunning(t *testing.T) {
 	w := newWorld(t)
 	job := batchv1.JobSpec{
@@ -61,7 +61,7 @@ func TestAJobSetStartedByItsOwnControllerKeepsRunning(t *testing.T) {
 }
 
 // TestAJobAdmittedByAnotherQueueKeepsRunning: its Workload is of the same name in both, and says where its quota is.
-// What Muster notes beside that for itself is missing from one that somebody else has admitted. docs/moving.md rests on
+// What Muster notes beside that for itself is missing from one that somebody else has admitted. docs/operate/moving.md rests on
 // it.
 func TestAJobAdmittedByAnotherQueueKeepsRunning(t *testing.T) {
 	w := newWorld(t)
