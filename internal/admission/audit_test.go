@@ -17,6 +17,10 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/audit"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/report"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -25,11 +29,11 @@ import (
 
 // admitted returns a Workload with that many pods of 1 cpu that the ClusterQueue cq admitted in flavor f.
 func admitted(name string, pods int32) *kueue.Workload {
-	w := newWorkload(name, pods, quantities("cpu", "1"))
+	w := admissiontest.NewWorkload(name, pods, quantities("cpu", "1"))
 	w.ResourceVersion = "7"
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u", Controller: ptr.To(true)}}
-	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
-		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}, nil, now)
+	decisions.Admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
+		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}, nil, admissiontest.Now)
 	// Objects read from the API server.
 	w.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", strconv.Itoa(int(pods)))
 	return w
@@ -37,13 +41,13 @@ func admitted(name string, pods int32) *kueue.Workload {
 
 // engineWith returns an engine that has observed a queue and the Workloads.
 func engineWith(workloads ...*kueue.Workload) *engine.Engine {
-	e, tr := engine.New(engine.Options{}), newTestTranslator()
-	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}
+	e, tr := engine.New(engine.Options{}), newSceneTranslator()
+	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq")}
 	for _, w := range workloads {
 		objects = append(objects, w)
 	}
 	for _, o := range objects {
-		for _, ev := range tr.changed(o, now) {
+		for _, ev := range tr.Changed(o, admissiontest.Now) {
 			e.Apply(ev)
 		}
 	}
@@ -53,18 +57,18 @@ func engineWith(workloads ...*kueue.Workload) *engine.Engine {
 func TestAuditFindsNoDifferenceInAnyState(t *testing.T) {
 	runs, ending, leaving, shrinks, over := admitted("runs", 3), admitted("ending", 4), admitted("leaving", 2), admitted("shrinks", 4), admitted("over", 1)
 	ending.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
-	workload.Evict(leaving, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+	workload.Evict(leaving, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, admissiontest.Now)
 	shrinks.Status.Admission.PodSetAssignments[0].Count = new(int32(2))
 	shrinks.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", "2")
 	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main", Resources: quantities("cpu", "4")}}
-	workload.SetCondition(over, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", now)
-	all := []*kueue.Workload{runs, ending, leaving, shrinks, over, newWorkload("waits", 9, quantities("cpu", "1"))}
+	workload.SetCondition(over, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", admissiontest.Now)
+	all := []*kueue.Workload{runs, ending, leaving, shrinks, over, admissiontest.NewWorkload("waits", 9, quantities("cpu", "1"))}
 	e := engineWith(all...)
 	var list []kueue.Workload
 	for _, w := range all {
 		list = append(list, *w)
 	}
-	if got := differences(e, slices.Values([]string{"cq"}), list); len(got) != 0 {
+	if got := audit.Differences(e, slices.Values([]string{"cq"}), list); len(got) != 0 {
 		t.Errorf("differences = %v, want none", got)
 	}
 	usage, _ := e.QueueUsage("cq")
@@ -74,9 +78,9 @@ func TestAuditFindsNoDifferenceInAnyState(t *testing.T) {
 }
 
 func TestAuditFindsDifferences(t *testing.T) {
-	of := amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}
-	about := func(name, version string) difference {
-		return difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}, version: version}
+	of := report.AmountOf{Queue: "cq", FlavorResource: quota.FlavorResource{Flavor: "f", Resource: "cpu"}}
+	about := func(name, version string) audit.Difference {
+		return audit.Difference{AmountOf: of, Workload: engine.Key{Namespace: "ns", Name: name}, Version: version}
 	}
 	a, b := admitted("a", 2), admitted("b", 3)
 	larger := admitted("a", 2)
@@ -85,26 +89,26 @@ func TestAuditFindsDifferences(t *testing.T) {
 	elsewhere.Status.Admission.ClusterQueue = "other"
 	for what, tc := range map[string]struct {
 		observed, stored []*kueue.Workload
-		want             map[difference]int64
+		want             map[audit.Difference]int64
 	}{
 		"no difference": {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
-		"a Workload that the engine does not know":    {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[difference]int64{about("b", "7"): -3000}},
-		"a Workload whose deletion the engine missed": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[difference]int64{about("b", ""): 3000}},
-		"another amount": {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[difference]int64{about("a", "7"): -3000}},
-		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[difference]int64{
+		"a Workload that the engine does not know":    {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[audit.Difference]int64{about("b", "7"): -3000}},
+		"a Workload whose deletion the engine missed": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[audit.Difference]int64{about("b", ""): 3000}},
+		"another amount": {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[audit.Difference]int64{about("a", "7"): -3000}},
+		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[audit.Difference]int64{
 			about("a", "7"): 2000,
-			{amountOf: amountOf{"other", of.FlavorResource}, workload: engine.Key{Namespace: "ns", Name: "a"}, version: "7"}: -2000,
+			{AmountOf: report.AmountOf{Queue: "other", FlavorResource: of.FlavorResource}, Workload: engine.Key{Namespace: "ns", Name: "a"}, Version: "7"}: -2000,
 		}},
 	} {
 		var stored []kueue.Workload
 		for _, w := range tc.stored {
 			stored = append(stored, *w)
 		}
-		got := differences(engineWith(tc.observed...), slices.Values([]string{"cq"}), stored)
+		got := audit.Differences(engineWith(tc.observed...), slices.Values([]string{"cq"}), stored)
 		if len(tc.want) == 0 && len(got) == 0 {
 			continue
 		}
-		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(difference{}, amountOf{})); diff != "" {
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(audit.Difference{}, report.AmountOf{})); diff != "" {
 			t.Errorf("%s: differences (-want +got):\n%s", what, diff)
 		}
 	}
@@ -113,12 +117,12 @@ func TestAuditFindsDifferences(t *testing.T) {
 // TestAuditIgnoresWritesInFlight: quota that the engine has given does not count as a difference while the API server
 // does not have the write yet.
 func TestAuditIgnoresWritesInFlight(t *testing.T) {
-	w := newWorkload("w", 2, quantities("cpu", "1"))
+	w := admissiontest.NewWorkload("w", 2, quantities("cpu", "1"))
 	e := engineWith(w)
-	if d := e.Decide(now); len(d) != 1 || d[0].Admit == nil {
+	if d := e.Decide(admissiontest.Now); len(d) != 1 || d[0].Admit == nil {
 		t.Fatalf("got decisions %+v, want one admission", d)
 	}
-	if got := differences(e, slices.Values([]string{"cq"}), []kueue.Workload{*w}); len(got) != 0 {
+	if got := audit.Differences(e, slices.Values([]string{"cq"}), []kueue.Workload{*w}); len(got) != 0 {
 		t.Errorf("differences = %v, want none", got)
 	}
 }
@@ -130,43 +134,43 @@ func TestAuditIgnoresADecisionInFlight(t *testing.T) {
 	smaller := w.DeepCopy()
 	smaller.ResourceVersion = "8"
 	smaller.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", "2")
-	urgent := newWorkload("urgent", 8, quantities("cpu", "1"))
+	urgent := admissiontest.NewWorkload("urgent", 8, quantities("cpu", "1"))
 	urgent.Spec.Priority = new(int32(9))
-	cq := newClusterQueue("cq", "8")
+	cq := admissiontest.NewClusterQueue("cq", "8")
 	cq.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-	tr := newTestTranslator()
-	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), cq, newLocalQueue("q", "cq"), urgent} {
-		for _, ev := range tr.changed(o, now) {
+	tr := newSceneTranslator()
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), cq, admissiontest.NewLocalQueue("q", "cq"), urgent} {
+		for _, ev := range tr.Changed(o, admissiontest.Now) {
 			e.Apply(ev)
 		}
 	}
 	evicted := false
-	for _, d := range e.Decide(now) {
+	for _, d := range e.Decide(admissiontest.Now) {
 		evicted = evicted || d.Evict != nil
 	}
 	if !evicted {
 		t.Fatal("the Workload is not being evicted")
 	}
-	if got := differences(e, slices.Values([]string{"cq"}), []kueue.Workload{*smaller, *urgent}); len(got) != 0 {
+	if got := audit.Differences(e, slices.Values([]string{"cq"}), []kueue.Workload{*smaller, *urgent}); len(got) != 0 {
 		t.Errorf("differences = %v, want none", got)
 	}
 }
 
 func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
-	d := func(version string) difference {
-		return difference{workload: engine.Key{Name: "a"}, version: version}
+	d := func(version string) audit.Difference {
+		return audit.Difference{Workload: engine.Key{Name: "a"}, Version: version}
 	}
 	for what, tc := range map[string]struct {
-		before, now map[difference]int64
+		before, now map[audit.Difference]int64
 		want        int
 	}{
-		"found the first time":      {nil, map[difference]int64{d("1"): 5}, 0},
-		"found the second time":     {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 5}, 1},
-		"found in another version":  {map[difference]int64{d("1"): 5}, map[difference]int64{d("2"): 5}, 0},
-		"found with another amount": {map[difference]int64{d("1"): 5}, map[difference]int64{d("1"): 4}, 0},
-		"no longer found":           {map[difference]int64{d("1"): 5}, nil, 0},
+		"found the first time":      {nil, map[audit.Difference]int64{d("1"): 5}, 0},
+		"found the second time":     {map[audit.Difference]int64{d("1"): 5}, map[audit.Difference]int64{d("1"): 5}, 1},
+		"found in another version":  {map[audit.Difference]int64{d("1"): 5}, map[audit.Difference]int64{d("2"): 5}, 0},
+		"found with another amount": {map[audit.Difference]int64{d("1"): 5}, map[audit.Difference]int64{d("1"): 4}, 0},
+		"no longer found":           {map[audit.Difference]int64{d("1"): 5}, nil, 0},
 	} {
-		if got := inBoth(tc.before, tc.now); len(got) != tc.want {
+		if got := audit.InBoth(tc.before, tc.now); len(got) != tc.want {
 			t.Errorf("%s: got differences %v, want %d", what, got, tc.want)
 		}
 	}
@@ -174,17 +178,17 @@ func TestADifferenceCountsWhenFoundTwice(t *testing.T) {
 
 // TestTheMessageNamesAFewOfTheWorkloads, each once, and says where the queue's own sum is wrong.
 func TestTheMessageNamesAFewOfTheWorkloads(t *testing.T) {
-	found := map[difference]int64{}
+	found := map[audit.Difference]int64{}
 	for _, resource := range []string{"cpu", "memory"} {
-		of := amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: resource}}
+		of := report.AmountOf{Queue: "cq", FlavorResource: quota.FlavorResource{Flavor: "f", Resource: resource}}
 		for _, name := range []string{"d", "c", "b", "a"} {
-			found[difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}}] = 2000
+			found[audit.Difference{AmountOf: of, Workload: engine.Key{Namespace: "ns", Name: name}}] = 2000
 		}
-		of.queue = "one"
-		found[difference{amountOf: of, workload: engine.Key{Namespace: "ns", Name: "a"}}] = 1000
+		of.Queue = "one"
+		found[audit.Difference{AmountOf: of, Workload: engine.Key{Namespace: "ns", Name: "a"}}] = 1000
 	}
-	found[difference{amountOf: amountOf{"other", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}}] = -1000
-	got := differenceMessages(found)
+	found[audit.Difference{AmountOf: report.AmountOf{Queue: "other", FlavorResource: quota.FlavorResource{Flavor: "f", Resource: "cpu"}}}] = -1000
+	got := audit.DifferenceMessages(found)
 	if len(got) != 3 {
 		t.Errorf("messages = %q, want one for each of three queues", got)
 	}
@@ -202,19 +206,19 @@ func TestTheMessageNamesAFewOfTheWorkloads(t *testing.T) {
 // TestTheQueueReportsWhatAnAuditFound: the queue reports a difference from the second audit that finds it until it is
 // gone. Without a difference nothing is written.
 func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
-	w := newWorld(t, newFlavor("f"), newClusterQueue("cq", "8"))
-	clock := clocktesting.NewFakeClock(now)
+	w := admissiontest.NewWorld(t, admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"))
+	clock := clocktesting.NewFakeClock(admissiontest.Now)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
-	l.clock, l.gauges = clock, newQueueGauges()
-	l.queues = newQueueStatusWriter(w, clock, newWriteBudget(clock), 0)
+	l.clock, l.gauges = clock, report.NewQueueGauges()
+	l.queues = report.NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), 0)
 	runs := admitted("runs", 3)
-	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), runs} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), runs} {
 		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
 	l.audit(t.Context()) // sets the time of the first audit
 	said := func() string {
-		l.queues.write(t.Context(), statusOf{ofClusterQueue, engine.Key{Name: "cq"}})
+		l.queues.Write(t.Context(), report.StatusOf{Kind: report.OfClusterQueue, Key: engine.Key{Name: "cq"}})
 		var q kueue.ClusterQueue
 		if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
 			t.Fatal(err)
@@ -225,7 +229,7 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 		return ""
 	}
 	next := func() string {
-		clock.Step(auditEvery)
+		clock.Step(audit.Interval)
 		l.audit(t.Context())
 		return said()
 	}
@@ -238,12 +242,12 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 	if got := next(); !strings.Contains(got, "cpu of flavor f by 3") || !strings.Contains(got, "ns/runs") {
 		t.Errorf("after two audits: message = %q, want the difference and its Workload", got)
 	}
-	if got := l.gauges.differences[amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}]; got != 3000 {
-		t.Errorf("metrics of differences = %v, want 3000 for cpu", l.gauges.differences)
+	if got := l.gauges.Differences[report.AmountOf{Queue: "cq", FlavorResource: quota.FlavorResource{Flavor: "f", Resource: "cpu"}}]; got != 3000 {
+		t.Errorf("metrics of differences = %v, want 3000 for cpu", l.gauges.Differences)
 	}
-	writes := len(w.written())
-	if next(); len(w.written()) != writes {
-		t.Errorf("writes = %q, want none for the same difference", w.written()[writes:])
+	writes := len(w.Written())
+	if next(); len(w.Written()) != writes {
+		t.Errorf("writes = %q, want none for the same difference", w.Written()[writes:])
 	}
 	stored := runs.DeepCopy()
 	stored.ResourceVersion = ""
@@ -253,8 +257,8 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 	if got := next(); got != "" {
 		t.Errorf("after the difference is gone: message = %q, want none", got)
 	}
-	if writes = len(w.written()); next() != "" || len(w.written()) != writes {
-		t.Errorf("writes = %q, want none without a difference", w.written()[writes:])
+	if writes = len(w.Written()); next() != "" || len(w.Written()) != writes {
+		t.Errorf("writes = %q, want none without a difference", w.Written()[writes:])
 	}
 }
 
@@ -262,15 +266,15 @@ func BenchmarkAuditOf15000Workloads(b *testing.B) {
 	const many = 15_000
 	for _, queues := range []int{1, 5000} {
 		b.Run(fmt.Sprintf("%d queues", queues), func(b *testing.B) {
-			e, tr, names, list := engineWith(), newTestTranslator(), []string{}, make([]kueue.Workload, many)
+			e, tr, names, list := engineWith(), newSceneTranslator(), []string{}, make([]kueue.Workload, many)
 			apply := func(o client.Object) {
-				for _, ev := range tr.changed(o, now) {
+				for _, ev := range tr.Changed(o, admissiontest.Now) {
 					e.Apply(ev)
 				}
 			}
 			for i := range queues {
 				names = append(names, fmt.Sprintf("cq%d", i))
-				apply(newClusterQueue(names[i], "100k"))
+				apply(admissiontest.NewClusterQueue(names[i], "100k"))
 			}
 			for i := range list {
 				list[i] = *admitted(fmt.Sprintf("w%d", i), 2)
@@ -278,7 +282,7 @@ func BenchmarkAuditOf15000Workloads(b *testing.B) {
 				apply(&list[i])
 			}
 			for b.Loop() {
-				if got := differences(e, slices.Values(names), list); len(got) != 0 {
+				if got := audit.Differences(e, slices.Values(names), list); len(got) != 0 {
 					b.Fatalf("found %d differences, want none", len(got))
 				}
 			}

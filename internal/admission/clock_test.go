@@ -13,21 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/config"
 )
 
 // TestAClockThatJumpsLosesNoWorkload: the clock jumps for the loop and for the deadlines. Running workloads keep
 // running, waiting ones have a reason and are admitted when quota is free, and quota is counted once.
 func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
-	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"))
-	hand := clocktesting.NewFakeClock(now)
-	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0 })
+	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"))
+	hand := clocktesting.NewFakeClock(admissiontest.Now)
+	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.Clock, l.auditor.Every = hand, hand, 0 })
 	defer stop()
 	deadlines := newWorkloads(w, lifecyclePolicy(config.Default()))
 	deadlines.clock = hand
 	submit := func(name string) {
 		t.Helper()
-		o := newWorkload(name, 3, quantities("cpu", "1"))
+		o := admissiontest.NewWorkload(name, 3, quantities("cpu", "1"))
 		o.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](72 * 3600)
 		if err := w.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -43,15 +44,15 @@ func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 		if wait := deadlines.settle(t, runs, w); wait <= 0 {
 			t.Errorf("after a jump of %s: no requeue is scheduled for the deadline of %s", jump, runs)
 		}
-		if o := w.workload(runs); o.Status.Admission == nil || meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) != nil {
-			t.Errorf("after a jump of %s: %s lost its admission: %v", jump, runs, conditions(o.Status.Conditions))
+		if o := w.Workload(runs); o.Status.Admission == nil || meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) != nil {
+			t.Errorf("after a jump of %s: %s lost its admission: %v", jump, runs, admissiontest.Conditions(o.Status.Conditions))
 		}
 		r.updateStatus(runs, func(o *kueue.Workload) {
 			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
 		})
 		r.waitFor(waits, isAdmitted)
 	}
-	r.await("the queue counts only the last Workload", func() bool {
+	r.Await("the queue counts only the last Workload", func() bool {
 		var q kueue.ClusterQueue
 		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 0
 	})
@@ -60,31 +61,31 @@ func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 // TestAClockSetForwardDeactivatesForExecutionTime: a clock that is wrong deactivates Workloads whose execution time is
 // over by it, with a condition, and affects the quota of no others.
 func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
-	brief, other := admittedWorkload("a"), admittedWorkload("b")
+	brief, other := admissiontest.AdmittedWorkload("a"), admissiontest.AdmittedWorkload("b")
 	brief.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), brief, other)
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), brief, other)
 	deadlines := newWorkloads(w, lifecyclePolicy(config.Default()))
-	deadlines.clock = clocktesting.NewFakeClock(now.Add(time.Hour))
+	deadlines.clock = clocktesting.NewFakeClock(admissiontest.Now.Add(time.Hour))
 	deadlines.settle(t, "a", w)
 	deadlines.settle(t, "b", w)
-	reported := strings.Join(conditions(w.workload("a").Status.Conditions), "\n")
+	reported := strings.Join(admissiontest.Conditions(w.Workload("a").Status.Conditions), "\n")
 	if !strings.Contains(reported, "Evicted=True DeactivatedDueToMaximumExecutionTimeExceeded") {
 		t.Errorf("conditions of a = %s, want it evicted for its execution time", reported)
 	}
-	if b := w.workload("b"); b.Status.Admission == nil {
-		t.Errorf("conditions of b = %v, want it admitted", conditions(b.Status.Conditions))
+	if b := w.Workload("b"); b.Status.Admission == nil {
+		t.Errorf("conditions of b = %v, want it admitted", admissiontest.Conditions(b.Status.Conditions))
 	}
 }
 
 // TestFinishedWorkloadsAreKeptByDefault: by default, finished Workloads are neither deleted nor requeued for deletion.
 func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
-	over := newWorkload("a", 1, nil)
-	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(now)}}
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), over)
+	over := admissiontest.NewWorkload("a", 1, nil)
+	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(admissiontest.Now)}}
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), over)
 	r := newWorkloads(w, lifecyclePolicy(config.Default()))
 	for _, later := range []time.Duration{0, time.Hour, 10 * 365 * 24 * time.Hour} {
-		r.clock = clocktesting.NewFakeClock(now.Add(later))
-		expectEqual(t, "wait", r.settle(t, "a", w), time.Duration(0))
+		r.clock = clocktesting.NewFakeClock(admissiontest.Now.Add(later))
+		admissiontest.ExpectEqual(t, "wait", r.settle(t, "a", w), time.Duration(0))
 	}
-	expectEqual(t, "writes", w.written(), []string(nil))
+	admissiontest.ExpectEqual(t, "writes", w.Written(), []string(nil))
 }

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/record"
@@ -19,12 +21,12 @@ import (
 func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "decisions.log")
 	for range 2 {
-		log, err := openDecisionLog(path, engineOptions(config.Default()))
+		log, err := openDecisionLog(path, translate.EngineOptions(config.Default()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, stop := startRecorded(t, log, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
-			newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1")), newWorkload("c", 5, quantities("cpu", "1")))
+		r, stop := startRecorded(t, log, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+			admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")), admissiontest.NewWorkload("c", 5, quantities("cpu", "1")))
 		r.waitFor("a", isAdmitted)
 		r.updateStatus("a", func(w *kueue.Workload) {
 			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})

@@ -14,6 +14,10 @@ import (
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/report"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/elastic"
@@ -24,13 +28,13 @@ import (
 
 func TestFairSharingOptions(t *testing.T) {
 	cfg := config.Default()
-	if o := engineOptions(cfg); o.FairSharing != nil || o.AdmissionFairSharing != nil {
+	if o := translate.EngineOptions(cfg); o.FairSharing != nil || o.AdmissionFairSharing != nil {
 		t.Errorf("default options = %+v, want no fair sharing", o)
 	}
 	cfg.FairSharing = &v1alpha1.FairSharing{PreemptionStrategies: []v1alpha1.PreemptionStrategy{v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare}}
 	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},
 		UsageSamplingInterval: &metav1.Duration{Duration: time.Minute}, ResourceWeights: map[corev1.ResourceName]float64{"cpu": 2}}
-	got := engineOptions(cfg)
+	got := translate.EngineOptions(cfg)
 	want := engine.Options{
 		FairSharing:          &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}},
 		AdmissionFairSharing: &engine.AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Minute, Weights: map[string]float64{"cpu": 2}},
@@ -44,57 +48,59 @@ func TestFairSharingOptions(t *testing.T) {
 func TestWeightsReachTheEngine(t *testing.T) {
 	half := &kueue.FairSharing{Weight: ptr.To(resource.MustParse("500m"))}
 	cohort := &kueue.Cohort{Spec: kueue.CohortSpec{FairSharing: half}}
-	queue, local := newClusterQueue("cq", "1"), newLocalQueue("q", "cq")
+	queue, local := admissiontest.NewClusterQueue("cq", "1"), admissiontest.NewLocalQueue("q", "cq")
 	queue.Spec.FairSharing, local.Spec.FairSharing = half, half
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
 	want := ptr.To(quota.One / 2)
-	if got := newTestTranslator().changed(cohort, now)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
+	if got := newSceneTranslator().Changed(cohort, admissiontest.Now)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
 		t.Errorf("weight of the cohort = %v, want %v", got, want)
 	}
-	if got := newTestTranslator().changed(queue, now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
+	if got := newSceneTranslator().Changed(queue, admissiontest.Now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
 		t.Errorf("ClusterQueue has weight %v, by usage %v, want %v and true", got.Weight, got.ByUsage, want)
 	}
-	if got := newTestTranslator().changed(local, now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
+	if got := newSceneTranslator().Changed(local, admissiontest.Now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
 		t.Errorf("weight of the LocalQueue = %v, want %v", got, want)
 	}
 }
 
 func TestConsumptionSurvivesARestart(t *testing.T) {
 	for _, c := range []engine.Consumption{
-		{Resources: fair.Consumption{"cpu": 1.5, "memory": 1 << 40, "gpu": 0.000343955}, At: now},
-		{Resources: fair.Consumption{"cpu": 1 << 52}, At: now},
-		{Resources: fair.Consumption{}, At: now},
+		{Resources: fair.Consumption{"cpu": 1.5, "memory": 1 << 40, "gpu": 0.000343955}, At: admissiontest.Now},
+		{Resources: fair.Consumption{"cpu": 1 << 52}, At: admissiontest.Now},
+		{Resources: fair.Consumption{}, At: admissiontest.Now},
 	} {
-		q := newLocalQueue("q", "cq")
-		localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &c}, now)
-		got := newTestTranslator().changed(q, now)[0].(engine.LocalQueueSet)
+		q := admissiontest.NewLocalQueue("q", "cq")
+		report.LocalQueueStatus(q, nil, report.Dependencies{}, engine.Usage{Consumption: &c}, admissiontest.Now)
+		got := newSceneTranslator().Changed(q, admissiontest.Now)[0].(engine.LocalQueueSet)
 		if diff := cmp.Diff(c, engine.Consumption{Resources: got.Consumed, At: got.ConsumedAt}); diff != "" {
 			t.Errorf("consumption read back (-want +got):\n%s", diff)
 		}
 	}
-	q := newLocalQueue("q", "cq")
-	localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: now}}, now)
-	if got := newTestTranslator().changed(q, now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
+	q := admissiontest.NewLocalQueue("q", "cq")
+	report.LocalQueueStatus(q, nil, report.Dependencies{}, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: admissiontest.Now}}, admissiontest.Now)
+	if got := newSceneTranslator().Changed(q, admissiontest.Now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
 		t.Errorf("the largest consumption is read back as %v, want it saturated", got)
 	}
 }
 
 func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
-	w := newWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, newClusterQueue("cq", "2"), newFlavor("f"))
-	clock := clocktesting.NewFakeClock(now)
-	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
-	observeQueues(s, newClusterQueue("cq", "2"))
+	w := admissiontest.NewWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f"))
+	clock := clocktesting.NewFakeClock(admissiontest.Now)
+	s := report.NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), admissiontest.QueueStatusInterval)
+	for _, queue := range []client.Object{admissiontest.NewClusterQueue("cq", "2")} {
+		s.Observe(queue, nil)
+	}
 	for _, share := range []int64{0, 0, 334, 334} {
-		s.noteCohort("lab", share)
-		s.noteCohort("only-named", share)
-		s.noteClusterQueue("cq", engine.Usage{Share: &share})
-		for _, key := range []statusOf{{ofCohort, engine.Key{Name: "lab"}}, {ofCohort, engine.Key{Name: "only-named"}}, {ofClusterQueue, engine.Key{Name: "cq"}}} {
-			s.write(t.Context(), key)
+		s.NoteCohort("lab", share)
+		s.NoteCohort("only-named", share)
+		s.NoteClusterQueue("cq", engine.Usage{Share: &share})
+		for _, key := range []report.StatusOf{{Kind: report.OfCohort, Key: engine.Key{Name: "lab"}}, {Kind: report.OfCohort, Key: engine.Key{Name: "only-named"}}, {Kind: report.OfClusterQueue, Key: engine.Key{Name: "cq"}}} {
+			s.Write(t.Context(), key)
 		}
-		clock.Step(queueStatusInterval)
+		clock.Step(admissiontest.QueueStatusInterval)
 	}
 	want := []string{"status Cohort lab", "status ClusterQueue cq", "status Cohort lab", "status ClusterQueue cq"}
-	if diff := cmp.Diff(want, w.written()); diff != "" {
+	if diff := cmp.Diff(want, w.Written()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	var cohort kueue.Cohort
@@ -112,17 +118,17 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 	cfg := config.Default()
 	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},
 		UsageSamplingInterval: &metav1.Duration{Duration: 5 * time.Minute}}
-	queue := newClusterQueue("cq", "4")
+	queue := admissiontest.NewClusterQueue("cq", "4")
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
-	w := newWorld(t, queue)
+	w := admissiontest.NewWorld(t, queue)
 	l := newLoop(manager{feed: &feed{world: w}}, cfg)
-	clock := clocktesting.NewFakeClock(now)
+	clock := clocktesting.NewFakeClock(admissiontest.Now)
 	l.clock = clock
 	l.setAlarm()
 	if l.alarm != nil {
 		t.Fatal("an alarm is set although nothing is due")
 	}
-	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), queue, newLocalQueue("q", "cq"), newWorkload("a", 2, quantities("cpu", "1"))} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), queue, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))} {
 		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
@@ -143,7 +149,7 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 		}
 	}
 	usage, _ := l.engine.LocalQueueUsage(engine.Key{Namespace: "ns", Name: "q"})
-	if usage.Consumption == nil || !usage.Consumption.At.Equal(now.Add(15*time.Minute)) || usage.Consumption.Resources["cpu"] == 0 {
+	if usage.Consumption == nil || !usage.Consumption.At.Equal(admissiontest.Now.Add(15*time.Minute)) || usage.Consumption.Resources["cpu"] == 0 {
 		t.Errorf("consumption = %+v, want one sampled after 15 minutes", usage.Consumption)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -53,10 +54,10 @@ type faultRun struct {
 
 // newFaultRun returns a run with the fault at the given write of a Workload.
 func newFaultRun(t *testing.T, f fault, at int32, objects ...client.Object) *faultRun {
-	w := newWorld(t, objects...)
+	w := admissiontest.NewWorld(t, objects...)
 	d := &faultRun{running: &running{w, &feed{world: w}}, fault: f, at: at, killed: make(chan struct{}, 1)}
-	w.before, w.after = d.before, d.after
-	w.notify = func(before, after client.Object) {
+	w.Before, w.After = d.before, d.after
+	w.Notify = func(before, after client.Object) {
 		d.feed.deliver(before, after)
 		d.count(after)
 	}
@@ -70,16 +71,16 @@ func (d *faultRun) restart() {
 	if d.stop != nil {
 		d.stop()
 	}
-	d.mu.Lock()
+	d.Mu.Lock()
 	d.feed.handlers = map[string][]toolscache.ResourceEventHandler{}
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	d.dead.Store(false)
 	l := newLoop(manager{feed: d.feed}, config.Default())
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := l.Start(ctx); err != nil {
-			d.t.Error(err)
+			d.T.Error(err)
 		}
 	})
 	d.stop = func() { cancel(); done.Wait() }
@@ -150,68 +151,68 @@ func (d *faultRun) count(written client.Object) {
 // until waits until the condition holds for the Workload. Meanwhile evicted workloads release their quota, and a
 // killed operator is restarted.
 func (d *faultRun) until(name, condition string) {
-	d.t.Helper()
-	timeout := time.After(never)
+	d.T.Helper()
+	timeout := time.After(admissiontest.Never)
 	for {
 		for _, name := range []string{"low", "high"} {
 			d.giveBack(name)
 		}
 		var w kueue.Workload
-		if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil {
-			d.t.Fatal(err)
+		if err := d.Get(d.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil {
+			d.T.Fatal(err)
 		}
-		if slices.Contains(conditions(w.Status.Conditions), condition) {
+		if slices.Contains(admissiontest.Conditions(w.Status.Conditions), condition) {
 			return
 		}
 		select {
-		case <-d.wrote:
+		case <-d.Wrote:
 		case <-d.killed:
 			d.restart()
 		case <-timeout:
-			d.t.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition, conditions(w.Status.Conditions), d.written())
+			d.T.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition, admissiontest.Conditions(w.Status.Conditions), d.Written())
 		}
 	}
 }
 
 // giveBack releases the quota of an evicted Workload, as its owner does when its pods are gone.
 func (d *faultRun) giveBack(name string) {
-	d.t.Helper()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.T.Helper()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	var w kueue.Workload
-	if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil || !workload.IsEvicted(&w) || w.Status.Admission == nil {
+	if err := d.Get(d.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil || !workload.IsEvicted(&w) || w.Status.Admission == nil {
 		return
 	}
-	workload.GiveBack(&w, now)
-	if err := d.Status().Update(d.t.Context(), &w); err != nil {
-		d.t.Error(err)
+	workload.GiveBack(&w, admissiontest.Now)
+	if err := d.Status().Update(d.T.Context(), &w); err != nil {
+		d.T.Error(err)
 	}
 	d.feed.deliver(&w, &w)
 }
 
 // play admits low, preempts it for high, and returns their final states.
 func (d *faultRun) play() []string {
-	d.t.Helper()
+	d.T.Helper()
 	d.until("low", isAdmitted)
-	high := newWorkload("high", 4, quantities("cpu", "1"))
+	high := admissiontest.NewWorkload("high", 4, quantities("cpu", "1"))
 	high.Spec.Priority = ptr.To[int32](1)
-	d.put(high)
+	d.Put(high)
 	d.until("high", isAdmitted)
 	d.until("low", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 4 more needed")
 	var end []string
 	for _, name := range []string{"low", "high"} {
-		w := d.workload(name)
+		w := d.Workload(name)
 		end = append(end, fmt.Sprintf("%s holds %v", name, w.Status.Admission != nil))
-		end = append(end, conditions(w.Status.Conditions)...)
+		end = append(end, admissiontest.Conditions(w.Status.Conditions)...)
 		if stats := w.Status.SchedulingStats; stats != nil {
 			end = append(end, fmt.Sprintf("evictions %+v", stats.Evictions))
 		}
 	}
 	slices.Sort(end)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	if len(d.over) > 0 {
-		d.t.Errorf("usage exceeded the quota: %v", d.over)
+		d.T.Errorf("usage exceeded the quota: %v", d.over)
 	}
 	return end
 }
@@ -220,9 +221,9 @@ func (d *faultRun) play() []string {
 // rejected, or is the last one of the operator.
 func TestFailedWritesConvergeToTheSameState(t *testing.T) {
 	stage := func(t *testing.T, f fault, at int32) *faultRun {
-		q := newClusterQueue("cq", "4")
+		q := admissiontest.NewClusterQueue("cq", "4")
 		q.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-		return newFaultRun(t, f, at, namespace.DeepCopy(), newFlavor("f"), q, newLocalQueue("q", "cq"), newWorkload("low", 4, quantities("cpu", "1")))
+		return newFaultRun(t, f, at, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), q, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("low", 4, quantities("cpu", "1")))
 	}
 	undisturbed := stage(t, noFault, 0)
 	want := undisturbed.play()

@@ -22,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/indexes"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -46,7 +48,7 @@ type inUseKeeper struct {
 // clusterQueueKeeper keeps ClusterQueues of which Workloads hold quota.
 func clusterQueueKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 	return &inUseKeeper{
-		client: c, cache: cache, index: reservedIndex,
+		client: c, cache: cache, index: indexes.ReservedIndex,
 		empty:  func() client.Object { return &kueue.ClusterQueue{} },
 		usedBy: func() client.ObjectList { return &kueue.WorkloadList{} },
 	}
@@ -59,22 +61,22 @@ const flavorInUseReason = "InUse"
 func flavorKeeper(c client.Client, cache client.Reader, recorder events.EventRecorder) *inUseKeeper {
 	return &inUseKeeper{
 		waiting: func(flavor client.Object, queues []string) {
-			recorder.Eventf(flavor, nil, corev1.EventTypeWarning, flavorInUseReason, eventAction, "%s", workload.Cut(
-				"it is deleted once no ClusterQueue lists it; these do: "+strings.Join(queues, ", "), eventMessageBytes))
+			recorder.Eventf(flavor, nil, corev1.EventTypeWarning, flavorInUseReason, decisions.EventAction, "%s", workload.Cut(
+				"it is deleted once no ClusterQueue lists it; these do: "+strings.Join(queues, ", "), decisions.EventMessageBytes))
 		},
-		client: c, cache: cache, index: flavorIndex,
+		client: c, cache: cache, index: indexes.FlavorIndex,
 		empty:  func() client.Object { return &kueue.ResourceFlavor{} },
 		usedBy: func() client.ObjectList { return &kueue.ClusterQueueList{} },
 	}
 }
 
-// addFinalizers adds the controllers that keep objects in use. The indexes of addIndexes must exist.
+// addFinalizers adds the controllers that keep objects in use. The indexes of AddIndexes must exist.
 func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterqueue-in-use").
 		For(&kueue.ClusterQueue{}, builder.WithPredicates(deletionOrFinalizerChanged)).
-		Watches(&kueue.Workload{}, clusterQueues.enqueueUsed(reservedQueue), builder.WithPredicates(useChanged(reservedQueue))).
+		Watches(&kueue.Workload{}, clusterQueues.enqueueUsed(indexes.ReservedQueue), builder.WithPredicates(useChanged(indexes.ReservedQueue))).
 		Complete(clusterQueues)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
@@ -83,7 +85,7 @@ func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("resourceflavor-in-use").
 		For(&kueue.ResourceFlavor{}, builder.WithPredicates(deletionOrFinalizerChanged)).
-		Watches(&kueue.ClusterQueue{}, flavors.enqueueUsed(listedFlavors), builder.WithPredicates(useChanged(listedFlavors))).
+		Watches(&kueue.ClusterQueue{}, flavors.enqueueUsed(indexes.ListedFlavors), builder.WithPredicates(useChanged(indexes.ListedFlavors))).
 		Complete(flavors)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ResourceFlavors in use: %w", err)

@@ -13,11 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/indexes"
 	"github.com/musterhq/muster/internal/workload"
 )
 
 func finished(w *kueue.Workload) *kueue.Workload {
-	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
+	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", admissiontest.Now)
 	return w
 }
 
@@ -28,13 +30,13 @@ func withFinalizer[O client.Object](o O) O {
 }
 
 func terminating[O client.Object](o O) O {
-	o.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
+	o.SetDeletionTimestamp(ptr.To(metav1.NewTime(admissiontest.Now)))
 	return withFinalizer(o)
 }
 
 func TestObjectsInUseAreKept(t *testing.T) {
-	queue := func() *kueue.ClusterQueue { return newClusterQueue("cq", "8") }
-	flavor := func() *kueue.ResourceFlavor { return newFlavor("f") }
+	queue := func() *kueue.ClusterQueue { return admissiontest.NewClusterQueue("cq", "8") }
+	flavor := func() *kueue.ResourceFlavor { return admissiontest.NewFlavor("f") }
 	flavorKeeper := func(c client.Client, cache client.Reader) *inUseKeeper {
 		return flavorKeeper(c, cache, events.NewFakeRecorder(2))
 	}
@@ -45,12 +47,12 @@ func TestObjectsInUseAreKept(t *testing.T) {
 		writes  []string
 	}{
 		"an unused ClusterQueue":                    {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
-		"a ClusterQueue that was used before":       {[]client.Object{queue(), finished(admittedWorkload("a"))}, clusterQueueKeeper, "cq", nil},
-		"a ClusterQueue in use":                     {[]client.Object{queue(), reservedWorkload("a")}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
-		"a ClusterQueue in use with the finalizer":  {[]client.Object{withFinalizer(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
+		"a ClusterQueue that was used before":       {[]client.Object{queue(), finished(admissiontest.AdmittedWorkload("a"))}, clusterQueueKeeper, "cq", nil},
+		"a ClusterQueue in use":                     {[]client.Object{queue(), admissiontest.ReservedWorkload("a")}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"a ClusterQueue in use with the finalizer":  {[]client.Object{withFinalizer(queue()), admissiontest.AdmittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
 		"an unused ClusterQueue with the finalizer": {[]client.Object{withFinalizer(queue())}, clusterQueueKeeper, "cq", nil},
-		"a terminating ClusterQueue in use":         {[]client.Object{terminating(queue()), admittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
-		"an unused terminating ClusterQueue":        {[]client.Object{terminating(queue()), newWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"a terminating ClusterQueue in use":         {[]client.Object{terminating(queue()), admissiontest.AdmittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
+		"an unused terminating ClusterQueue":        {[]client.Object{terminating(queue()), admissiontest.NewWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
 		"an unused ResourceFlavor":                  {[]client.Object{flavor()}, flavorKeeper, "f", nil},
 		"a ResourceFlavor in use":                   {[]client.Object{flavor(), queue()}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
 		"a terminating ResourceFlavor in use":       {[]client.Object{terminating(flavor()), queue()}, flavorKeeper, "f", nil},
@@ -63,13 +65,13 @@ func TestObjectsInUseAreKept(t *testing.T) {
 		}()}, flavorKeeper, "f", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.objects...)
+			w := admissiontest.NewWorld(t, test.objects...)
 			for range 2 { // the second time there is nothing to change
 				if _, err := test.keeper(w, w).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: test.of}}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			expectEqual(t, "writes", w.written(), test.writes)
+			admissiontest.ExpectEqual(t, "writes", w.Written(), test.writes)
 		})
 	}
 }
@@ -77,8 +79,8 @@ func TestObjectsInUseAreKept(t *testing.T) {
 // TestADeletedFlavorSaysWhoUsesIt: kubectl delete waits, and a ResourceFlavor has no status that could say for what.
 func TestADeletedFlavorSaysWhoUsesIt(t *testing.T) {
 	recorder := events.NewFakeRecorder(2)
-	for _, flavor := range []*kueue.ResourceFlavor{withFinalizer(newFlavor("f")), terminating(newFlavor("f"))} {
-		w := newWorld(t, flavor, newClusterQueue("b", "8"), newClusterQueue("a", "8"))
+	for _, flavor := range []*kueue.ResourceFlavor{withFinalizer(admissiontest.NewFlavor("f")), terminating(admissiontest.NewFlavor("f"))} {
+		w := admissiontest.NewWorld(t, flavor, admissiontest.NewClusterQueue("b", "8"), admissiontest.NewClusterQueue("a", "8"))
 		if _, err := flavorKeeper(w, w, recorder).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "f"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -88,12 +90,12 @@ func TestADeletedFlavorSaysWhoUsesIt(t *testing.T) {
 	for event := range recorder.Events {
 		got = append(got, event)
 	}
-	expectEqual(t, "events", got, []string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"})
+	admissiontest.ExpectEqual(t, "events", got, []string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"})
 }
 
 func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "8"), reservedWorkload("a"))
-	w.before = func(string) error {
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.ReservedWorkload("a"))
+	w.Before = func(string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "clusterqueues"}, "cq", nil)
 	}
 	result, err := clusterQueueKeeper(w, w).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "cq"}})
@@ -108,17 +110,17 @@ func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 		before, after *kueue.Workload
 		want          []string
 	}{
-		"first use":                              {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), reservedWorkload("a"), []string{"cq after 0s"}},
-		"use of a queue with the finalizer":      {withFinalizer(newClusterQueue("cq", "8")), newWorkload("a", 1, nil), reservedWorkload("a"), nil},
-		"one of many Workloads ends":             {withFinalizer(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), nil},
-		"a Workload ends in a terminating queue": {terminating(newClusterQueue("cq", "8")), admittedWorkload("a"), finished(admittedWorkload("a")), []string{"cq after 0s"}},
-		"a waiting Workload":                     {newClusterQueue("cq", "8"), newWorkload("a", 1, nil), newWorkload("a", 1, nil), nil},
+		"first use":                              {admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewWorkload("a", 1, nil), admissiontest.ReservedWorkload("a"), []string{"cq after 0s"}},
+		"use of a queue with the finalizer":      {withFinalizer(admissiontest.NewClusterQueue("cq", "8")), admissiontest.NewWorkload("a", 1, nil), admissiontest.ReservedWorkload("a"), nil},
+		"one of many Workloads ends":             {withFinalizer(admissiontest.NewClusterQueue("cq", "8")), admissiontest.AdmittedWorkload("a"), finished(admissiontest.AdmittedWorkload("a")), nil},
+		"a Workload ends in a terminating queue": {terminating(admissiontest.NewClusterQueue("cq", "8")), admissiontest.AdmittedWorkload("a"), finished(admissiontest.AdmittedWorkload("a")), []string{"cq after 0s"}},
+		"a waiting Workload":                     {admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewWorkload("a", 1, nil), admissiontest.NewWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, test.queue)
+			w := admissiontest.NewWorld(t, test.queue)
 			var q queued
-			clusterQueueKeeper(w, w).enqueueUsed(reservedQueue).Update(t.Context(), event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
-			expectEqual(t, "requests", q.requests, test.want)
+			clusterQueueKeeper(w, w).enqueueUsed(indexes.ReservedQueue).Update(t.Context(), event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
+			admissiontest.ExpectEqual(t, "requests", q.requests, test.want)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -18,34 +17,30 @@ import (
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/audit"
+	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/admission/managedqueues"
+	"github.com/musterhq/muster/internal/admission/report"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
-
-// watched are the kinds whose changes the engine is told about.
-var watched = []client.Object{
-	&corev1.Namespace{}, &corev1.LimitRange{}, &nodev1.RuntimeClass{}, &kueue.AdmissionCheck{},
-	&kueue.ResourceFlavor{}, &kueue.Cohort{}, &kueue.ClusterQueue{}, &kueue.LocalQueue{}, &kueue.Workload{},
-	&kueue.Topology{}, &corev1.Node{}, &corev1.Pod{},
-}
 
 // loop feeds watch events to the engine and passes its decisions to the writers. It runs on the leader only. It
 // starts with everything that the API server has, and decides nothing before the caches have synced.
 type loop struct {
 	mgr        ctrl.Manager
 	engine     *engine.Engine
-	translator *translator
+	translator *translate.Translator
 	mailbox    *mailbox
-	decisions  *decisionWriter
-	pending    *pendingWriter
-	queues     *queueStatusWriter
+	decisions  *decisions.Writer
+	pending    *report.PendingWriter
+	queues     *report.QueueStatusWriter
 	log        *decisionLog // nil for none
-	binds      *bindTimes
-	gauges     *queueGauges
-	stall      *stall
-	auditor    *auditor
+	binds      *report.BindTimes
+	gauges     *report.QueueGauges
+	stall      *report.Stall
+	auditor    *audit.Auditor
 	clock      clock.Clock
 	// timer fires at due, when the engine, the translator or the auditor has something to do; alarm is its channel.
 	// Both are nil while nothing is due.
@@ -66,7 +61,7 @@ type Background struct {
 // internal/config returns it, and must not be changed afterwards. decisionLog names the file that records every event
 // and decision of the engine, "" for none.
 func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Background, error) {
-	for _, kind := range watched {
+	for _, kind := range translate.Watched {
 		// Replicas that do not lead fill the caches as well, so that they can take over at once.
 		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
@@ -74,17 +69,17 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	}
 	loop := newLoop(mgr, cfg)
 	if decisionLog != "" {
-		log, err := openDecisionLog(decisionLog, engineOptions(cfg))
+		log, err := openDecisionLog(decisionLog, translate.EngineOptions(cfg))
 		if err != nil {
 			return nil, err
 		}
 		loop.log = log
 	}
-	budget := loop.decisions.budget
-	recorder := newBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
-	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: recorder}
-	events := &jobEvents{recorder}
-	loop.decisions.events, loop.pending.events = events, events
+	budget := loop.decisions.Budget
+	recorder := decisions.NewBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
+	background := &Background{Busy: func() bool { return !budget.Quiet() }, Recorder: recorder}
+	events := &decisions.JobEvents{Recorder: recorder}
+	loop.decisions.Events, loop.pending.Events = events, events
 	if err := errors.Join(mgr.Add(loop), mgr.Add(recorder)); err != nil {
 		return nil, fmt.Errorf("adding the admission loop and the event recorder: %w", err)
 	}
@@ -102,45 +97,25 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 	box, real := newMailbox(), clock.RealClock{}
-	budget := newWriteBudget(real)
-	report := func(ev engine.Event) { box.put(message{event: ev}) }
+	budget := decisions.NewWriteBudget(real)
+	outcome := func(ev engine.Event) { box.put(message{event: ev}) }
 	out := &loop{
 		mgr:        mgr,
-		engine:     engine.New(engineOptions(cfg)),
-		translator: newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
+		engine:     engine.New(translate.EngineOptions(cfg)),
+		translator: translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
 		mailbox:    box,
-		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, report),
-		pending:    newPendingWriter(mgr.GetClient(), real, budget),
-		queues:     newQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
-		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
-		gauges:     served,
-		stall:      servedStall,
-		auditor:    &auditor{cache: mgr.GetCache(), every: auditEvery},
+		decisions:  decisions.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, outcome),
+		pending:    report.NewPendingWriter(mgr.GetClient(), real, budget),
+		queues:     report.NewQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
+		binds:      report.NewBindTimes(func(took time.Duration) { report.BindSeconds.Observe(took.Seconds()) }),
+		gauges:     report.Served,
+		stall:      report.ServedStall,
+		auditor:    &audit.Auditor{Cache: mgr.GetCache(), Every: audit.Interval},
 		clock:      real,
 	}
-	out.queues.gauges, out.translator.pods.filled = out.gauges, out.engine.Filled
-	out.queues.unshared = unshared{byShare: cfg.FairSharing == nil, byUsage: cfg.AdmissionFairSharing == nil}
+	out.queues.Gauges, out.translator.Pods.Filled = out.gauges, out.engine.Filled
+	out.queues.Unshared = report.Unshared{ByShare: cfg.FairSharing == nil, ByUsage: cfg.AdmissionFairSharing == nil}
 	return out
-}
-
-// engineOptions returns the options of the engine under the configuration.
-func engineOptions(cfg *config.Configuration) engine.Options {
-	out := engine.Options{
-		IgnoreUndeclared:     *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared,
-		FairSharing:          fairSharingOf(cfg.FairSharing),
-		AdmissionFairSharing: admissionFairSharingOf(cfg.AdmissionFairSharing),
-		Elastic:              elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration, ResizeCost: cfg.Elasticity.ResizeCost.Duration},
-	}
-	if *cfg.WaitForPodsReady.Enable {
-		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{
-			config.BlockQueue: engine.BlockQueue, config.BlockAll: engine.BlockAll,
-		}[*cfg.WaitForPodsReady.BlockAdmission]
-	}
-	return out
-}
-
-func queuePolicyOf(cfg *config.Configuration) queuePolicy {
-	return queuePolicy{requeueByEviction: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader decides.
@@ -156,7 +131,7 @@ func (l *loop) Start(ctx context.Context) error {
 		return nil // stopped before the caches synced
 	}
 	var background sync.WaitGroup
-	for _, run := range []func(context.Context){l.decisions.run, l.pending.run, l.queues.run} {
+	for _, run := range []func(context.Context){l.decisions.Run, l.pending.Run, l.queues.Run} {
 		background.Go(func() { run(ctx) })
 	}
 	defer background.Wait()
@@ -178,7 +153,7 @@ func (l *loop) Start(ctx context.Context) error {
 
 // setAlarm sets the timer for the next time that there is something to do without a new event.
 func (l *loop) setAlarm() {
-	due := sooner(sooner(l.engine.Due(), l.translator.due()), l.auditor.due())
+	due := translate.Sooner(translate.Sooner(l.engine.Due(), l.translator.NextDue()), l.auditor.Due())
 	if due.Equal(l.due) {
 		return
 	}
@@ -197,17 +172,17 @@ func (l *loop) turn() {
 	received := l.clock.Now()
 	for _, n := range l.mailbox.take() {
 		l.apply(n.engineEvents(l.translator, received), received)
-		l.queues.observe(n)
+		l.queues.Observe(n.changed, n.deleted)
 	}
-	l.apply(l.translator.overdue(received), received)
-	l.decisions.drop(l.engine.TakeSuperseded()) // before their quota can be given to other workloads
+	l.apply(l.translator.Overdue(received), received)
+	l.decisions.Drop(l.engine.TakeSuperseded()) // before their quota can be given to other workloads
 	began := l.clock.Now()
-	l.stall.begin(began)
+	l.stall.Begin(began)
 	decisions := l.engine.Decide(began)
-	l.stall.end(len(decisions), l.engine.Busy())
+	l.stall.End(len(decisions), l.engine.Busy())
 	took := l.clock.Since(began)
-	passSeconds.Observe(took.Seconds())
-	countAttempt(decisions, took)
+	report.PassSeconds.Observe(took.Seconds())
+	report.CountAttempt(decisions, took)
 	l.log.recordPass(began, decisions)
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // comes back for the rest, after what has arrived meanwhile
@@ -216,14 +191,14 @@ func (l *loop) turn() {
 		l.count(d, began)
 		switch {
 		case d.Withdraw:
-			l.decisions.withdraw(d)
+			l.decisions.Withdraw(d)
 		case d.Try != nil:
-			l.decisions.take(d) // its reason to wait is written meanwhile
+			l.decisions.Take(d) // its reason to wait is written meanwhile
 		case d.Admit != nil || d.Replace != nil || d.Resize != nil || d.Evict != nil:
-			l.pending.forget(d.Key)
-			l.decisions.take(d)
+			l.pending.Forget(d.Key)
+			l.decisions.Take(d)
 		default:
-			l.pending.note(d)
+			l.pending.Note(d)
 		}
 	}
 	l.updateQueues()
@@ -233,8 +208,8 @@ func (l *loop) turn() {
 func (l *loop) apply(events []engine.Event, now time.Time) {
 	for _, event := range events {
 		l.log.recordEvent(event)
-		l.binds.apply(event, now)
-		l.gauges.apply(event)
+		l.binds.Apply(event, now)
+		l.gauges.Apply(event)
 		l.engine.Apply(event)
 	}
 }
@@ -243,24 +218,24 @@ func (l *loop) apply(events []engine.Event, now time.Time) {
 func (l *loop) count(d engine.Decision, now time.Time) {
 	switch {
 	case d.Admit != nil:
-		decisionsTotal.WithLabelValues("admit").Inc()
-		l.binds.admitted(d.Key, d.Admit, now)
+		report.DecisionsTotal.WithLabelValues("admit").Inc()
+		l.binds.Admitted(d.Key, d.Admit, now)
 	case d.Try != nil:
-		decisionsTotal.WithLabelValues("try").Inc()
+		report.DecisionsTotal.WithLabelValues("try").Inc()
 	case d.Replace != nil:
-		decisionsTotal.WithLabelValues("replace").Inc()
-		repairsTotal.WithLabelValues("replaced").Inc()
+		report.DecisionsTotal.WithLabelValues("replace").Inc()
+		report.RepairsTotal.WithLabelValues("replaced").Inc()
 	case d.Resize != nil:
-		decisionsTotal.WithLabelValues("resize").Inc()
+		report.DecisionsTotal.WithLabelValues("resize").Inc()
 		if d.Resize.Detail != "" {
-			repairsTotal.WithLabelValues("shrunk").Inc()
+			report.RepairsTotal.WithLabelValues("shrunk").Inc()
 		}
 	case d.Withdraw:
-		decisionsTotal.WithLabelValues("withdraw").Inc()
+		report.DecisionsTotal.WithLabelValues("withdraw").Inc()
 	case d.Evict != nil:
-		decisionsTotal.WithLabelValues("evict").Inc()
+		report.DecisionsTotal.WithLabelValues("evict").Inc()
 		if d.Evict.Cause == preempt.NodeFailures {
-			repairsTotal.WithLabelValues("evicted").Inc()
+			report.RepairsTotal.WithLabelValues("evicted").Inc()
 		}
 	}
 }
@@ -268,62 +243,62 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 // updateQueues updates the metrics, and then the statuses, of the queues whose usage changed.
 func (l *loop) updateQueues() {
 	clusterQueues, localQueues := l.engine.TakeChangedQueues()
-	l.queues.hasten(l.engine.TakeActiveChanged())
+	l.queues.Hasten(l.engine.TakeActiveChanged())
 	for _, name := range clusterQueues {
-		key := statusOf{ofClusterQueue, engine.Key{Name: name}}
+		key := report.StatusOf{Kind: report.OfClusterQueue, Key: engine.Key{Name: name}}
 		if usage, ok := l.engine.QueueUsage(name); ok {
-			l.gauges.note(key, usage, l.translator.clusterQueues[name])
-			l.queues.noteClusterQueue(name, usage)
+			l.gauges.Note(key, usage, l.translator.ClusterQueues[name])
+			l.queues.NoteClusterQueue(name, usage)
 		} else {
 			l.forgetQueue(key)
 		}
 	}
 	for _, name := range l.engine.TakeChangedCohorts() {
-		key := statusOf{ofCohort, engine.Key{Name: name}}
+		key := report.StatusOf{Kind: report.OfCohort, Key: engine.Key{Name: name}}
 		if share, ok := l.engine.CohortShare(name); ok {
-			l.gauges.note(key, engine.Usage{Share: &share}, nil)
-			l.queues.noteCohort(name, share)
+			l.gauges.Note(key, engine.Usage{Share: &share}, nil)
+			l.queues.NoteCohort(name, share)
 		} else {
 			l.forgetQueue(key)
 		}
 	}
 	for _, name := range localQueues {
-		key := statusOf{ofLocalQueue, name}
+		key := report.StatusOf{Kind: report.OfLocalQueue, Key: name}
 		if usage, ok := l.engine.LocalQueueUsage(name); ok {
-			l.gauges.note(key, usage, nil)
-			l.queues.noteLocalQueue(name, usage)
+			l.gauges.Note(key, usage, nil)
+			l.queues.NoteLocalQueue(name, usage)
 		} else {
 			l.forgetQueue(key)
 		}
 	}
 }
 
-func (l *loop) forgetQueue(key statusOf) {
-	l.queues.forget(key)
-	l.gauges.forget(key)
+func (l *loop) forgetQueue(key report.StatusOf) {
+	l.queues.Forget(key)
+	l.gauges.Forget(key)
 }
 
 // audit compares, once a minute, what the engine counts with the API's objects, and reports differences in log,
 // metrics and the status of queues. Without a difference it writes nothing.
 func (l *loop) audit(ctx context.Context) {
 	began := l.clock.Now()
-	if !l.auditor.audit(ctx, l.engine, maps.Keys(l.translator.clusterQueues), began) {
+	if !l.auditor.Audit(ctx, l.engine, maps.Keys(l.translator.ClusterQueues), began) {
 		return
 	}
-	auditSeconds.Observe(l.clock.Since(began).Seconds())
-	l.gauges.setDifferences(byQueue(l.auditor.found))
-	messages := differenceMessages(l.auditor.found)
+	audit.Seconds.Observe(l.clock.Since(began).Seconds())
+	l.gauges.SetDifferences(audit.ByQueue(l.auditor.Found))
+	messages := audit.DifferenceMessages(l.auditor.Found)
 	result := "equal"
 	if len(messages) > 0 {
 		result = "different"
 	}
-	auditsTotal.WithLabelValues(result).Inc()
-	for _, name := range l.queues.setDifferences(messages) {
+	audit.Total.WithLabelValues(result).Inc()
+	for _, name := range l.queues.SetDifferences(messages) {
 		if message, differs := messages[name]; differs {
 			ctrl.LoggerFrom(ctx).Error(nil, "the engine counts other quota than Workloads hold", "clusterQueue", name, "difference", message)
 		}
 		if usage, ok := l.engine.QueueUsage(name); ok {
-			l.queues.noteClusterQueue(name, usage)
+			l.queues.NoteClusterQueue(name, usage)
 		}
 	}
 }
@@ -331,22 +306,22 @@ func (l *loop) audit(ctx context.Context) {
 // observe subscribes the mailbox to the manager's informers.
 func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error) {
 	var synced []toolscache.InformerSynced
-	for _, kind := range watched {
+	for _, kind := range translate.Watched {
 		informer, err := l.mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(o any) {
-				if pod, ok := o.(*corev1.Pod); !ok || isRelevantPod(pod) {
+				if pod, ok := o.(*corev1.Pod); !ok || translate.IsRelevantPod(pod) {
 					l.mailbox.put(message{changed: o.(client.Object)})
 				}
 			},
 			UpdateFunc: func(before, after any) {
 				if w, ok := after.(*kueue.Workload); ok {
-					countChange(before.(*kueue.Workload), w)
+					report.CountChange(before.(*kueue.Workload), w)
 				}
-				if changeMatters(before.(client.Object), after.(client.Object)) {
+				if translate.ChangeMatters(before.(client.Object), after.(client.Object)) {
 					l.mailbox.put(message{changed: after.(client.Object)})
 				}
 			},
@@ -363,21 +338,4 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 		synced = append(synced, registration.HasSynced)
 	}
 	return synced, nil
-}
-
-// changeMatters reports whether an update matters to the engine. Of objects that configure it only the spec counts:
-// most updates are status writes of the operator itself.
-func changeMatters(before, after client.Object) bool {
-	switch after := after.(type) {
-	case *corev1.Pod:
-		return podChangeMatters(before.(*corev1.Pod), after)
-	case *corev1.Node:
-		return nodeChangeMatters(before.(*corev1.Node), after)
-	case *kueue.ClusterQueue:
-		return before.GetGeneration() != after.Generation || before.GetUID() != after.UID ||
-			!maps.Equal(before.GetLabels(), after.Labels) || !maps.Equal(before.GetAnnotations(), after.Annotations)
-	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.LocalQueue, *kueue.Topology:
-		return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
-	}
-	return true
 }

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -30,7 +32,7 @@ import (
 // feed is the manager's cache: informers over a world that deliver the existing objects and then every change.
 type feed struct {
 	cache.Cache
-	world    *world
+	world    *admissiontest.World
 	handlers map[string][]toolscache.ResourceEventHandler
 }
 
@@ -59,14 +61,14 @@ type informer struct {
 }
 
 func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	gvk, err := apiutil.GVKForObject(i.kind, scheme)
+	gvk, err := apiutil.GVKForObject(i.kind, admissiontest.Scheme)
 	if err != nil {
 		return nil, err
 	}
 	w := i.feed.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list, err := scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	list, err := admissiontest.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +88,9 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 
 // deliver sends an object to every informer of its kind; after is nil for a deletion.
 func (f *feed) deliver(before, after client.Object) {
-	gvk, err := apiutil.GVKForObject(before, scheme)
+	gvk, err := apiutil.GVKForObject(before, admissiontest.Scheme)
 	if err != nil {
-		f.world.t.Error(err)
+		f.world.T.Error(err)
 	}
 	for _, h := range f.handlers[gvk.Kind] {
 		if after == nil {
@@ -101,7 +103,7 @@ func (f *feed) deliver(before, after client.Object) {
 
 // running is all of admission over a world.
 type running struct {
-	*world
+	*admissiontest.World
 	feed *feed
 }
 
@@ -116,21 +118,21 @@ func start(t *testing.T, objects ...client.Object) *running {
 // startRecorded is start with a decision log. It also returns a function that stops the loop.
 func startRecorded(t *testing.T, log *decisionLog, objects ...client.Object) (*running, func()) {
 	t.Helper()
-	return startOver(newWorld(t, objects...), func(l *loop) { l.log = log })
+	return startOver(admissiontest.NewWorld(t, objects...), func(l *loop) { l.log = log })
 }
 
 // startOver starts a loop over an existing world, after change has modified the loop. It returns a function that stops
 // it.
-func startOver(w *world, change func(*loop)) (*running, func()) {
+func startOver(w *admissiontest.World, change func(*loop)) (*running, func()) {
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
-	w.notify = func(before, after client.Object) { r.feed.deliver(before, after) }
+	w.Notify = func(before, after client.Object) { r.feed.deliver(before, after) }
 	l := newLoop(manager{feed: r.feed}, config.Default())
 	change(l)
-	ctx, stop := context.WithCancel(w.t.Context())
+	ctx, stop := context.WithCancel(w.T.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := l.Start(ctx); err != nil {
-			w.t.Error(err)
+			w.T.Error(err)
 		}
 	})
 	return r, func() { stop(); done.Wait() }
@@ -138,9 +140,9 @@ func startOver(w *world, change func(*loop)) (*running, func()) {
 
 // waitFor waits until the Workload has the condition.
 func (r *running) waitFor(name, condition string) {
-	r.t.Helper()
-	r.await(name+" has the condition "+condition, func() bool {
-		for _, line := range conditions(r.workload(name).Status.Conditions) {
+	r.T.Helper()
+	r.Await(name+" has the condition "+condition, func() bool {
+		for _, line := range admissiontest.Conditions(r.Workload(name).Status.Conditions) {
 			if line == condition {
 				return true
 			}
@@ -151,25 +153,25 @@ func (r *running) waitFor(name, condition string) {
 
 // updateStatus changes a Workload's status as its owner would.
 func (r *running) updateStatus(name string, change func(w *kueue.Workload)) {
-	r.t.Helper()
-	w := r.workload(name)
-	r.editStatus(w, func() { change(w) })
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.T.Helper()
+	w := r.Workload(name)
+	r.EditStatus(w, func() { change(w) })
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	r.feed.deliver(w, w)
 }
 
 const isAdmitted = "Admitted=True Admitted: The workload is admitted"
 
 func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
-	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
-		newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1")), newWorkload("c", 5, quantities("cpu", "1")))
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")), admissiontest.NewWorkload("c", 5, quantities("cpu", "1")))
 	r.waitFor("a", isAdmitted)
 	r.waitFor("a", "QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq")
 	r.waitFor("b", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 1 more needed")
 	r.waitFor("c", "QuotaReserved=False ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor f, "+
 		"previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)")
-	r.await("the status of the queue counts them", func() bool {
+	r.Await("the status of the queue counts them", func() bool {
 		var q kueue.ClusterQueue
 		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 2
 	})
@@ -182,11 +184,11 @@ func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 // TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to the API server is not given to others, and
 // nothing is written again.
 func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
-	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 3, quantities("cpu", "1"))
-	admit(b, decide(t, b).Admit, nil, now) // although a would be first in order
-	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a, b)
+	a, b := admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 3, quantities("cpu", "1"))
+	decisions.Admit(b, decide(t, b).Admit, nil, admissiontest.Now) // although a would be first in order
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a, b)
 	r.waitFor("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
-	for _, write := range r.written() {
+	for _, write := range r.Written() {
 		if write == "status Workload b" {
 			t.Error("b was written again after the restart, want no write")
 		}
@@ -194,21 +196,21 @@ func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 }
 
 func TestADeletedWorkloadReleasesItsQuota(t *testing.T) {
-	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
-		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewWorkload("a", 4, quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, quantities("cpu", "1")))
 	r.waitFor("a", isAdmitted)
-	a := r.workload("a")
-	r.remove(a)
+	a := r.Workload("a")
+	r.Remove(a)
 	r.feed.deliver(a, nil)
 	r.waitFor("b", isAdmitted)
 }
 
 func TestAMissedDeletionIsHandled(t *testing.T) {
-	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
-		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewWorkload("a", 4, quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, quantities("cpu", "1")))
 	r.waitFor("a", isAdmitted)
-	a := r.workload("a")
-	r.remove(a)
+	a := r.Workload("a")
+	r.Remove(a)
 	for _, h := range r.feed.handlers["Workload"] {
 		h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/a", Obj: a})
 	}
@@ -226,7 +228,7 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	<-box.wake
 	var got []engine.Event
 	for _, n := range box.take() {
-		got = append(got, n.engineEvents(newTestTranslator(), now)...)
+		got = append(got, n.engineEvents(newSceneTranslator(), admissiontest.Now)...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
@@ -263,32 +265,32 @@ func (t handTimer) Stop() bool          { return true }
 
 // TestATimerThatFiresTooEarlyIsSetAgain: a timer fires too early if the clock was set back after it was set.
 func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
-	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), newWorkload("a", 3, quantities("cpu", "1")))
-	refused := once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
-	w.before = func(write string) error {
+	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 3, quantities("cpu", "1")))
+	refused := admissiontest.Once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
+	w.Before = func(write string) error {
 		if write != "status Workload a" {
 			return nil
 		}
 		return refused(write)
 	}
-	hand := wallClock{clocktesting.NewFakeClock(now), make(chan handTimer, 10)}
-	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0 })
+	hand := wallClock{clocktesting.NewFakeClock(admissiontest.Now), make(chan handTimer, 10)}
+	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.Clock, l.auditor.Every = hand, hand, 0 })
 	defer stop()
 	next := func(when string) handTimer {
 		t.Helper()
 		select {
 		case timer := <-hand.timers:
 			return timer
-		case <-time.After(never):
+		case <-time.After(admissiontest.Never):
 			t.Fatalf("timed out waiting until an alarm is set %s", when)
 			panic("unreachable")
 		}
 	}
 	first := next("after the refusal")
-	hand.SetTime(now.Add(-time.Minute))
-	first.fires <- now
+	hand.SetTime(admissiontest.Now.Add(-time.Minute))
+	first.fires <- admissiontest.Now
 	second := next("though it rang a minute early")
-	hand.SetTime(now.Add(time.Minute))
-	second.fires <- now
+	hand.SetTime(admissiontest.Now.Add(time.Minute))
+	second.fires <- admissiontest.Now
 	r.waitFor("a", isAdmitted)
 }

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -56,12 +57,12 @@ type message struct {
 }
 
 // engineEvents translates the message into engine events.
-func (n message) engineEvents(t *translator, now time.Time) []engine.Event {
+func (n message) engineEvents(t *translate.Translator, now time.Time) []engine.Event {
 	switch {
 	case n.changed != nil:
-		return t.changed(n.changed, now)
+		return t.Changed(n.changed, now)
 	case n.deleted != nil:
-		return t.deleted(n.deleted)
+		return t.Deleted(n.deleted)
 	default:
 		return []engine.Event{n.event}
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/workload"
@@ -21,31 +22,31 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 		change func(*twoQueues)
 		of     *kueue.Workload
 	}{
-		"the LocalQueue is held":            {stopping(kueue.Hold, kueue.None), reservedWorkload("a")},
-		"the LocalQueue is drained":         {stopping(kueue.HoldAndDrain, kueue.None), admittedWorkload("a")},
-		"the ClusterQueue is held":          {stopping(kueue.None, kueue.Hold), reservedWorkload("a")},
-		"the ClusterQueue is drained":       {stopping(kueue.None, kueue.HoldAndDrain), admittedWorkload("a")},
-		"both are held":                     {stopping(kueue.Hold, kueue.Hold), reservedWorkload("a")},
-		"both are drained":                  {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), admittedWorkload("a")},
-		"the LocalQueue is being deleted":   {ending(true, false), reservedWorkload("a")},
-		"the ClusterQueue is being deleted": {ending(false, true), reservedWorkload("a")},
-		"the LocalQueue is missing":         {func(q *twoQueues) { q.local = nil }, reservedWorkload("a")},
-		"the ClusterQueue is missing":       {func(q *twoQueues) { q.cluster = nil }, reservedWorkload("a")},
-		"it names no LocalQueue":            {func(q *twoQueues) { q.local = nil }, unnamed(reservedWorkload("a"))},
+		"the LocalQueue is held":            {stopping(kueue.Hold, kueue.None), admissiontest.ReservedWorkload("a")},
+		"the LocalQueue is drained":         {stopping(kueue.HoldAndDrain, kueue.None), admissiontest.AdmittedWorkload("a")},
+		"the ClusterQueue is held":          {stopping(kueue.None, kueue.Hold), admissiontest.ReservedWorkload("a")},
+		"the ClusterQueue is drained":       {stopping(kueue.None, kueue.HoldAndDrain), admissiontest.AdmittedWorkload("a")},
+		"both are held":                     {stopping(kueue.Hold, kueue.Hold), admissiontest.ReservedWorkload("a")},
+		"both are drained":                  {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), admissiontest.AdmittedWorkload("a")},
+		"the LocalQueue is being deleted":   {ending(true, false), admissiontest.ReservedWorkload("a")},
+		"the ClusterQueue is being deleted": {ending(false, true), admissiontest.ReservedWorkload("a")},
+		"the LocalQueue is missing":         {func(q *twoQueues) { q.local = nil }, admissiontest.ReservedWorkload("a")},
+		"the ClusterQueue is missing":       {func(q *twoQueues) { q.cluster = nil }, admissiontest.ReservedWorkload("a")},
+		"it names no LocalQueue":            {func(q *twoQueues) { q.local = nil }, unnamed(admissiontest.ReservedWorkload("a"))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := &twoQueues{newLocalQueue("q", "cq"), newClusterQueue("cq", "4")}
+			q := &twoQueues{admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4")}
 			tc.change(q)
 			if !workload.IsAdmitted(tc.of) {
 				tc.of.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStatePending}}
 			}
-			step := lifecycle.Next(tc.of, lifecycle.Facts{LocalQueue: q.local, ClusterQueue: q.cluster}, lifecycle.Policy{}, now)
+			step := lifecycle.Next(tc.of, lifecycle.Facts{LocalQueue: q.local, ClusterQueue: q.cluster}, lifecycle.Policy{}, admissiontest.Now)
 			if step.Status == nil || workload.HoldsQuota(step.Status) {
 				t.Fatalf("step = %+v, want one that releases the quota", step.Status)
 			}
 			reported := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadQuotaReserved)
-			words, e := newTestTranslator(), engine.New(engine.Options{})
-			objects := []client.Object{newFlavor("f"), waitingLike(tc.of)}
+			words, e := newSceneTranslator(), engine.New(engine.Options{})
+			objects := []client.Object{admissiontest.NewFlavor("f"), waitingLike(tc.of)}
 			if q.local != nil {
 				objects = append(objects, q.local)
 			}
@@ -53,16 +54,16 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 				objects = append(objects, q.cluster)
 			}
 			for _, object := range objects {
-				for _, event := range words.changed(object, now) {
+				for _, event := range words.Changed(object, admissiontest.Now) {
 					e.Apply(event)
 				}
 			}
-			decided := e.Decide(now)
+			decided := e.Decide(admissiontest.Now)
 			if len(decided) != 1 {
 				t.Fatalf("engine decisions = %+v, want one", decided)
 			}
 			why := decided[0].Why
-			expectEqual(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
+			admissiontest.ExpectEqual(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
 		})
 	}
 }
@@ -72,7 +73,7 @@ func unnamed(w *kueue.Workload) *kueue.Workload { w.Spec.QueueName = ""; return 
 
 // waitingLike returns a Workload without quota that names the same queue.
 func waitingLike(w *kueue.Workload) *kueue.Workload {
-	waiting := newWorkload(w.Name, 1, nil)
+	waiting := admissiontest.NewWorkload(w.Name, 1, nil)
 	waiting.Spec.QueueName = w.Spec.QueueName
 	return waiting
 }
@@ -91,10 +92,10 @@ func stopping(local, cluster kueue.StopPolicy) func(*twoQueues) {
 func ending(local, cluster bool) func(*twoQueues) {
 	return func(q *twoQueues) {
 		if local {
-			q.local.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+			q.local.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
 		}
 		if cluster {
-			q.cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+			q.cluster.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
 		}
 	}
 }

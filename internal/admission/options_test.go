@@ -9,6 +9,8 @@ import (
 
 	v1alpha1 "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/podspec"
@@ -21,15 +23,15 @@ func TestBlockAdmissionIsConfigured(t *testing.T) {
 	} {
 		cfg := config.Default()
 		cfg.WaitForPodsReady.BlockAdmission = &said
-		if got := engineOptions(cfg).BlockUntilReady; got != want {
+		if got := translate.EngineOptions(cfg).BlockUntilReady; got != want {
 			t.Errorf("BlockUntilReady for %s = %d, want %d", said, got, want)
 		}
 		cfg.WaitForPodsReady.Enable = ptr.To(false)
-		if got := engineOptions(cfg).BlockUntilReady; got != engine.BlockNone {
+		if got := translate.EngineOptions(cfg).BlockUntilReady; got != engine.BlockNone {
 			t.Errorf("%s blocks admissions although waiting for ready pods is off", said)
 		}
 	}
-	if got := engineOptions(config.Default()).BlockUntilReady; got != engine.BlockNone {
+	if got := translate.EngineOptions(config.Default()).BlockUntilReady; got != engine.BlockNone {
 		t.Errorf("BlockUntilReady by default = %d, want none", got)
 	}
 }
@@ -37,7 +39,7 @@ func TestBlockAdmissionIsConfigured(t *testing.T) {
 // TestQueuePositionAfterAnEviction: the position is by creation time, except after a failed start if so configured, and
 // after the retry of a check.
 func TestQueuePositionAfterAnEviction(t *testing.T) {
-	created, evicted := now.Add(-time.Hour), now.Add(-time.Minute)
+	created, evicted := admissiontest.Now.Add(-time.Hour), admissiontest.Now.Add(-time.Minute)
 	for reason, late := range map[string]struct{ byEviction, byCreation bool }{
 		kueue.WorkloadEvictedByPodsReadyTimeout:    {byEviction: true},
 		kueue.WorkloadEvictedByAdmissionCheck:      {byEviction: true, byCreation: true},
@@ -57,8 +59,8 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 			if behind {
 				want = evicted
 			}
-			words := newTranslator(podspec.Counting{}, queuePolicyOf(cfg), 5*time.Second)
-			if got := words.workload(w).QueuedAt; !got.Equal(want) {
+			words := translate.New(podspec.Counting{}, translate.QueuePolicyOf(cfg), 5*time.Second)
+			if got := words.Workload(w).QueuedAt; !got.Equal(want) {
 				t.Errorf("evicted by %q, requeued by %s: queued at %s, want %s", reason, timestamp, got, want)
 			}
 		}
@@ -66,7 +68,7 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 }
 
 func TestBackoffReason(t *testing.T) {
-	at := metav1.NewTime(now)
+	at := metav1.NewTime(admissiontest.Now)
 	for said, state := range map[string]*kueue.RequeueState{
 		"waits until 2026-03-01T12:00:00Z after eviction number 2 for pods that were not ready": {Count: ptr.To[int32](2), RequeueAt: &at},
 		"waits until 2026-03-01T12:00:00Z, as an admission check asked":                         {RequeueAt: &at},
@@ -74,7 +76,7 @@ func TestBackoffReason(t *testing.T) {
 	} {
 		w := &kueue.Workload{}
 		w.Status.RequeueState = state
-		if got := backoffReason(w); got != said {
+		if got := translate.BackoffReason(w); got != said {
 			t.Errorf("got %q, want %q", got, said)
 		}
 	}
@@ -83,9 +85,9 @@ func TestBackoffReason(t *testing.T) {
 // TestBackoffForACheckDoesNotMentionEarlierTimeouts: the count of earlier timeouts stays in the status.
 func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
-	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(now))}
+	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(admissiontest.Now))}
 	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByAdmissionCheck}}
-	if got, want := backoffReason(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
+	if got, want := translate.BackoffReason(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -101,7 +103,7 @@ func TestADrainedWorkloadIsHeldBackByItsQueueOnly(t *testing.T) {
 	} {
 		w := &kueue.Workload{}
 		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
-		if got := backoffReason(w); got != want {
+		if got := translate.BackoffReason(w); got != want {
 			t.Errorf("evicted by %s: got %q, want %q", reason, got, want)
 		}
 	}

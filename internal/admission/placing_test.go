@@ -15,6 +15,8 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -22,27 +24,27 @@ import (
 // nodeScene has an engine, its translator and its decision writer over nodes of 4 cpu. A queue has far more quota, and
 // its flavor is placed on the nodes.
 type nodeScene struct {
-	*world
-	*translator
+	*admissiontest.World
+	*translate.Translator
 	*engine.Engine
 	at time.Time
 }
 
 // newNodeScene returns a scene with the given objects.
 func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
-	f := &nodeScene{translator: newTestTranslator(), Engine: engine.New(engine.Options{}), at: now}
-	f.pods.filled = f.Filled
-	objects = append([]client.Object{namespace.DeepCopy(), topology("t", "rack", corev1.LabelHostname), placedFlavor("f", "t"), newClusterQueue("cq", "100"), newLocalQueue("q", "cq")}, objects...)
-	f.world = newWorld(t, objects...)
+	f := &nodeScene{Translator: newSceneTranslator(), Engine: engine.New(engine.Options{}), at: admissiontest.Now}
+	f.Pods.Filled = f.Filled
+	objects = append([]client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.Topology("t", "rack", corev1.LabelHostname), admissiontest.PlacedFlavor("f", "t"), admissiontest.NewClusterQueue("cq", "100"), admissiontest.NewLocalQueue("q", "cq")}, objects...)
+	f.World = admissiontest.NewWorld(t, objects...)
 	for _, o := range objects {
-		f.observe(f.changed(o, f.at)...)
+		f.observe(f.Changed(o, f.at)...)
 	}
 	return f
 }
 
 // readyNode returns a Node of 4 cpu that is ready.
 func readyNode(name string) *corev1.Node {
-	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, now).Node
+	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, admissiontest.Now).Node
 }
 
 // observe applies the events to the engine.
@@ -53,28 +55,28 @@ func (f *nodeScene) observe(events ...engine.Event) {
 }
 
 // decide writes the engine's decisions and applies the outcome.
-func (f *nodeScene) decide() (decisions []engine.Decision) {
-	f.t.Helper()
+func (f *nodeScene) decide() (made []engine.Decision) {
+	f.T.Helper()
 	clock := clocktesting.NewFakePassiveClock(f.at)
 	for _, d := range f.Decide(f.at) {
-		decisions = append(decisions, d)
+		made = append(made, d)
 		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
 			continue
 		}
-		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
-		writer.take(d)
-		writer.write(f.t.Context(), d.Key)
-		writer.write(f.t.Context(), d.Key) // an apparently superseded decision is retried once against the API server
-		f.observe(f.changed(f.world.workload(d.Key.Name), f.at)...)
+		writer := decisions.NewWriter(f.World, f.World, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
+		writer.Take(d)
+		writer.Write(f.T.Context(), d.Key)
+		writer.Write(f.T.Context(), d.Key) // an apparently superseded decision is retried once against the API server
+		f.observe(f.Changed(f.World.Workload(d.Key.Name), f.at)...)
 	}
-	return decisions
+	return made
 }
 
 // on returns the nodes of the Workload's places.
 func (f *nodeScene) on(name string) map[string]int32 {
-	f.t.Helper()
+	f.T.Helper()
 	out := map[string]int32{}
-	places, _ := placesFrom(f.world.workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
+	places, _ := translate.PlacesFrom(f.World.Workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
 	for _, p := range places {
 		out[p.Node] += p.Count
 	}
@@ -82,7 +84,7 @@ func (f *nodeScene) on(name string) map[string]int32 {
 }
 
 func TestAGangGetsReplacementNodes(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("got decisions %+v, want an admission", got)
 	}
@@ -94,7 +96,7 @@ func TestAGangGetsReplacementNodes(t *testing.T) {
 	for name := range before {
 		gone = max(gone, name)
 	}
-	f.observe(f.deleted(readyNode(gone))...)
+	f.observe(f.Deleted(readyNode(gone))...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("got decisions %+v, want a replacement", got)
 	}
@@ -102,11 +104,11 @@ func TestAGangGetsReplacementNodes(t *testing.T) {
 	if after[gone] != 0 || len(after) != 2 {
 		t.Errorf("places = %v, want two present nodes", after)
 	}
-	expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.written())
+	expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.Written())
 }
 
 func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var silent string
 	for name := range f.on("w") {
@@ -114,12 +116,12 @@ func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
 	}
 	still := readyNode(silent)
 	still.Status.Conditions[0].Status = corev1.ConditionUnknown
-	f.observe(f.changed(still, f.at)...)
+	f.observe(f.Changed(still, f.at)...)
 	if got := f.decide(); len(got) != 0 {
 		t.Fatalf("within the grace period: got decisions %+v, want none", got)
 	}
-	f.at = f.due()
-	f.observe(f.overdue(f.at)...)
+	f.at = f.NextDue()
+	f.observe(f.Overdue(f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("after the grace period: got decisions %+v, want a replacement", got)
 	}
@@ -129,30 +131,30 @@ func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
 }
 
 func TestAGangThatCannotBeRepairedIsEvicted(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
-	f.observe(f.deleted(readyNode("b"))...)
+	f.observe(f.Deleted(readyNode("b"))...)
 	if got := f.decide(); len(got) != 1 || got[0].Evict == nil {
 		t.Fatalf("got decisions %+v, want an eviction", got)
 	}
-	evicted := f.world.workload("w").Status.Conditions
-	if last := conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no longer valid, and there is no other capacity close enough for its pods" {
-		t.Errorf("conditions = %q, want Evicted for NodeFailures", conditions(evicted))
+	evicted := f.World.Workload("w").Status.Conditions
+	if last := admissiontest.Conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no longer valid, and there is no other capacity close enough for its pods" {
+		t.Errorf("conditions = %q, want Evicted for NodeFailures", admissiontest.Conditions(evicted))
 	}
 }
 
 func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var refused string
 	for name := range f.on("w") {
 		refused = name
 	}
-	pod := unschedulable(boundPod("p", "w", ""))
+	pod := admissiontest.Unschedulable(admissiontest.BoundPod("p", "w", ""))
 	pod.Spec.NodeSelector[corev1.LabelHostname] = refused
-	f.observe(f.changed(pod, f.at)...)
-	f.at = f.due()
-	f.observe(f.overdue(f.at)...)
+	f.observe(f.Changed(pod, f.at)...)
+	f.at = f.NextDue()
+	f.observe(f.Overdue(f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("got decisions %+v, want a replacement", got)
 	}
@@ -164,32 +166,32 @@ func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
 // TestAReplacementWaitsForItsTerminatingPod: the place is free again when the terminating pod is gone, and the node is
 // avoided only if kube-scheduler still refuses it long after that.
 func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
 	f.decide()
 	var node string
 	for name := range f.on("w") {
 		node = name
 	}
-	leaving, comes := boundPod("leaving", "w", node), unschedulable(boundPod("comes", "w", ""))
+	leaving, comes := admissiontest.BoundPod("leaving", "w", node), admissiontest.Unschedulable(admissiontest.BoundPod("comes", "w", ""))
 	for _, pod := range []*corev1.Pod{leaving, comes} {
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
-		f.observe(f.changed(pod, f.at)...)
+		f.observe(f.Changed(pod, f.at)...)
 	}
 	for range 100 {
-		f.at = f.due()
-		if events := f.overdue(f.at); len(events) > 0 {
-			t.Fatalf("after %s: got events %+v, want none", f.at.Sub(now), events)
+		f.at = f.NextDue()
+		if events := f.Overdue(f.at); len(events) > 0 {
+			t.Fatalf("after %s: got events %+v, want none", f.at.Sub(admissiontest.Now), events)
 		}
 	}
 	gone := f.at
-	f.observe(f.deleted(leaving)...)
-	for f.at.Before(gone.Add(2 * retryPatience)) {
-		f.at = f.due()
-		f.observe(f.overdue(f.at)...)
+	f.observe(f.Deleted(leaving)...)
+	for f.at.Before(gone.Add(2 * translate.RetryPatience)) {
+		f.at = f.NextDue()
+		f.observe(f.Overdue(f.at)...)
 		if got := f.decide(); f.at.Before(gone.Add(10*time.Second)) && len(got) > 0 {
 			t.Fatalf("%s after its place is free: got decisions %+v, want none", f.at.Sub(gone), got)
 		}
-		if f.due().IsZero() {
+		if f.NextDue().IsZero() {
 			break
 		}
 	}
@@ -208,32 +210,32 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 		sawItEnd bool
 		patience time.Duration
 	}{
-		"a full node": {full, true, 2 * retryPatience},
-		"a node full by a pod that was not observed": {full, false, retryPatience},
-		"a pod of the same workload blocks it":       {apart, true, 2 * retryPatience},
-		"a pod of another workload blocks it":        {apart, false, bindPatience},
+		"a full node": {full, true, 2 * translate.RetryPatience},
+		"a node full by a pod that was not observed": {full, false, translate.RetryPatience},
+		"a pod of the same workload blocks it":       {apart, true, 2 * translate.RetryPatience},
+		"a pod of another workload blocks it":        {apart, false, translate.BindPatience},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newNodeScene(t, readyNode("a"), newWorkload("w", 1, quantities("cpu", "3")))
+			f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
 			f.decide()
-			leaving := boundPod("leaving", "w", "a")
+			leaving := admissiontest.BoundPod("leaving", "w", "a")
 			if tc.sawItEnd {
-				f.observe(f.changed(leaving, f.at)...)
+				f.observe(f.Changed(leaving, f.at)...)
 			}
-			comes := saying(unschedulable(boundPod("comes", "w", "")), "0/2 nodes are available: "+tc.says+", 1 node(s) didn't match Pod's node affinity/selector. preemption: none.")
+			comes := admissiontest.Saying(admissiontest.Unschedulable(admissiontest.BoundPod("comes", "w", "")), "0/2 nodes are available: "+tc.says+", 1 node(s) didn't match Pod's node affinity/selector. preemption: none.")
 			comes.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"}
-			f.observe(f.changed(comes, f.at)...)
+			f.observe(f.Changed(comes, f.at)...)
 			if tc.sawItEnd {
-				f.observe(f.deleted(leaving)...)
+				f.observe(f.Deleted(leaving)...)
 			}
-			for f.at = f.due(); f.at.Before(now.Add(tc.patience)); f.at = f.due() {
-				if reported := f.overdue(f.at); reported != nil {
-					t.Fatalf("after %s: got events %+v, want none", f.at.Sub(now), reported)
+			for f.at = f.NextDue(); f.at.Before(admissiontest.Now.Add(tc.patience)); f.at = f.NextDue() {
+				if reported := f.Overdue(f.at); reported != nil {
+					t.Fatalf("after %s: got events %+v, want none", f.at.Sub(admissiontest.Now), reported)
 				}
 			}
 			want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "a", Why: tc.says}}
-			if diff := cmp.Diff(want, f.overdue(f.at)); diff != "" || !f.at.Equal(now.Add(tc.patience)) {
-				t.Errorf("events after %s (-want +got):\n%s", f.at.Sub(now), diff)
+			if diff := cmp.Diff(want, f.Overdue(f.at)); diff != "" || !f.at.Equal(admissiontest.Now.Add(tc.patience)) {
+				t.Errorf("events after %s (-want +got):\n%s", f.at.Sub(admissiontest.Now), diff)
 			}
 		})
 	}
@@ -242,29 +244,29 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 // TestOnlyNodesLackingAPodAreReported: a pod that may go to any node of its Job is refused by all of them; those that
 // already have all their pods must refuse it.
 func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
 	f.decide()
-	f.observe(f.changed(boundPod("there", "w", "a"), f.at)...)
-	pod := unschedulable(boundPod("p", "w", ""))
+	f.observe(f.Changed(admissiontest.BoundPod("there", "w", "a"), f.at)...)
+	pod := admissiontest.Unschedulable(admissiontest.BoundPod("p", "w", ""))
 	pod.Spec.NodeSelector = nil
-	pod.Spec.Affinity = toHosts("a", "b")
-	f.observe(f.changed(pod, f.at)...)
-	f.at = f.due()
+	pod.Spec.Affinity = admissiontest.ToHosts("a", "b")
+	f.observe(f.Changed(pod, f.at)...)
+	f.at = f.NextDue()
 	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "b"}}
-	if diff := cmp.Diff(want, f.overdue(f.at)); diff != "" {
+	if diff := cmp.Diff(want, f.Overdue(f.at)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
 func TestForeignPodsOccupyNodes(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("w", 2, quantities("cpu", "3")))
-	foreign := boundPod("other", "", "b")
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
+	foreign := admissiontest.BoundPod("other", "", "b")
 	foreign.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
-	f.observe(f.changed(foreign, f.at)...)
+	f.observe(f.Changed(foreign, f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Why.Code != "TopologyPlacementFailed" {
 		t.Fatalf("got decisions %+v, want TopologyPlacementFailed", got)
 	}
-	f.observe(f.changed(ended(foreign), f.at)...)
+	f.observe(f.Changed(admissiontest.Ended(foreign), f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("got decisions %+v, want an admission", got)
 	}
@@ -274,17 +276,17 @@ func TestForeignPodsOccupyNodes(t *testing.T) {
 }
 
 func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
-	queue := newClusterQueue("cq", "100")
+	queue := admissiontest.NewClusterQueue("cq", "100")
 	metav1.SetMetaDataAnnotation(&queue.ObjectMeta, "muster.dev/nodes-on-demand", "true")
-	f := newNodeScene(t, readyNode("a"), newWorkload("w", 1, quantities("cpu", "9")))
+	f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, quantities("cpu", "9")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit != nil {
 		t.Fatalf("got decisions %+v, want no admission", got)
 	}
-	f.observe(f.changed(queue, f.at)...)
+	f.observe(f.Changed(queue, f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("got decisions %+v, want an admission", got)
 	}
-	if a := f.world.workload("w").Status.Admission.PodSetAssignments[0]; a.TopologyAssignment != nil {
+	if a := f.World.Workload("w").Status.Admission.PodSetAssignments[0]; a.TopologyAssignment != nil {
 		t.Errorf("places = %+v, want none", a.TopologyAssignment)
 	}
 }
@@ -292,26 +294,26 @@ func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 // TestNoPreemptionForWhatATerminatingWorkloadReleases: a terminating Workload holds quota and node until its pods are
 // gone, which will happen without a preemption.
 func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
-	queue := newClusterQueue("cq", "8")
+	queue := admissiontest.NewClusterQueue("cq", "8")
 	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), newWorkload("going", 1, quantities("cpu", "4")), newWorkload("staying", 1, quantities("cpu", "4")))
-	f.observe(f.changed(queue, f.at)...)
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("going", 1, quantities("cpu", "4")), admissiontest.NewWorkload("staying", 1, quantities("cpu", "4")))
+	f.observe(f.Changed(queue, f.at)...)
 	f.decide()
-	f.observe(f.changed(boundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
+	f.observe(f.Changed(admissiontest.BoundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
 	// It was also evicted for its node and deleted before its pods were gone: it will not be admitted again.
 	for _, evicted := range []bool{false, true} {
-		going := f.world.workload("going")
+		going := f.World.Workload("going")
 		if going.DeletionTimestamp = ptr.To(metav1.NewTime(f.at)); evicted {
 			going.Status.Conditions = append(going.Status.Conditions, metav1.Condition{
 				Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedDueToNodeFailures})
 		}
-		f.observe(f.changed(going, f.at)...)
-		high := newWorkload("high", 1, quantities("cpu", "4"))
+		f.observe(f.Changed(going, f.at)...)
+		high := admissiontest.NewWorkload("high", 1, quantities("cpu", "4"))
 		high.Spec.Priority = ptr.To[int32](1)
-		f.observe(f.changed(high, f.at)...)
+		f.observe(f.Changed(high, f.at)...)
 		if got := f.Decide(f.at); len(got) != 1 || got[0].Evict != nil || got[0].Why.Code != reason.WaitingForPreemptedWorkloads {
 			t.Fatalf("evicted %t: got decisions %+v, want a wait for preempted workloads", evicted, got)
 		}
-		f.observe(f.deleted(high)...)
+		f.observe(f.Deleted(high)...)
 	}
 }

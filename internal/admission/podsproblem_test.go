@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 )
 
@@ -33,7 +34,7 @@ func TestAReadyTimeoutKeepsTheProblemOfThePods(t *testing.T) {
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}},
 			": 2 of 2 pods like p0: OOMKilled: container c: exit code 137, killed: out of memory", nil, ""},
 		"a Job between two crashes": {"batch/v1", "Job", "batch.kubernetes.io/job-name", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c",
-			State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(time.Minute))}},
+			State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(admissiontest.Now.Add(time.Minute))}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}}},
 			": 2 of 2 pods like p0: Restarted: container c: exit code 3", nil, ""},
 		"a VCJob without its claim": {"batch.volcano.sh/v1alpha1", "Job", "volcano.sh/job-name", corev1.PodStatus{Conditions: []corev1.PodCondition{{
@@ -49,9 +50,9 @@ func TestAReadyTimeoutKeepsTheProblemOfThePods(t *testing.T) {
 		"pods of another job":    {"batch/v1", "Job", "other", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}, "", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := admittedWorkload("a")
+			of := admissiontest.AdmittedWorkload("a")
 			of.OwnerReferences = []metav1.OwnerReference{{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "train", UID: "j", Controller: ptr.To(true)}}
-			w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), of)
+			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), of)
 			if err := w.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -69,16 +70,16 @@ func TestAReadyTimeoutKeepsTheProblemOfThePods(t *testing.T) {
 			}
 			if tc.event != "" {
 				if err := w.Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}, Reason: "FailedMount", Message: tc.event,
-					InvolvedObject: corev1.ObjectReference{UID: "p0"}, LastTimestamp: metav1.NewTime(now.Add(time.Minute))}); err != nil {
+					InvolvedObject: corev1.ObjectReference{UID: "p0"}, LastTimestamp: metav1.NewTime(admissiontest.Now.Add(time.Minute))}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			r := newWorkloads(w, lifecycle.Policy{PodsReady: &lifecycle.PodsReady{Timeout: time.Minute, BackoffBase: time.Second}, BackoffMax: time.Hour})
-			r.clock = testclock.NewFakePassiveClock(now.Add(2 * time.Minute))
+			r.clock = testclock.NewFakePassiveClock(admissiontest.Now.Add(2 * time.Minute))
 			if _, err := r.Reconcile(t.Context(), requestFor("a")); err != nil {
 				t.Fatal(err)
 			}
-			evicted := meta.FindStatusCondition(w.workload("a").Status.Conditions, kueue.WorkloadEvicted)
+			evicted := meta.FindStatusCondition(w.Workload("a").Status.Conditions, kueue.WorkloadEvicted)
 			if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPodsReadyTimeout {
 				t.Fatalf("condition Evicted = %+v, want the timeout", evicted)
 			}

@@ -13,6 +13,9 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -27,69 +30,69 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 			return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
 		}
 	for name, tc := range map[string]struct {
-		then     func(w *world)
+		then     func(w *admissiontest.World)
 		admitted bool
 	}{
-		"a restarted queue": {func(w *world) {
+		"a restarted queue": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.None) })
+			w.Edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.None) })
 		}, true},
-		"Hold of the ClusterQueue": {func(w *world) {
+		"Hold of the ClusterQueue": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+			w.Edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		}, false},
-		"HoldAndDrain of the ClusterQueue": {func(w *world) {
+		"HoldAndDrain of the ClusterQueue": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain) })
+			w.Edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain) })
 		}, false},
-		"a ClusterQueue that its Volcano Queue closes": {func(w *world) {
+		"a ClusterQueue that its Volcano Queue closes": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} })
+			w.Edit(q, func() { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} })
 		}, false},
-		"a ClusterQueue that is being deleted": {func(w *world) {
+		"a ClusterQueue that is being deleted": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() { q.Finalizers = []string{kueue.ResourceInUseFinalizer} })
-			w.remove(q)
+			w.Edit(q, func() { q.Finalizers = []string{kueue.ResourceInUseFinalizer} })
+			w.Remove(q)
 		}, false},
-		"a missing ClusterQueue": {func(w *world) { w.remove(newQueue()) }, false},
-		"an AdmissionCheck that was added": {func(w *world) {
+		"a missing ClusterQueue": {func(w *admissiontest.World) { w.Remove(newQueue()) }, false},
+		"an AdmissionCheck that was added": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"} })
+			w.Edit(q, func() { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"} })
 		}, false},
-		"an AdmissionCheck of another flavor": {func(w *world) {
+		"an AdmissionCheck of another flavor": {func(w *admissiontest.World) {
 			q := newQueue()
-			w.edit(q, func() {
+			w.Edit(q, func() {
 				q.Spec.AdmissionChecksStrategy = &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
 					{Name: "budget", OnFlavors: []kueue.ResourceFlavorReference{"another"}}}}
 			})
 		}, true},
-		"Hold of the LocalQueue": {func(w *world) {
+		"Hold of the LocalQueue": {func(w *admissiontest.World) {
 			q := newLocal()
-			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+			w.Edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		}, false},
-		"a missing LocalQueue": {func(w *world) { w.remove(newLocal()) }, false},
-		"a LocalQueue that is being deleted": {func(w *world) {
+		"a missing LocalQueue": {func(w *admissiontest.World) { w.Remove(newLocal()) }, false},
+		"a LocalQueue that is being deleted": {func(w *admissiontest.World) {
 			q := newLocal()
-			w.edit(q, func() { q.Finalizers = []string{metav1.FinalizerDeleteDependents} })
-			w.remove(q)
+			w.Edit(q, func() { q.Finalizers = []string{metav1.FinalizerDeleteDependents} })
+			w.Remove(q)
 		}, false},
-		"a LocalQueue that now points elsewhere": {func(w *world) {
-			w.remove(newLocal())
-			w.put(newClusterQueue("other", "8"))
-			w.put(newLocalQueue("q", "other"))
+		"a LocalQueue that now points elsewhere": {func(w *admissiontest.World) {
+			w.Remove(newLocal())
+			w.Put(admissiontest.NewClusterQueue("other", "8"))
+			w.Put(admissiontest.NewLocalQueue("q", "other"))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			tc.then(w)
-			w.writes = nil
+			w.Writes = nil
 			d.work(t, 1)
 			want, reported := []string(nil), engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
 			if tc.admitted {
-				want, reported = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}
+				want, reported = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: translate.VersionOf(w.Workload("a"))}
 			}
-			if diff := cmp.Diff(want, w.written()); diff != "" {
+			if diff := cmp.Diff(want, w.Written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]engine.Event{reported}, d.reported); diff != "" {
@@ -106,16 +109,16 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 		"a gate": func(w *kueue.Workload) {
 			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
 		},
-		"a deletion": func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(now)) },
+		"a deletion": func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
-			by := w.workload("a")
+			by := w.Workload("a")
 			then(by)
-			d.client = cached{w, by}
+			d.Client = cached{w, by}
 			d.work(t, 1)
-			if got := w.written(); len(got) != 0 {
+			if got := w.Written(); len(got) != 0 {
 				t.Errorf("writes = %v, want none", got)
 			}
 			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.reported); diff != "" {
@@ -128,16 +131,16 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 // TestAStoppedQueueIsNotDecidedOnAgain: the writer does not retry the write, and the engine does not decide it again
 // once it has observed the stop, which it gets from the same cache.
 func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), newWorkload("w", 1, quantities("cpu", "1")))
+	f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "1")))
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
-	f.edit(queue, func() { queue.Spec.StopPolicy = ptr.To(kueue.Hold) })
+	f.Edit(queue, func() { queue.Spec.StopPolicy = ptr.To(kueue.Hold) })
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("before the engine observed the stop: got decisions %+v, want an admission", got)
 	}
-	if f.world.workload("w").Status.Admission != nil {
+	if f.World.Workload("w").Status.Admission != nil {
 		t.Fatal("the Workload was admitted by a stopped queue")
 	}
-	f.observe(f.changed(client.Object(queue), f.at)...)
+	f.observe(f.Changed(client.Object(queue), f.at)...)
 	for range 3 {
 		for _, d := range f.decide() {
 			if d.Admit != nil {
@@ -145,10 +148,10 @@ func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 			}
 		}
 	}
-	f.edit(queue, func() { queue.Spec.StopPolicy = nil })
-	f.observe(f.changed(client.Object(queue), f.at)...)
+	f.Edit(queue, func() { queue.Spec.StopPolicy = nil })
+	f.observe(f.Changed(client.Object(queue), f.at)...)
 	f.decide()
-	if f.world.workload("w").Status.Admission == nil {
+	if f.World.Workload("w").Status.Admission == nil {
 		t.Error("the Workload is not admitted after the restart of the queue")
 	}
 }
@@ -157,20 +160,20 @@ func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 // one, or may grow after that has ended.
 func sizing(t *testing.T, grows bool) (*nodeScene, engine.Decision) {
 	t.Helper()
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.ElasticWorkload("large", 1, 3))
 	f.decide()
 	f.at = f.at.Add(time.Minute)
-	f.create(newWorkload("one", 1, quantities("cpu", "3")))
+	f.create(admissiontest.NewWorkload("one", 1, admissiontest.Quantities("cpu", "3")))
 	if grows {
 		f.decide()
 		f.shrunk("large")
 		f.decide()
 		f.at = f.at.Add(time.Minute)
-		f.observe(f.deleted(f.world.workload("one"))...)
+		f.observe(f.Deleted(f.World.Workload("one"))...)
 	}
 	for _, d := range f.Decide(f.at) {
 		if d.Resize != nil {
-			f.world.writes = nil
+			f.World.Writes = nil
 			return f, d
 		}
 	}
@@ -183,19 +186,19 @@ func sizing(t *testing.T, grows bool) (*nodeScene, engine.Decision) {
 func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 	hold := func(name string, hold func(*kueue.Workload)) func(f *nodeScene) client.Object {
 		return func(f *nodeScene) client.Object {
-			o := f.world.workload(name)
-			f.world.edit(o, func() { hold(o) })
+			o := f.World.Workload(name)
+			f.World.Edit(o, func() { hold(o) })
 			return o
 		}
 	}
 	stopQueue := func(f *nodeScene) client.Object {
 		q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
-		f.world.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+		f.World.Edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		return q
 	}
 	stopLocal := func(f *nodeScene) client.Object {
 		q := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
-		f.world.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+		f.World.Edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		return q
 	}
 	deactivate := func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }
@@ -222,17 +225,17 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 			f, d := sizing(t, tc.grows)
 			changed := tc.then(f)
 			clock := clocktesting.NewFakePassiveClock(f.at)
-			writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
-			writer.take(d)
-			writer.write(t.Context(), d.Key)
-			writer.write(t.Context(), d.Key) // the first attempt may have been too early
-			if got := len(f.world.written()) > 0; got != tc.written {
-				t.Fatalf("written = %v, writes %v", got, f.world.written())
+			writer := decisions.NewWriter(f.World, f.World, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
+			writer.Take(d)
+			writer.Write(t.Context(), d.Key)
+			writer.Write(t.Context(), d.Key) // the first attempt may have been too early
+			if got := len(f.World.Written()) > 0; got != tc.written {
+				t.Fatalf("written = %v, writes %v", got, f.World.Written())
 			}
 			if changed == nil || tc.written {
 				return
 			}
-			f.observe(f.changed(changed, f.at)...)
+			f.observe(f.Changed(changed, f.at)...)
 			for _, d := range f.Decide(f.at.Add(time.Hour)) {
 				if d.Resize != nil {
 					t.Errorf("got decision %+v, want no resize again", d)
@@ -259,40 +262,40 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 		lost    []string
 		written bool
 	}{
-		"a running preemptor that has places on a lost node": {by: newWorkload("b", 1, asked), uid: "b-uid", change: on("n2"), lost: []string{"n1", "n2"}, written: true},
-		"a running preemptor that has other places by now":   {by: newWorkload("b", 1, asked), uid: "b-uid", change: on("n3"), lost: []string{"n1", "n2"}},
-		"a preemptor that lost places, and then its quota":   {by: newWorkload("b", 1, asked), uid: "b-uid", lost: []string{"n1"}},
-		"a waiting preemptor":                                {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
+		"a running preemptor that has places on a lost node": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: on("n2"), lost: []string{"n1", "n2"}, written: true},
+		"a running preemptor that has other places by now":   {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: on("n3"), lost: []string{"n1", "n2"}},
+		"a preemptor that lost places, and then its quota":   {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", lost: []string{"n1"}},
+		"a waiting preemptor":                                {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", written: true},
 		"a missing preemptor":                                {uid: "b-uid"},
-		"a later Workload of the same name":                  {by: newWorkload("b", 1, asked), uid: "another"},
-		"a deactivated preemptor":                            {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
-		"a preemptor with a missing queue":                   {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
-		"a preemptor that was admitted meanwhile":            {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
-		"a running preemptor that is to grow":                {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
+		"a later Workload of the same name":                  {by: admissiontest.NewWorkload("b", 1, asked), uid: "another"},
+		"a deactivated preemptor":                            {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
+		"a preemptor with a missing queue":                   {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
+		"a preemptor that was admitted meanwhile":            {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: held},
+		"a running preemptor that is to grow":                {by: admissiontest.ElasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
 		"no preemptor, because nodes failed":                 {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newWorkload("a", 2, asked)
+			a := admissiontest.NewWorkload("a", 2, asked)
 			held(a)
-			objects := []client.Object{a, newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}
+			objects := []client.Object{a, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq")}
 			if tc.by != nil {
 				if tc.change != nil {
 					tc.change(tc.by)
 				}
 				objects = append(objects, tc.by)
 			}
-			w := newWorld(t, objects...)
-			decision := engine.Decision{Key: keyOf(a), UID: "a-uid", Generation: 1, Lost: tc.lost, Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
+			w := admissiontest.NewWorld(t, objects...)
+			decision := engine.Decision{Key: translate.KeyOf(a), UID: "a-uid", Generation: 1, Lost: tc.lost, Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
 			if tc.uid != "" {
 				decision.Evict = &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}, PreemptorUID: tc.uid}
 			}
-			clock := clocktesting.NewFakePassiveClock(now)
+			clock := clocktesting.NewFakePassiveClock(admissiontest.Now)
 			var reported []engine.Event
-			writer := newDecisionWriter(w, w, clock, newWriteBudget(clock), func(ev engine.Event) { reported = append(reported, ev) })
-			writer.take(decision)
-			writer.write(t.Context(), decision.Key)
-			writer.write(t.Context(), decision.Key)
-			if got := workload.IsEvicted(w.workload("a")); got != tc.written {
+			writer := decisions.NewWriter(w, w, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { reported = append(reported, ev) })
+			writer.Take(decision)
+			writer.Write(t.Context(), decision.Key)
+			writer.Write(t.Context(), decision.Key)
+			if got := workload.IsEvicted(w.Workload("a")); got != tc.written {
 				t.Errorf("evicted = %v, want %v", got, tc.written)
 			}
 			if len(reported) != 1 {
@@ -308,13 +311,13 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 // TestAWorkloadThatIsBeingDeletedDoesNotQueue: a finalizer of another client may keep it for long. If it holds quota,
 // it keeps that.
 func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
-	w := newWorkload("a", 2, asked)
-	w.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: keyOf(w)}}, newTestTranslator().changed(w, now)); diff != "" {
+	w := admissiontest.NewWorkload("a", 2, asked)
+	w.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
+	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: translate.KeyOf(w)}}, newSceneTranslator().Changed(w, admissiontest.Now)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
-	if held, holds := newTestTranslator().changed(w, now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
+	if held, holds := newSceneTranslator().Changed(w, admissiontest.Now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
 		t.Error("the terminating Workload lost its quota, or is not inactive")
 	}
 }
@@ -327,18 +330,18 @@ func TestACheckListedTwiceCountsOnce(t *testing.T) {
 		"for all flavors": {AdmissionChecks: []kueue.AdmissionCheckReference{"check", "check"}}, "for some": {AdmissionChecksStrategy: strategy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, check := newClusterQueue("cq", "8"), &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
+			q, check := admissiontest.NewClusterQueue("cq", "8"), &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
 			q.Spec.AdmissionChecks, q.Spec.AdmissionChecksStrategy = spec.AdmissionChecks, spec.AdmissionChecksStrategy
 			check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
-			objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), check, q, newLocalQueue("q", "cq"), newWorkload("a", 2, asked)}
-			w := newWorld(t, objects...)
+			objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), check, q, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, asked)}
+			w := admissiontest.NewWorld(t, objects...)
 			l := newLoop(manager{feed: &feed{world: w}}, config.Default())
 			for _, o := range objects {
 				l.mailbox.put(message{changed: o})
 			}
 			l.turn()
-			l.decisions.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
-			a := w.workload("a")
+			l.decisions.Write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
+			a := w.Workload("a")
 			if a.Status.Admission == nil || len(a.Status.AdmissionChecks) != 1 {
 				t.Errorf("admission = %+v and checks = %+v, want one check", a.Status.Admission, a.Status.AdmissionChecks)
 			}

@@ -13,7 +13,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/admission/report"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/workload"
@@ -32,11 +36,11 @@ func always(err error) func(string) error { return func(string) error { return e
 
 // TestAnAdmissionThatDoesNotFitIsRefused: it must not be retried for ever, which would hold quota that nobody uses.
 func TestAnAdmissionThatDoesNotFitIsRefused(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
-	w.before = always(errTooLarge)
+	w.Before = always(errTooLarge)
 	d.work(t, 1)
-	want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: "etcdserver: request is too large", At: now}}
+	want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: "etcdserver: request is too large", At: admissiontest.Now}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
@@ -56,16 +60,16 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 		"a timeout of the etcd": {apierrors.NewTimeoutError("no answer", 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
-			w.before = always(test.err)
-			d.take(d.decision)
+			w.Before = always(test.err)
+			d.Take(d.decision)
 			for range 1000 {
-				d.decisionWriter.write(t.Context(), d.decision.Key)
+				d.Writer.Write(t.Context(), d.decision.Key)
 			}
 			var want []engine.Event
 			if test.refused {
-				want = []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: test.err.Error(), At: now}}
+				want = []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: test.err.Error(), At: admissiontest.Now}}
 			}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
@@ -77,12 +81,12 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 // TestFailuresOfOtherVersionsDoNotCount: a Workload that changes may be accepted the next time.
 func TestFailuresOfOtherVersionsDoNotCount(t *testing.T) {
 	w, d := runningWriter(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
-	w.before = always(internalError("something is wrong"))
-	a := w.workload("a")
-	d.take(d.decision)
-	for i := range int32(3 * refusedAfter) {
-		d.decisionWriter.write(t.Context(), d.decision.Key)
-		w.editStatus(a, func() { a.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(i)} })
+	w.Before = always(internalError("something is wrong"))
+	a := w.Workload("a")
+	d.Take(d.decision)
+	for i := range int32(3 * decisions.RefusedAfter) {
+		d.Writer.Write(t.Context(), d.decision.Key)
+		w.EditStatus(a, func() { a.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(i)} })
 	}
 	if len(d.reported) != 0 {
 		t.Errorf("reported %+v although the Workload changed after each attempt", d.reported)
@@ -97,13 +101,13 @@ func TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := runningWriter(t, decision)
-			w.before = once(errTooLarge)
+			w.Before = admissiontest.Once(errTooLarge)
 			d.work(t, 1)
-			a := w.workload("a")
+			a := w.Workload("a")
 			if workload.HoldsQuota(a) {
 				t.Fatal("the Workload holds quota for ever")
 			}
-			want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 7, Version: versionOf(a)}}
+			want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 7, Version: translate.VersionOf(a)}}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
@@ -123,12 +127,12 @@ func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := runningWriter(t, decision)
-			w.before = always(errTooLarge)
+			w.Before = always(errTooLarge)
 			d.work(t, 2)
-			if !workload.HoldsQuota(w.workload("a")) {
+			if !workload.HoldsQuota(w.Workload("a")) {
 				t.Error("the Workload lost its quota")
 			}
-			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: errTooLarge.Error(), At: now}}
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: errTooLarge.Error(), At: admissiontest.Now}}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
@@ -138,32 +142,32 @@ func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
 
 // TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce: as for decisions of the engine.
 func TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
-	owned := inactive(admittedWorkload("a"))
+	owned := inactive(admissiontest.AdmittedWorkload("a"))
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), owned)
-	w.before = once(errTooLarge)
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), owned)
+	w.Before = admissiontest.Once(errTooLarge)
 	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil {
 		t.Fatal(err)
 	}
-	if workload.HoldsQuota(w.workload("a")) {
+	if workload.HoldsQuota(w.Workload("a")) {
 		t.Error("the deactivated Workload holds quota for ever")
 	}
 }
 
 // TestAReasonThatDoesNotFitIsAnEvent: it is not retried for ever, and the job says it all the same.
 func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
-	a := newWorkload("a", 1, nil)
+	a := admissiontest.NewWorkload("a", 1, nil)
 	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	w := newWorld(t, a)
-	w.before = always(errTooLarge)
-	recorder, budget := events.NewFakeRecorder(10), newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), budget)
-	p.events = &jobEvents{newBoundedRecorder(recorder, budget)}
+	w := admissiontest.NewWorld(t, a)
+	w.Before = always(errTooLarge)
+	recorder, budget := events.NewFakeRecorder(10), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
+	p := report.NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), budget)
+	p.Events = &decisions.JobEvents{Recorder: decisions.NewBoundedRecorder(recorder, budget)}
 	key := engine.Key{Namespace: "ns", Name: "a"}
-	p.note(engine.Decision{Key: key, UID: "a-uid", Why: reason.RefusedAdmission("etcdserver: request is too large")})
-	p.write(t.Context(), key)
-	if len(p.reasons) != 0 || p.queue.NumRequeues(key) != 0 {
-		t.Errorf("the reason is to be written again: %v", p.reasons)
+	p.Note(engine.Decision{Key: key, UID: "a-uid", Why: reason.RefusedAdmission("etcdserver: request is too large")})
+	p.Write(t.Context(), key)
+	if len(p.Reasons) != 0 || p.Queue.NumRequeues(key) != 0 {
+		t.Errorf("the reason is to be written again: %v", p.Reasons)
 	}
 	close(recorder.Events)
 	var got []string
@@ -179,17 +183,17 @@ func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
 // TestARefusedAdmissionIsOneEvent: the job of a Workload whose admission the API server refuses is told so once, however
 // often the reason is written, and again after it waited for something else.
 func TestARefusedAdmissionIsOneEvent(t *testing.T) {
-	a := newWorkload("a", 1, nil)
+	a := admissiontest.NewWorkload("a", 1, nil)
 	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	w := newWorld(t, a)
-	recorder, budget := events.NewFakeRecorder(10), newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), budget)
-	p.events = &jobEvents{newBoundedRecorder(recorder, budget)}
+	w := admissiontest.NewWorld(t, a)
+	recorder, budget := events.NewFakeRecorder(10), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
+	p := report.NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), budget)
+	p.Events = &decisions.JobEvents{Recorder: decisions.NewBoundedRecorder(recorder, budget)}
 	key := engine.Key{Namespace: "ns", Name: "a"}
 	told := func(when string, why reason.Reason, want ...string) {
 		t.Helper()
-		p.note(engine.Decision{Key: key, UID: "a-uid", Why: why})
-		p.write(t.Context(), key)
+		p.Note(engine.Decision{Key: key, UID: "a-uid", Why: why})
+		p.Write(t.Context(), key)
 		var got []string
 		for len(recorder.Events) > 0 {
 			got = append(got, <-recorder.Events)
@@ -209,25 +213,25 @@ func TestARefusedAdmissionIsOneEvent(t *testing.T) {
 // TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget: the evictions for the job may have used it up, and no other event
 // says who refuses the job.
 func TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget(t *testing.T) {
-	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	for budget.mayRecordEvent() {
+	budget := decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
+	for budget.MayRecordEvent() {
 	}
-	recorder := newBoundedRecorder(events.NewFakeRecorder(1), budget)
-	a := newWorkload("a", 1, nil)
+	recorder := decisions.NewBoundedRecorder(events.NewFakeRecorder(1), budget)
+	a := admissiontest.NewWorkload("a", 1, nil)
 	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	(&jobEvents{recorder}).waits(a, reason.RefusedAdmission("a policy says no"))
-	if len(recorder.late) != 1 {
+	(&decisions.JobEvents{Recorder: recorder}).Waits(a, reason.RefusedAdmission("a policy says no"))
+	if len(recorder.Late) != 1 {
 		t.Error("the event was dropped, want it to wait")
 	}
 }
 
 // TestAnEvictionInBriefIsAnEvent: its status cannot say more.
 func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
-	runs := admittedWorkload("a")
+	runs := admissiontest.AdmittedWorkload("a")
 	evicted := runs.DeepCopy()
-	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
-	got, is := changeOf(runs, workload.InBrief(runs, evicted))
-	if want := (change{"Warning", "Evicted", workload.TooLargeMessage}); !is || got != want {
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
+	got, is := decisions.ChangeOf(runs, workload.InBrief(runs, evicted))
+	if want := (decisions.Change{Kind: "Warning", Reason: "Evicted", Message: workload.TooLargeMessage}); !is || got != want {
 		t.Errorf("change = %+v, want %+v", got, want)
 	}
 }
@@ -238,7 +242,7 @@ func TestATrialOfAnAdmissionWritesNothing(t *testing.T) {
 	forbidden := apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "a", errors.New("a policy says no"))
 	badRequest := apierrors.NewBadRequest("the webhook does not support dry run")
 	refusedFor := func(err error) engine.Event {
-		return engine.Refused{Key: key, UID: "a-uid", Serial: 1, Generation: 1, Message: err.Error(), At: now}
+		return engine.Refused{Key: key, UID: "a-uid", Serial: 1, Generation: 1, Message: err.Error(), At: admissiontest.Now}
 	}
 	for name, tc := range map[string]struct {
 		answer error
@@ -251,20 +255,20 @@ func TestATrialOfAnAdmissionWritesNothing(t *testing.T) {
 		"the Workload has changed": {nil, func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }, engine.Failed{Key: key, UID: "a-uid", Serial: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			d.decision.Admit, d.decision.Try = nil, d.decision.Admit
 			if tc.change != nil {
-				a := w.workload("a")
-				w.edit(a, func() { tc.change(a) })
-				d.client = w
+				a := w.Workload("a")
+				w.Edit(a, func() { tc.change(a) })
+				d.Client = w
 			}
-			w.before = always(tc.answer)
+			w.Before = always(tc.answer)
 			d.work(t, 1)
 			if diff := cmp.Diff([]engine.Event{tc.want}, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
-			if held := w.workload("a").Status.Admission; held != nil {
+			if held := w.Workload("a").Status.Admission; held != nil {
 				t.Errorf("the Workload holds %+v, want nothing", held)
 			}
 		})

@@ -9,6 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/whatif"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -17,12 +20,12 @@ import (
 )
 
 func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
-	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1"))
-	admit(a, decide(t, a).Admit, nil, now)
-	objects := []client.Object{b, a, newLocalQueue("q", "cq"), newClusterQueue("cq", "4"), newFlavor("f"), namespace.DeepCopy()}
+	a, b := admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1"))
+	decisions.Admit(a, decide(t, a).Admit, nil, admissiontest.Now)
+	objects := []client.Object{b, a, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {
-		x, ok := NewReplica(config.Default(), now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
+		x, ok := whatif.NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
 		if !ok || x.Code != reason.WaitingForQuota || len(x.Holders) != 1 || x.Holders[0].Name.Name != "a" {
 			t.Fatalf("explanation of b = %+v, want it to wait for the quota of a", x)
 		}
@@ -33,7 +36,7 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 		}
 		slices.Reverse(objects)
 	}
-	if x, _ := NewReplica(config.Default(), now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
+	if x, _ := whatif.NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
 		t.Errorf("state of a = %s, want Admitted", x.State)
 	}
 }
@@ -41,36 +44,38 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 // TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted: the operator does not preempt a workload for one that was evicted for
 // it, although the rules would allow that by now. An explanation must not say that it is about to.
 func TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
-	owner, borrows := newClusterQueue("cq", "1"), newClusterQueue("borrows", "0")
+	owner, borrows := admissiontest.NewClusterQueue("cq", "1"), admissiontest.NewClusterQueue("borrows", "0")
 	for _, q := range []*kueue.ClusterQueue{owner, borrows} {
 		q.Spec.Cohort = "lab"
 	}
 	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
-	runs, waits := newWorkload("runs", 1, quantities("cpu", "1")), newWorkload("waits", 1, quantities("cpu", "1"))
+	runs, waits := admissiontest.NewWorkload("runs", 1, quantities("cpu", "1")), admissiontest.NewWorkload("waits", 1, quantities("cpu", "1"))
 	runs.Spec.QueueName = "other"
-	admit(runs, &engine.Admission{ClusterQueue: "borrows", PodSets: []engine.Assignment{{
-		PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, now)
+	decisions.Admit(runs, &engine.Admission{ClusterQueue: "borrows", PodSets: []engine.Assignment{{
+		PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, admissiontest.Now)
 	by := string(runs.UID)
 	for name, tc := range map[string]struct {
 		evictedFor string
 		since      func()
 		code       reason.Code
 	}{
-		"never evicted":                {"", func() {}, reason.WaitingForPreemptedWorkloads},
-		"evicted for the one":          {by, func() {}, reason.WaitingForQuota},
-		"evicted for another":          {"another-uid", func() {}, reason.WaitingForPreemptedWorkloads},
-		"evicted, and changed since":   {by, func() { waits.Generation++ }, reason.WaitingForPreemptedWorkloads},
-		"evicted for lack of its pods": {"", func() { evict(waits, &engine.Eviction{Cause: preempt.NodeFailures, Detail: by}, preemptorJob{}, now) }, reason.WaitingForPreemptedWorkloads},
+		"never evicted":              {"", func() {}, reason.WaitingForPreemptedWorkloads},
+		"evicted for the one":        {by, func() {}, reason.WaitingForQuota},
+		"evicted for another":        {"another-uid", func() {}, reason.WaitingForPreemptedWorkloads},
+		"evicted, and changed since": {by, func() { waits.Generation++ }, reason.WaitingForPreemptedWorkloads},
+		"evicted for lack of its pods": {"", func() {
+			decisions.Evict(waits, &engine.Eviction{Cause: preempt.NodeFailures, Detail: by}, decisions.PreemptorJob{}, admissiontest.Now)
+		}, reason.WaitingForPreemptedWorkloads},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waits = newWorkload("waits", 1, quantities("cpu", "1"))
+			waits = admissiontest.NewWorkload("waits", 1, quantities("cpu", "1"))
 			if tc.evictedFor != "" {
-				evict(waits, &engine.Eviction{Cause: preempt.ReclaimedWhileBorrowing, PreemptorUID: tc.evictedFor}, preemptorJob{}, now)
-				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "", now)
+				decisions.Evict(waits, &engine.Eviction{Cause: preempt.ReclaimedWhileBorrowing, PreemptorUID: tc.evictedFor}, decisions.PreemptorJob{}, admissiontest.Now)
+				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "", admissiontest.Now)
 			}
 			tc.since()
-			x, _ := NewReplica(config.Default(), now, waits, runs, owner, borrows, newLocalQueue("q", "cq"), newLocalQueue("other", "borrows"),
-				newFlavor("f"), namespace.DeepCopy()).Explain(engine.Key{Namespace: "ns", Name: "waits"})
+			x, _ := whatif.NewReplica(config.Default(), admissiontest.Now, waits, runs, owner, borrows, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
+				admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()).Explain(engine.Key{Namespace: "ns", Name: "waits"})
 			if x.Code != tc.code {
 				t.Errorf("waits is explained as %s, want %s: %+v", x.Code, tc.code, x)
 			}

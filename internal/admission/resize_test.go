@@ -14,23 +14,17 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// elasticWorkload requests between `fewest` and `most` pods of 3 cpu.
-func elasticWorkload(name string, fewest, most int32) *kueue.Workload {
-	w := newWorkload(name, most, quantities("cpu", "3"))
-	w.Spec.PodSets[0].MinCount = ptr.To(fewest)
-	metav1.SetMetaDataAnnotation(&w.Spec.PodSets[0].Template.ObjectMeta, muster.MinReplicasAnnotation, "1")
-	return w
-}
-
 // sizes returns what the Workload's status says of its size: pods, their usage, what is still in use, and the last
 // resize.
 func (f *nodeScene) sizes(name string) []string {
-	f.t.Helper()
-	w := f.world.workload(name)
+	f.T.Helper()
+	w := f.World.Workload(name)
 	if w.Status.Admission == nil {
 		return nil
 	}
@@ -51,41 +45,41 @@ func (f *nodeScene) sizes(name string) []string {
 
 // wantSizes compares the sizes of the Workload; when describes the situation.
 func (f *nodeScene) wantSizes(when, name string, want ...string) {
-	f.t.Helper()
+	f.T.Helper()
 	if diff := cmp.Diff(want, f.sizes(name)); diff != "" {
-		f.t.Errorf("%s (-want +got):\n%s", when, diff)
+		f.T.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }
 
 // create creates a Workload.
 func (f *nodeScene) create(w *kueue.Workload) {
-	f.t.Helper()
-	if err := f.world.Create(f.t.Context(), w); err != nil {
-		f.t.Fatal(err)
+	f.T.Helper()
+	if err := f.World.Create(f.T.Context(), w); err != nil {
+		f.T.Fatal(err)
 	}
-	f.observe(f.changed(f.world.workload(w.Name), f.at)...)
+	f.observe(f.Changed(f.World.Workload(w.Name), f.at)...)
 }
 
 // shrunk reports, as the Workload's job would, that the surplus pods are gone.
 func (f *nodeScene) shrunk(name string) {
-	f.t.Helper()
-	gone := f.world.workload(name)
+	f.T.Helper()
+	gone := f.World.Workload(name)
 	workload.FinishShrink(gone, "main")
-	if err := f.world.Status().Update(f.t.Context(), gone); err != nil {
-		f.t.Fatal(err)
+	if err := f.World.Status().Update(f.T.Context(), gone); err != nil {
+		f.T.Fatal(err)
 	}
-	f.observe(f.changed(f.world.workload(name), f.at)...)
+	f.observe(f.Changed(f.World.Workload(name), f.at)...)
 }
 
 // TestAJobShrinksAndGrows: each resize is one status write, and the quota of surplus pods is held until the job reports
 // that they are gone.
 func TestAJobShrinksAndGrows(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.ElasticWorkload("large", 1, 3))
 	f.decide()
 	f.wantSizes("only Workload", "large", "3", "9", "")
 
 	f.at = f.at.Add(time.Minute)
-	one := newWorkload("one", 1, quantities("cpu", "3"))
+	one := admissiontest.NewWorkload("one", 1, quantities("cpu", "3"))
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one", UID: "job", Controller: ptr.To(true)}}
 	f.create(one)
 	f.decide()
@@ -102,10 +96,10 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	f.wantSizes("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
 	f.wantSizes("its last pod is gone", "one", "1", "3", "")
 
-	f.observe(f.deleted(f.world.workload("one"))...)
+	f.observe(f.Deleted(f.World.Workload("one"))...)
 	f.decide()
 	f.wantSizes("the other Workload ended", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
-	since := meta.FindStatusCondition(f.world.workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
+	since := meta.FindStatusCondition(f.World.Workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
 	if !since.Equal(ptr.To(metav1.NewTime(f.at))) {
 		t.Errorf("ResizedAt = %s, want %s", since, f.at)
 	}
@@ -114,20 +108,20 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 // TestLoweringAJobShrinksIt: the status says why the job shrinks, and the resize is dropped if the job has been raised
 // again meanwhile.
 func TestLoweringAJobShrinksIt(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 2, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.ElasticWorkload("large", 2, 3))
 	f.decide()
 	f.wantSizes("only Workload", "large", "3", "9", "")
 
 	says := func(pods int32) {
-		w := f.world.workload("large")
+		w := f.World.Workload("large")
 		workload.Want(w, pods)
-		if err := f.world.Update(t.Context(), w); err != nil {
+		if err := f.World.Update(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	observe := func() {
 		f.at = f.at.Add(time.Hour)
-		f.observe(f.changed(f.world.workload("large"), f.at)...)
+		f.observe(f.Changed(f.World.Workload("large"), f.at)...)
 	}
 	wants := func(pods int32) {
 		says(pods)
@@ -150,16 +144,16 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 
 // TestAJobShrinksTwiceBeforeItsPodsAreGone: the status has one entry for what they use, as the API server demands.
 func TestAJobShrinksTwiceBeforeItsPodsAreGone(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), elasticWorkload("large", 1, 3))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.ElasticWorkload("large", 1, 3))
 	f.decide()
 	for pods := int32(2); pods > 0; pods-- {
-		w := f.world.workload("large")
+		w := f.World.Workload("large")
 		workload.Want(w, pods)
-		if err := f.world.Update(t.Context(), w); err != nil {
+		if err := f.World.Update(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 		f.at = f.at.Add(time.Hour)
-		f.observe(f.changed(f.world.workload("large"), f.at)...)
+		f.observe(f.Changed(f.World.Workload("large"), f.at)...)
 		f.decide()
 		if got, want := f.sizes("large")[1], fmt.Sprintf("%d of 9", 3*pods); got != want {
 			t.Errorf("lowered to %d pods it uses %s, want %s", pods, got, want)
@@ -170,7 +164,7 @@ func TestAJobShrinksTwiceBeforeItsPodsAreGone(t *testing.T) {
 // TestAResizeOutrunsTheCache: a job that has just grown shrinks again although the cache has it as it was before, with the
 // very size that it is to have: that is no reason to believe that it has it.
 func TestAResizeOutrunsTheCache(t *testing.T) {
-	w := newWorld(t, elasticWorkload("a", 1, 3), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.ElasticWorkload("a", 1, 3), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	sized := func(pods int32) *kueue.Admission {
 		cpu := quantities("cpu", strconv.Itoa(3*int(pods)))
 		return &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
@@ -179,7 +173,7 @@ func TestAResizeOutrunsTheCache(t *testing.T) {
 	hold := func(pods int32) {
 		var a kueue.Workload
 		a.Name, a.Namespace = "a", "ns"
-		w.editStatus(&a, func() {
+		w.EditStatus(&a, func() {
 			a.Status.Admission = sized(pods)
 			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved"})
 		})
@@ -187,15 +181,15 @@ func TestAResizeOutrunsTheCache(t *testing.T) {
 	hold(1)
 	d := newSingleWriterOf(w, engine.Decision{}) // its cache is from before it grew
 	hold(2)
-	given := admissionOf(w.workload("a"))
+	given := translate.AdmissionOf(w.Workload("a"))
 	given.PodSets[0].Count, given.PodSets[0].Usage, given.PodSets[0].Surplus = 1, map[string]int64{"cpu": 3000}, map[string]int64{"cpu": 3000}
 	d.decision = engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 2, Generation: 1,
 		Resize: &engine.Resize{Admission: given, PodSet: "main", From: 2, To: 1}}
 	d.work(t, 2)
-	if got := *w.workload("a").Status.Admission.PodSetAssignments[0].Count; got != 1 {
+	if got := *w.Workload("a").Status.Admission.PodSetAssignments[0].Count; got != 1 {
 		t.Errorf("size = %d, want 1", got)
 	}
-	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 2, Version: versionOf(w.workload("a"))}}
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 2, Version: translate.VersionOf(w.Workload("a"))}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}

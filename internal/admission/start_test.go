@@ -10,6 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -18,9 +21,9 @@ import (
 // the quota of 100 queues, each of which has quota for one more.
 func BenchmarkTakingOver(b *testing.B) {
 	const queues, each = 100, 500
-	objects := []client.Object{newFlavor("f")}
+	objects := []client.Object{admissiontest.NewFlavor("f")}
 	for q := range queues {
-		objects = append(objects, newClusterQueue(fmt.Sprintf("cq%d", q), fmt.Sprint(each/2)), newLocalQueue(fmt.Sprintf("q%d", q), fmt.Sprintf("cq%d", q)))
+		objects = append(objects, admissiontest.NewClusterQueue(fmt.Sprintf("cq%d", q), fmt.Sprint(each/2)), admissiontest.NewLocalQueue(fmt.Sprintf("q%d", q), fmt.Sprintf("cq%d", q)))
 	}
 	for n := range each {
 		for q := range queues {
@@ -30,15 +33,15 @@ func BenchmarkTakingOver(b *testing.B) {
 	cfg := config.Default()
 	b.ReportAllocs()
 	for b.Loop() {
-		translator, e := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration), engine.New(engineOptions(cfg))
+		translator, e := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration), engine.New(translate.EngineOptions(cfg))
 		for _, o := range objects {
-			for _, event := range translator.changed(o, now) {
+			for _, event := range translator.Changed(o, admissiontest.Now) {
 				e.Apply(event)
 			}
 		}
 		admitted := 0
 		for busy := true; busy; busy = e.Busy() {
-			for _, d := range e.Decide(now) {
+			for _, d := range e.Decide(admissiontest.Now) {
 				if d.Admit != nil {
 					admitted++
 				}
@@ -52,12 +55,12 @@ func BenchmarkTakingOver(b *testing.B) {
 
 // listed returns the n-th Workload of a queue, which requests one CPU.
 func listed(queue, n int, holds bool) client.Object {
-	w := newWorkload(fmt.Sprintf("w%d-%d", queue, n), 1, quantities("cpu", "1"))
+	w := admissiontest.NewWorkload(fmt.Sprintf("w%d-%d", queue, n), 1, quantities("cpu", "1"))
 	w.UID, w.Spec.QueueName = types.UID(w.Name), kueue.LocalQueueName(fmt.Sprintf("q%d", queue))
-	w.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(n) * time.Second))
+	w.CreationTimestamp = metav1.NewTime(admissiontest.Now.Add(time.Duration(n) * time.Second))
 	if holds {
-		admit(w, &engine.Admission{ClusterQueue: fmt.Sprintf("cq%d", queue), PodSets: []engine.Assignment{
-			{PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, now)
+		decisions.Admit(w, &engine.Admission{ClusterQueue: fmt.Sprintf("cq%d", queue), PodSets: []engine.Assignment{
+			{PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, admissiontest.Now)
 	}
 	return w
 }

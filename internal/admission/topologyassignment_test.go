@@ -11,26 +11,13 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
-
-func topology(name string, levels ...string) *kueue.Topology {
-	out := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	for _, level := range levels {
-		out.Spec.Levels = append(out.Spec.Levels, kueue.TopologyLevel{NodeLabel: level})
-	}
-	return out
-}
-
-func placedFlavor(name, topology string) *kueue.ResourceFlavor {
-	out := newFlavor(name)
-	out.Spec.NodeLabels = map[string]string{corev1.LabelOSStable: "linux"}
-	out.Spec.TopologyName = ptr.To(kueue.TopologyReference(topology))
-	return out
-}
 
 func domains(levels []string, domains ...kueue.TopologyDomainAssignment) *kueue.TopologyAssignment {
 	return &kueue.TopologyAssignment{Levels: levels, Domains: domains}
@@ -40,18 +27,8 @@ func domain(count int32, values ...string) kueue.TopologyDomainAssignment {
 	return kueue.TopologyDomainAssignment{Values: values, Count: count}
 }
 
-// gang returns an admission of the pod set main in flavor f with the places.
-func gang(places ...place.NodeCount) *engine.Admission {
-	var count int32
-	for _, p := range places {
-		count += p.Count
-	}
-	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
-		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
-}
-
 func TestPlacesAreConvertedToTheAPI(t *testing.T) {
-	given := gang(place.NodeCount{Node: "b", Count: 2}, place.NodeCount{Node: "host-a", Count: 1})
+	given := admissiontest.Gang(place.NodeCount{Node: "b", Count: 2}, place.NodeCount{Node: "host-a", Count: 1})
 	nodes := []client.Object{
 		admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node,
 		admissiontest.Node("a", "cpu", "4").Labeled("rack", "r1").Labeled(corev1.LabelHostname, "host-a").Node,
@@ -68,11 +45,11 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 			[]string{"rack"}, given,
 			domains([]string{"rack", corev1.LabelHostname}, domain(2, "r2", "b"), domain(1, "r1", "host-a"))},
 		"a missing node": {
-			[]string{"rack"}, gang(place.NodeCount{Node: "c", Count: 1}), nil},
+			[]string{"rack"}, admissiontest.Gang(place.NodeCount{Node: "c", Count: 1}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, append(nodes, placedFlavor("f", "t"), topology("t", tc.levels...))...)
-			got, known, err := placeReader{w}.assignments(t.Context(), tc.given, nil)
+			w := admissiontest.NewWorld(t, append(nodes, admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", tc.levels...))...)
+			got, known, err := translate.PlaceReader{Reader: w}.Assignments(t.Context(), tc.given, nil)
 			if err != nil || known != (tc.want != nil) {
 				t.Fatalf("known = %v, error %v", known, err)
 			}
@@ -82,8 +59,8 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 		})
 	}
 	t.Run("a missing topology", func(t *testing.T) {
-		w := newWorld(t, placedFlavor("f", "t"))
-		if _, known, err := (placeReader{w}).assignments(t.Context(), given, nil); known || err != nil {
+		w := admissiontest.NewWorld(t, admissiontest.PlacedFlavor("f", "t"))
+		if _, known, err := (translate.PlaceReader{Reader: w}).Assignments(t.Context(), given, nil); known || err != nil {
 			t.Errorf("known = %v, error %v, want neither", known, err)
 		}
 	})
@@ -92,13 +69,13 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 // TestPlacesAreWrittenThoughOneIsOnANodeThatIsGone: pods that have ended keep their places there. A repair or a resize
 // that could not be written for it would be decided again and again.
 func TestPlacesAreWrittenThoughOneIsOnANodeThatIsGone(t *testing.T) {
-	given := gang(place.NodeCount{Node: "gone", Count: 1}, place.NodeCount{Node: "b", Count: 1})
+	given := admissiontest.Gang(place.NodeCount{Node: "gone", Count: 1}, place.NodeCount{Node: "b", Count: 1})
 	for name, tc := range map[string]struct {
 		objects      []client.Object
 		before, want *kueue.TopologyAssignment
 	}{
 		"of a topology of racks": {
-			[]client.Object{topology("t", "rack")},
+			[]client.Object{admissiontest.Topology("t", "rack")},
 			domains([]string{"rack", corev1.LabelHostname}, domain(1, "r1", "gone"), domain(1, "r3", "c")),
 			domains([]string{"rack", corev1.LabelHostname}, domain(1, "r1", "gone"), domain(1, "r2", "b"))},
 		"of a topology of racks that is gone too": {
@@ -110,12 +87,12 @@ func TestPlacesAreWrittenThoughOneIsOnANodeThatIsGone(t *testing.T) {
 			domains([]string{corev1.LabelHostname}, domain(1, "gone"), domain(1, "c")),
 			domains([]string{corev1.LabelHostname}, domain(1, "gone"), domain(1, "b"))},
 		"and by another controller were in racks": {
-			[]client.Object{topology("t", "rack")}, domains([]string{"rack"}, domain(2, "r1")), nil},
+			[]client.Object{admissiontest.Topology("t", "rack")}, domains([]string{"rack"}, domain(2, "r1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, append(tc.objects, placedFlavor("f", "t"), admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node)...)
+			w := admissiontest.NewWorld(t, append(tc.objects, admissiontest.PlacedFlavor("f", "t"), admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node)...)
 			before := &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "other"}, {Name: "main", TopologyAssignment: tc.before}}}
-			got, known, err := placeReader{w}.assignments(t.Context(), given, before)
+			got, known, err := translate.PlaceReader{Reader: w}.Assignments(t.Context(), given, before)
 			if err != nil || known != (tc.want != nil) {
 				t.Fatalf("known = %v, error %v", known, err)
 			}
@@ -141,7 +118,7 @@ func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
 		"a domain with a missing value": {
 			domains([]string{"rack", corev1.LabelHostname}, domain(3, "r1"), domain(2, "r1", "b")), []place.NodeCount{{Node: "b", Count: 2}}, nil},
 	} {
-		places, within := placesFrom(tc.given)
+		places, within := translate.PlacesFrom(tc.given)
 		if diff := cmp.Diff(tc.places, places); diff != "" {
 			t.Errorf("%s: places (-want +got):\n%s", name, diff)
 		}
@@ -153,14 +130,16 @@ func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
 
 // holder returns ns/a with two pods, admitted to the node a.
 func holder() *kueue.Workload {
-	w := newWorkload("a", 2, asked)
-	admit(w, gang(place.NodeCount{Node: "a", Count: 2}), map[string]*kueue.TopologyAssignment{"main": domains([]string{corev1.LabelHostname}, domain(2, "a"))}, now)
+	w := admissiontest.NewWorkload("a", 2, asked)
+	decisions.Admit(w, admissiontest.Gang(place.NodeCount{Node: "a", Count: 2}), map[string]*kueue.TopologyAssignment{"main": domains([]string{corev1.LabelHostname}, domain(2, "a"))}, admissiontest.Now)
 	return w
 }
 
 func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
-	moved := gang(place.NodeCount{Node: "b", Count: 2})
-	evicted := func(w *kueue.Workload) { evict(w, &engine.Eviction{}, preemptorJob{}, now) }
+	moved := admissiontest.Gang(place.NodeCount{Node: "b", Count: 2})
+	evicted := func(w *kueue.Workload) {
+		decisions.Evict(w, &engine.Eviction{}, decisions.PreemptorJob{}, admissiontest.Now)
+	}
 	for name, tc := range map[string]struct {
 		then     func(*kueue.Workload)
 		want     []string
@@ -179,10 +158,10 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := holder()
 			tc.then(w)
-			world := newWorld(t, w, placedFlavor("f", "t"), topology("t", corev1.LabelHostname))
+			world := admissiontest.NewWorld(t, w, admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", corev1.LabelHostname))
 			d := newSingleWriterOf(world, engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1, Replace: moved})
 			d.work(t, 2)
-			expect(t, "writes", tc.want, world.written())
+			expect(t, "writes", tc.want, world.Written())
 			if len(d.reported) != 1 {
 				t.Fatalf("reported %+v, want one event", d.reported)
 			}
@@ -190,7 +169,7 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 			if _, wanted := tc.reported.(engine.Failed); failed != wanted {
 				t.Errorf("reported %+v, want Failed: %v", d.reported, wanted)
 			}
-			after := world.workload("a").Status
+			after := world.Workload("a").Status
 			if after.Admission == nil {
 				return
 			}
@@ -204,16 +183,16 @@ func TestReplacedPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 func TestEvictionForNodeFailureRequeuesAtOnce(t *testing.T) {
 	w := holder()
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
-	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, preemptorJob{}, now)
+	decisions.Evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, decisions.PreemptorJob{}, admissiontest.Now)
 	expect(t, "conditions", []string{
 		"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",
 		"Admitted=True Admitted: The workload is admitted",
 		"Evicted=True NodeFailures: node a failed, and no other in rack r1 has room",
-	}, conditions(w.Status.Conditions))
+	}, admissiontest.Conditions(w.Status.Conditions))
 	if stats := w.Status.SchedulingStats.Evictions; len(stats) != 1 || stats[0].Reason != "NodeFailures" || stats[0].Count != 1 {
 		t.Errorf("eviction counters = %+v, want one for NodeFailures", stats)
 	}
-	if !newTestTranslator().workload(w).LostNodes {
+	if !newSceneTranslator().Workload(w).LostNodes {
 		t.Error("LostNodes = false, want the Workload to go first")
 	}
 }
@@ -237,10 +216,10 @@ func TestTranslateTopologyRequest(t *testing.T) {
 			&kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: "block", Size: 8}, {Topology: "rack", Size: 4}}},
 			&flavor.TopologyRequest{Slices: []place.Slice{{Level: "block", Size: 8}, {Level: "rack", Size: 4}}}},
 	} {
-		w := newWorkload("w", 8, asked)
+		w := admissiontest.NewWorkload("w", 8, asked)
 		w.Spec.PodSets[0].TopologyRequest = tc.asked
 		w.Spec.PodSets[0].Template.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": "zone"}
-		got := newTestTranslator().workload(w).PodSets[0]
+		got := newSceneTranslator().Workload(w).PodSets[0]
 		if diff := cmp.Diff(tc.want, got.Topology); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -252,7 +231,7 @@ func TestTranslateTopologyRequest(t *testing.T) {
 
 func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 	followed := func(change func(*kueue.ClusterQueue)) *kueue.ClusterQueue {
-		q := newClusterQueue("default", "8")
+		q := admissiontest.NewClusterQueue("default", "8")
 		q.Labels = map[string]string{"muster.dev/follows-nodes": "true"}
 		change(q)
 		return q
@@ -262,7 +241,7 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 		strategy            engine.Strategy
 		onDemand, coversAll bool
 	}{
-		"a queue of a user":                                     {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
+		"a queue of a user":                                     {admissiontest.NewClusterQueue("cq", "8"), engine.BestEffort, false, false},
 		"a queue that follows the nodes":                        {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
 		"a queue that follows the nodes, made strict by a user": {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
 		"a queue that follows nodes on demand": {followed(func(q *kueue.ClusterQueue) {
@@ -272,14 +251,14 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/unlimited", "true")
 		}), engine.ByResource, false, true},
 	} {
-		got := newTestTranslator().changed(tc.queue, now)[0].(engine.ClusterQueueSet)
+		got := newSceneTranslator().Changed(tc.queue, admissiontest.Now)[0].(engine.ClusterQueueSet)
 		if got.Strategy != tc.strategy || got.OnDemand != tc.onDemand || got.CoversAll != tc.coversAll {
 			t.Errorf("%s: got strategy %v, on demand %v, covers all %v", name, got.Strategy, got.OnDemand, got.CoversAll)
 		}
 	}
-	before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
+	before, after := admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewClusterQueue("cq", "8")
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, "muster.dev/nodes-on-demand", "true")
-	if !changeMatters(before, after) {
+	if !translate.ChangeMatters(before, after) {
 		t.Error("changeMatters = false for the annotation, want true")
 	}
 }

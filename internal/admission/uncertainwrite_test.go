@@ -16,6 +16,9 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -29,15 +32,15 @@ func given(count int32) *engine.Admission {
 }
 
 // runningWriter returns a singleWriter with the decision about ns/a, which requests three pods and runs with two.
-func runningWriter(t *testing.T, d engine.Decision) (*world, *singleWriter) {
+func runningWriter(t *testing.T, d engine.Decision) (*admissiontest.World, *singleWriter) {
 	t.Helper()
-	w := newWorld(t, newWorkload("a", 3, asked), newWorkload("b", 1, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 3, asked), admissiontest.NewWorkload("b", 1, asked), admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", corev1.LabelHostname), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
-	w.editStatus(&a, func() {
+	w.EditStatus(&a, func() {
 		a.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
-			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "2")}}}
-		workload.SetCondition(&a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "", now)
+			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: admissiontest.Quantities("cpu", "2")}}}
+		workload.SetCondition(&a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "", admissiontest.Now)
 	})
 	d.Key, d.UID, d.Serial = engine.Key{Namespace: "ns", Name: "a"}, "a-uid", 7
 	return w, newSingleWriterOf(w, d)
@@ -54,9 +57,9 @@ func TestRefusalsAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, d := runningWriter(t, decision)
 			refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
-			w.before = func(string) error { return refusal }
+			w.Before = func(string) error { return refusal }
 			d.work(t, 2) // the second attempt reports it, after the backoff
-			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: now}}
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: admissiontest.Now}}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
@@ -68,18 +71,18 @@ func TestRefusalsAreReported(t *testing.T) {
 // with quota would be tried one after the other.
 func TestRefusalReportsBackOff(t *testing.T) {
 	w, d := runningWriter(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
-	w.before = func(string) error {
+	w.Before = func(string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
 	}
 	for range 20 {
 		d.work(t, 2)
 	}
-	if next := d.denials.When(struct{}{}); next != longestRetry {
-		t.Errorf("after 20 refusals the next is reported after %v, want %v", next, longestRetry)
+	if next := d.Denials.When(struct{}{}); next != decisions.LongestRetry {
+		t.Errorf("after 20 refusals the next is reported after %v, want %v", next, decisions.LongestRetry)
 	}
-	w.before = func(string) error { return nil }
+	w.Before = func(string) error { return nil }
 	d.work(t, 1)
-	if next := d.denials.When(struct{}{}); next >= time.Second {
+	if next := d.Denials.When(struct{}{}); next >= time.Second {
 		t.Errorf("after a successful write the next refusal is reported after %v, want less than a second", next)
 	}
 }
@@ -93,24 +96,24 @@ func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 		size   int32
 	}{
 		"pods are ready": {func(a *kueue.Workload) {
-			workload.SetCondition(a, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, "", now)
+			workload.SetCondition(a, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, "", admissiontest.Now)
 		}, 3},
 		"grown, and shrunk again": {func(a *kueue.Workload) {
-			workload.SetCondition(a, muster.ResizedCondition, metav1.ConditionTrue, muster.ShrunkReason, "pod set main from 3 to 2 pods", now)
+			workload.SetCondition(a, muster.ResizedCondition, metav1.ConditionTrue, muster.ShrunkReason, "pod set main from 3 to 2 pods", admissiontest.Now)
 		}, 2},
 		"evicted, and admitted again": {func(a *kueue.Workload) {
-			workload.SetCondition(a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "again", now)
+			workload.SetCondition(a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "again", admissiontest.Now)
 		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := runningWriter(t, grows)
-			w.before = once(apierrors.NewTimeoutError("no answer", 1))
-			d.take(d.decision)
-			d.decisionWriter.write(t.Context(), d.decision.Key)
-			a := w.workload("a")
-			w.editStatus(a, func() { tc.change(a) })
-			d.decisionWriter.write(t.Context(), d.decision.Key)
-			if got := sizeOf(w.workload("a"), "main"); got != tc.size {
+			w.Before = admissiontest.Once(apierrors.NewTimeoutError("no answer", 1))
+			d.Take(d.decision)
+			d.Writer.Write(t.Context(), d.decision.Key)
+			a := w.Workload("a")
+			w.EditStatus(a, func() { tc.change(a) })
+			d.Writer.Write(t.Context(), d.decision.Key)
+			if got := decisions.SizeOf(w.Workload("a"), "main"); got != tc.size {
 				t.Errorf("size = %d pods, want %d", got, tc.size)
 			}
 		})
@@ -120,10 +123,10 @@ func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 // TestDroppedDecisionsAreNotWritten: the response to an admission was lost. By the time of the retry, the Workload has
 // released its quota, and another one holds it.
 func TestDroppedDecisionsAreNotWritten(t *testing.T) {
-	a, b := newWorkload("a", 4, asked), newWorkload("b", 4, asked)
+	a, b := admissiontest.NewWorkload("a", 4, asked), admissiontest.NewWorkload("b", 4, asked)
 	b.Spec.Priority = ptr.To[int32](1)
-	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
-	w := newWorld(t, objects...)
+	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
+	w := admissiontest.NewWorld(t, objects...)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
 	observe := func(objects ...client.Object) {
 		for _, o := range objects {
@@ -132,21 +135,21 @@ func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 		l.turn()
 	}
 	observe(objects...)
-	w.after = once(apierrors.NewTimeoutError("no answer", 1))
-	l.decisions.write(t.Context(), keyOf(a))
-	observe(w.workload("a"))
+	w.After = admissiontest.Once(apierrors.NewTimeoutError("no answer", 1))
+	l.decisions.Write(t.Context(), translate.KeyOf(a))
+	observe(w.Workload("a"))
 
-	w.editStatus(a, func() {
-		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, now)
+	w.EditStatus(a, func() {
+		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, admissiontest.Now)
 	})
-	w.put(b)
-	observe(w.workload("a"), b)
-	l.decisions.write(t.Context(), keyOf(b))
-	l.decisions.write(t.Context(), keyOf(a))
-	if !workload.HoldsQuota(w.workload("b")) {
+	w.Put(b)
+	observe(w.Workload("a"), b)
+	l.decisions.Write(t.Context(), translate.KeyOf(b))
+	l.decisions.Write(t.Context(), translate.KeyOf(a))
+	if !workload.HoldsQuota(w.Workload("b")) {
 		t.Error("b holds no quota, want the quota that a released")
 	}
-	if workload.HoldsQuota(w.workload("a")) {
+	if workload.HoldsQuota(w.Workload("a")) {
 		t.Error("both a and b hold the quota of 4 cpu")
 	}
 }
@@ -154,29 +157,29 @@ func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 // TestQuotaReleasedMeanwhileIsNotGivenAgain: the response to an admission was lost, and the Workload released its quota
 // before the engine observed either.
 func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
-	a := newWorkload("a", 4, asked)
-	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
-	w := newWorld(t, objects...)
+	a := admissiontest.NewWorkload("a", 4, asked)
+	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
+	w := admissiontest.NewWorld(t, objects...)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
 	for _, o := range objects {
 		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
-	w.after = once(apierrors.NewTimeoutError("no answer", 1))
-	l.decisions.write(t.Context(), keyOf(a))
-	if !workload.HoldsQuota(w.workload("a")) {
+	w.After = admissiontest.Once(apierrors.NewTimeoutError("no answer", 1))
+	l.decisions.Write(t.Context(), translate.KeyOf(a))
+	if !workload.HoldsQuota(w.Workload("a")) {
 		t.Fatal("the write whose response was lost took no effect")
 	}
-	w.editStatus(a, func() {
-		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, now)
+	w.EditStatus(a, func() {
+		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, admissiontest.Now)
 	})
-	l.decisions.write(t.Context(), keyOf(a))
-	if workload.HoldsQuota(w.workload("a")) {
+	l.decisions.Write(t.Context(), translate.KeyOf(a))
+	if workload.HoldsQuota(w.Workload("a")) {
 		t.Error("the Workload was given quota that another one may hold by now")
 	}
 	l.turn() // applies that the decision was superseded, and decides again
-	l.decisions.write(t.Context(), keyOf(a))
-	if !workload.HoldsQuota(w.workload("a")) {
+	l.decisions.Write(t.Context(), translate.KeyOf(a))
+	if !workload.HoldsQuota(w.Workload("a")) {
 		t.Error("the Workload holds no quota although it is the only one")
 	}
 }
@@ -184,13 +187,13 @@ func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 // TestNothingIsWrittenAfterTheOperatorEnds: thousands of decisions may be open when the operator ends, and each would
 // fail.
 func TestNothingIsWrittenAfterTheOperatorEnds(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
-	d.take(d.decision)
+	d.Take(d.decision)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	d.decisionWriter.write(ended, d.decision.Key)
-	if n := d.queue.NumRequeues(d.decision.Key); n != 0 || len(w.written()) != 0 {
-		t.Errorf("writes = %v and retries = %d, want none", w.written(), n)
+	d.Writer.Write(ended, d.decision.Key)
+	if n := d.Queue.NumRequeues(d.decision.Key); n != 0 || len(w.Written()) != 0 {
+		t.Errorf("writes = %v and retries = %d, want none", w.Written(), n)
 	}
 }

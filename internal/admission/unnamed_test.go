@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -28,7 +29,7 @@ func TestResourcesThatAVolcanoQueueDoesNotNameAreMarked(t *testing.T) {
 	} {
 		cpu, pods := quota.FlavorResource{Flavor: "default", Resource: "cpu"}, quota.FlavorResource{Flavor: "default", Resource: "pods"}
 		quotas := quota.Quotas{cpu: {Nominal: 2000}, pods: {}}
-		markUnnamed(quotas, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team", OwnerReferences: c.owners}})
+		translate.MarkUnnamed(quotas, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team", OwnerReferences: c.owners}})
 		if quotas[cpu].Unnamed || quotas[pods].Unnamed != c.marked || quotas[cpu].Nominal != 2000 {
 			t.Errorf("%s: cpu %+v, pods %+v; want pods marked: %v, and cpu as it was", name, quotas[cpu], quotas[pods], c.marked)
 		}

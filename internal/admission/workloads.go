@@ -20,6 +20,8 @@ import (
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/indexes"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -41,12 +43,12 @@ type workloads struct {
 	live   client.Reader
 	policy lifecycle.Policy
 	clock  clock.PassiveClock
-	events *jobEvents
+	events *decisions.JobEvents
 }
 
 // addWorkloads adds the lifecycle controller to the manager.
-func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *jobEvents) error {
-	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
+func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *decisions.JobEvents) error {
+	if err := indexes.AddIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policy, clock: clock.RealClock{}, events: events}
@@ -54,11 +56,11 @@ func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *jobEvents) 
 		Named("workload-lifecycle").
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrentSteps,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, decisions.LongestRetry),
 		}).
 		Watches(&kueue.Workload{}, w.enqueueNeedingStep()).
-		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue), builder.WithPredicates(stopOrChecksChanged)).
-		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue), builder.WithPredicates(stopOrChecksChanged)).
+		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue), builder.WithPredicates(indexes.StopOrChecksChanged)).
+		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue), builder.WithPredicates(indexes.StopOrChecksChanged)).
 		Complete(w)
 	if err != nil {
 		return fmt.Errorf("adding the lifecycle of Workloads: %w", err)
@@ -182,10 +184,10 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 func (r *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
 	switch {
 	case step.Status != nil:
-		written, _, err := writeStatusThatFits(ctx, r.client, seen, step.Status)
+		written, _, err := decisions.WriteStatusThatFits(ctx, r.client, seen, step.Status)
 		if err == nil {
-			r.events.statusChanged(seen, written)
-			logChange(ctx, seen, written)
+			r.events.StatusChanged(seen, written)
+			decisions.LogChange(ctx, seen, written)
 		}
 		return err
 	case step.Object != nil:
@@ -226,17 +228,17 @@ func (r *workloads) enqueueNeedingStep() handler.EventHandler {
 	}
 }
 
-// ofLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
+// OfLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
 func (r *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	return r.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{queueIndex: q.GetName()})
+	return r.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{indexes.QueueIndex: q.GetName()})
 }
 
-// ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
+// OfClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
 // and those in LocalQueues that point to it.
 func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	out := r.needingStep(ctx, client.MatchingFields{reservedIndex: q.GetName()})
+	out := r.needingStep(ctx, client.MatchingFields{indexes.ReservedIndex: q.GetName()})
 	var queues kueue.LocalQueueList
-	if err := r.cache.List(ctx, &queues, client.MatchingFields{clusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cache.List(ctx, &queues, client.MatchingFields{indexes.ClusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the LocalQueues of a ClusterQueue that has changed", "clusterQueue", q.GetName())
 	}
 	for i := range queues.Items {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,31 +21,19 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
+	"github.com/musterhq/muster/internal/admission/indexes"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/workload"
 )
-
-// reservedWorkload returns a Workload without owner in the queue q that holds quota of the ClusterQueue cq.
-func reservedWorkload(name string) *kueue.Workload {
-	w := newWorkload(name, 1, nil)
-	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
-	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", now)
-	return w
-}
-
-func admittedWorkload(name string) *kueue.Workload {
-	w := reservedWorkload(name)
-	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", now)
-	return w
-}
 
 func inactive(w *kueue.Workload) *kueue.Workload {
 	w.Spec.Active = ptr.To(false)
 	return w
 }
 
-func newWorkloads(w *world, policy lifecycle.Policy) *workloads {
-	return &workloads{client: w, cache: w, live: w, policy: policy, clock: testclock.NewFakePassiveClock(now)}
+func newWorkloads(w *admissiontest.World, policy lifecycle.Policy) *workloads {
+	return &workloads{client: w, cache: w, live: w, policy: policy, clock: testclock.NewFakePassiveClock(admissiontest.Now)}
 }
 
 func requestFor(name string) ctrl.Request {
@@ -54,28 +41,20 @@ func requestFor(name string) ctrl.Request {
 }
 
 // settle reconciles a Workload until nothing is left to do, and returns its requeue delay.
-func (r *workloads) settle(t *testing.T, name string, writes *world) time.Duration {
+func (r *workloads) settle(t *testing.T, name string, writes *admissiontest.World) time.Duration {
 	t.Helper()
 	for range 20 {
-		before := len(writes.written())
+		before := len(writes.Written())
 		result, err := r.Reconcile(t.Context(), requestFor(name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(writes.written()) == before {
+		if len(writes.Written()) == before {
 			return result.RequeueAfter
 		}
 	}
-	t.Fatalf("reconciling does not end; writes: %v", writes.written())
+	t.Fatalf("reconciling does not end; writes: %v", writes.Written())
 	return 0
-}
-
-// expectEqual fails the test if the values differ.
-func expectEqual(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }
 
 func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
@@ -85,26 +64,26 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 		then     func(w *kueue.Workload) bool
 	}{
 		"quota without checks": {
-			reservedWorkload("a"), []string{"status Workload a"}, workload.IsAdmitted},
+			admissiontest.ReservedWorkload("a"), []string{"status Workload a"}, workload.IsAdmitted},
 		"a deactivated Workload without owner": {
-			inactive(admittedWorkload("a")), []string{"status Workload a"},
+			inactive(admissiontest.AdmittedWorkload("a")), []string{"status Workload a"},
 			func(w *kueue.Workload) bool { return workload.IsEvicted(w) && !workload.HoldsQuota(w) }},
 		"rejected by a check": {
 			func() *kueue.Workload {
-				w := admittedWorkload("a")
+				w := admissiontest.AdmittedWorkload("a")
 				w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
 				return w
 			}(), []string{"status Workload a", "change Workload a", "status Workload a"},
 			func(w *kueue.Workload) bool { return !workload.IsActive(w) && !workload.HoldsQuota(w) }},
 		"waiting": {
-			newWorkload("a", 1, nil), nil, workload.IsActive},
+			admissiontest.NewWorkload("a", 1, nil), nil, workload.IsActive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), test.workload)
+			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), test.workload)
 			newWorkloads(w, lifecycle.Policy{}).settle(t, "a", w)
-			expectEqual(t, "writes", w.written(), test.want)
-			if !test.then(w.workload("a")) {
-				t.Errorf("final status = %+v", w.workload("a").Status)
+			admissiontest.ExpectEqual(t, "writes", w.Written(), test.want)
+			if !test.then(w.Workload("a")) {
+				t.Errorf("final status = %+v", w.Workload("a").Status)
 			}
 		})
 	}
@@ -112,25 +91,25 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 
 // TestALostResponseDoesNoHarm: each write in turn takes effect although its response is lost.
 func TestALostResponseDoesNoHarm(t *testing.T) {
-	rejected := admittedWorkload("a")
+	rejected := admissiontest.AdmittedWorkload("a")
 	rejected.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
 	end := func(lost int) (*kueue.Workload, int) {
-		w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), rejected.DeepCopy())
-		w.after = func(string) error {
-			if len(w.written()) == lost {
+		w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), rejected.DeepCopy())
+		w.After = func(string) error {
+			if len(w.Written()) == lost {
 				return context.DeadlineExceeded
 			}
 			return nil
 		}
 		r := newWorkloads(w, lifecycle.Policy{})
 		for range 20 {
-			before := len(w.written())
+			before := len(w.Written())
 			_, err := r.Reconcile(t.Context(), requestFor("a"))
-			if err == nil && len(w.written()) == before {
-				return w.workload("a"), before
+			if err == nil && len(w.Written()) == before {
+				return w.Workload("a"), before
 			}
 		}
-		t.Fatalf("reconciling does not end; writes: %v", w.written())
+		t.Fatalf("reconciling does not end; writes: %v", w.Written())
 		return nil, 0
 	}
 	want, writes := end(0)
@@ -139,15 +118,15 @@ func TestALostResponseDoesNoHarm(t *testing.T) {
 	}
 	for lost := 1; lost <= writes; lost++ {
 		got, again := end(lost)
-		expectEqual(t, "writes", again, writes)
-		expectEqual(t, "status", got.Status, want.Status)
-		expectEqual(t, "spec", got.Spec, want.Spec)
+		admissiontest.ExpectEqual(t, "writes", again, writes)
+		admissiontest.ExpectEqual(t, "status", got.Status, want.Status)
+		admissiontest.ExpectEqual(t, "spec", got.Spec, want.Spec)
 	}
 }
 
 func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
-	w.before = func(string) error {
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.ReservedWorkload("a"))
+	w.Before = func(string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "workloads"}, "a", nil)
 	}
 	if result, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil || result.RequeueAfter != 0 {
@@ -156,18 +135,18 @@ func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
 }
 
 func TestAFailedStepIsRetried(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
-	w.before = func(string) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.ReservedWorkload("a"))
+	w.Before = func(string) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
 	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err == nil {
 		t.Error("Reconcile returned no error, want that of the write")
 	}
 }
 
 func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	running := admittedWorkload("a")
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	running := admissiontest.AdmittedWorkload("a")
 	running.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
-	long := admittedWorkload("b")
+	long := admissiontest.AdmittedWorkload("b")
 	long.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](1e9)
 	for _, o := range []client.Object{running, long} {
 		if err := w.Create(t.Context(), o); err != nil {
@@ -175,32 +154,32 @@ func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
 		}
 	}
 	r := newWorkloads(w, lifecycle.Policy{})
-	expectEqual(t, "wait", r.settle(t, "a", w), 10*time.Minute)
-	expectEqual(t, "long wait", r.settle(t, "b", w), time.Hour)
+	admissiontest.ExpectEqual(t, "wait", r.settle(t, "a", w), 10*time.Minute)
+	admissiontest.ExpectEqual(t, "long wait", r.settle(t, "b", w), time.Hour)
 }
 
 func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 	policy := lifecycle.Policy{AfterFinished: ptr.To(time.Duration(0)), AfterDeactivated: ptr.To(time.Duration(0))}
-	finished := newWorkload("a", 1, nil)
-	workload.SetCondition(finished, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
+	finished := admissiontest.NewWorkload("a", 1, nil)
+	workload.SetCondition(finished, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", admissiontest.Now)
 	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job-uid"}}
-	ours := inactive(newWorkload("a", 1, nil))
+	ours := inactive(admissiontest.NewWorkload("a", 1, nil))
 	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}
-	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", now)
+	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", admissiontest.Now)
 	for name, test := range map[string]struct {
 		workload *kueue.Workload
 		want     []string
 	}{
 		"a finished Workload":                 {finished, []string{"delete Workload a"}},
 		"a deactivated Workload with its job": {ours, []string{"delete Pod job"}},
-		"a waiting Workload":                  {newWorkload("a", 1, nil), nil},
+		"a waiting Workload":                  {admissiontest.NewWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, job.DeepCopy(), test.workload)
+			w := admissiontest.NewWorld(t, job.DeepCopy(), test.workload)
 			if _, err := newWorkloads(w, policy).Reconcile(t.Context(), requestFor("a")); err != nil {
 				t.Fatal(err)
 			}
-			expectEqual(t, "writes", w.written(), test.want)
+			admissiontest.ExpectEqual(t, "writes", w.Written(), test.want)
 		})
 	}
 }
@@ -209,16 +188,16 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 // can make Workloads for jobs of any kind. That is no failure to be tried again at once.
 func TestAJobThatMayNotBeDeletedIsLeft(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}
-	ours := inactive(newWorkload("a", 1, nil))
+	ours := inactive(admissiontest.NewWorkload("a", 1, nil))
 	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", UID: "job-uid"}}, kind)}
-	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", now)
+	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", admissiontest.Now)
 	for name, answer := range map[string]error{
 		"no right":         apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: "pytorchjobs"}, "job", nil),
 		"no longer served": &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, tried := newWorld(t, ours.DeepCopy()), []string(nil)
-			w.before = func(write string) error {
+			w, tried := admissiontest.NewWorld(t, ours.DeepCopy()), []string(nil)
+			w.Before = func(write string) error {
 				tried = append(tried, write)
 				return answer
 			}
@@ -226,7 +205,7 @@ func TestAJobThatMayNotBeDeletedIsLeft(t *testing.T) {
 			if err != nil || result.RequeueAfter != time.Hour {
 				t.Errorf("Reconcile returned %+v, %v, want no error and a requeue after an hour", result, err)
 			}
-			expectEqual(t, "writes", tried, []string{"delete PyTorchJob job"})
+			admissiontest.ExpectEqual(t, "writes", tried, []string{"delete PyTorchJob job"})
 		})
 	}
 }
@@ -244,45 +223,45 @@ func (q *queued) AddAfter(r reconcile.Request, d time.Duration) {
 }
 
 func TestOnlyUpdatesThatNeedAStepAreEnqueued(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	r := newWorkloads(w, lifecycle.Policy{})
-	timed := admittedWorkload("timed")
+	timed := admissiontest.AdmittedWorkload("timed")
 	timed.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60)
 	var q queued
-	for _, o := range []*kueue.Workload{newWorkload("waits", 1, nil), admittedWorkload("runs"), inactive(admittedWorkload("ends")), timed} {
+	for _, o := range []*kueue.Workload{admissiontest.NewWorkload("waits", 1, nil), admissiontest.AdmittedWorkload("runs"), inactive(admissiontest.AdmittedWorkload("ends")), timed} {
 		r.enqueueNeedingStep().Create(t.Context(), event.CreateEvent{Object: o}, &q)
 		r.enqueueNeedingStep().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
 	}
-	expectEqual(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
+	admissiontest.ExpectEqual(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
 }
 
 func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
-	held := newWorkload("held", 1, nil)
-	workload.SetCondition(held, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", now)
-	objects := []client.Object{newLocalQueue("q", "cq"), admittedWorkload("runs"), newWorkload("waits", 1, nil), held}
+	held := admissiontest.NewWorkload("held", 1, nil)
+	workload.SetCondition(held, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", admissiontest.Now)
+	objects := []client.Object{admissiontest.NewLocalQueue("q", "cq"), admissiontest.AdmittedWorkload("runs"), admissiontest.NewWorkload("waits", 1, nil), held}
 
-	open := newClusterQueue("cq", "8")
-	w := newWorld(t, append(objects, open)...)
-	expectEqual(t, "after the restart", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
+	open := admissiontest.NewClusterQueue("cq", "8")
+	w := admissiontest.NewWorld(t, append(objects, open)...)
+	admissiontest.ExpectEqual(t, "after the restart", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
 
-	drained := newClusterQueue("cq", "8")
+	drained := admissiontest.NewClusterQueue("cq", "8")
 	drained.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
-	w = newWorld(t, append(objects, drained)...)
-	expectEqual(t, "when it is drained", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
+	w = admissiontest.NewWorld(t, append(objects, drained)...)
+	admissiontest.ExpectEqual(t, "when it is drained", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
 		[]reconcile.Request{requestFor("runs"), requestFor("runs")})
 
-	local := newLocalQueue("q", "cq")
+	local := admissiontest.NewLocalQueue("q", "cq")
 	local.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
-	w = newWorld(t, newClusterQueue("cq", "8"), local, admittedWorkload("runs"))
-	expectEqual(t, "when the LocalQueue is drained", newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local),
+	w = admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), local, admissiontest.AdmittedWorkload("runs"))
+	admissiontest.ExpectEqual(t, "when the LocalQueue is drained", newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local),
 		[]reconcile.Request{requestFor("runs")})
 }
 
 func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 	change := func(edit func(q *kueue.ClusterQueue)) bool {
-		before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
+		before, after := admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewClusterQueue("cq", "8")
 		edit(after)
-		return stopOrChecksChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		return indexes.StopOrChecksChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
 	for name, test := range map[string]struct {
 		edit func(q *kueue.ClusterQueue)
@@ -294,7 +273,7 @@ func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 		"its default stop policy": {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.None) }, false},
 		"its checks":              {func(q *kueue.ClusterQueue) { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"} }, true},
 		"its closed annotation":   {func(q *kueue.ClusterQueue) { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} }, true},
-		"its deletion":            {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, true},
+		"its deletion":            {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now)) }, true},
 		"a finalizer of its":      {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
 	} {
 		if got := change(test.edit); got != test.want {
@@ -311,11 +290,11 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 		},
 		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
 	}
-	expectEqual(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
+	admissiontest.ExpectEqual(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
 		PodsReady:     &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute, BackoffLimit: ptr.To[int32](3)},
 		BackoffMax:    time.Hour,
 		AfterFinished: ptr.To(time.Hour),
 	})
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
-	expectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
+	admissiontest.ExpectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
 }

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// eventMessageBytes is the API's limit for the note of an event.
+	// EventMessageBytes is the API's limit for the note of an event.
 	eventMessageBytes = 1024
-	// eventAction is the action of every event recorded here.
+	// EventAction is the action of every event recorded here.
 	eventAction = "Reconciling"
 )
 

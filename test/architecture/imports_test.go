@@ -21,6 +21,8 @@ var forbidden = map[string][]string{
 	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
 	"internal/replicas":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/workload":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/admission/translate": {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/admission/whatif":    {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/rendezvous/protocol": {"k8s.io", "sigs.k8s.io", "net/http"},
 	"internal/rendezvous/round":    {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},

@@ -15,7 +15,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
-	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/admission/whatif"
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
@@ -162,7 +162,7 @@ func waitingByQueue(snapshot *Snapshot, jobs []Job) map[string][]waiter {
 		if job == nil || through == nil || job.State != Pending || job.Reason == reasonAdmissionChecks {
 			continue
 		}
-		rank, considered := admission.Rank(workload, snapshot.configuration())
+		rank, considered := whatif.Rank(workload, snapshot.configuration())
 		queue := string(through.Spec.ClusterQueue)
 		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered && isOpen(through))})
 	}
@@ -188,7 +188,7 @@ func standings(snapshot *Snapshot) map[[2]string]float64 {
 			return q.Name == string(local.Spec.ClusterQueue) && q.Spec.AdmissionScope != nil
 		})
 		if at >= 0 {
-			out[[2]string{local.Namespace, local.Name}] = admission.RecentUsage(local, &snapshot.ClusterQueues[at], snapshot.configuration())
+			out[[2]string{local.Namespace, local.Name}] = whatif.RecentUsage(local, &snapshot.ClusterQueues[at], snapshot.configuration())
 		}
 	}
 	return out

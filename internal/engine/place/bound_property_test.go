@@ -67,7 +67,7 @@ func TestFindKeepsBoundsAndIsComplete(t *testing.T) {
 	})
 }
 
-// boundPod is a pod of a pod set on a node, for the model of bounds.
+// BoundPod is a pod of a pod set on a node, for the model of bounds.
 type boundPod struct {
 	podSet string
 	node   Node

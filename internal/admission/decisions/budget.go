@@ -1,0 +1,201 @@
+package decisions
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// The API server is considered quiet up to FewWrites per second, unless more than fewOpen writes wait or a write
+	// takes longer than quickWrite on average: then it is overloaded, even if by other clients.
+	FewWrites  = 20
+	fewOpen    = concurrentDecisions
+	quickWrite = 50 * time.Millisecond
+	// Watch events are assumed to be late by lagWrites times the duration of a write, at most LongestLag. An eviction
+	// costs the victim's work and two more writes, at a time when there are too many.
+	lagWrites  = 20
+	LongestLag = 2 * time.Second
+	// recheckInterval is the longest time that a waiting writer sleeps before it checks again: it is not notified
+	// when the API server becomes quiet.
+	recheckInterval = 100 * time.Millisecond
+	// maxIdleCredit is how much credit is kept at most, so that a writer that checks again finds some.
+	maxIdleCredit = 5
+)
+
+// allowance bounds one kind of write that only informs users.
+type allowance struct {
+	// perSecond and burst apply while the API server is quiet.
+	perSecond rate.Limit
+	burst     int
+	// share applies while it is not: the ratio to writes for jobs. spare is the credit with which such a time begins.
+	share, spare float64
+}
+
+var (
+	// While the API server is busy, reasons and events together are less than a twentieth of all writes.
+	allowedReasons = allowance{perSecond: 300, burst: 100, share: 0.035}
+	allowedEvents  = allowance{perSecond: 50, burst: 200, share: 0.015}
+	// With few queues this limit is never reached.
+	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.03, spare: 20}
+)
+
+// writeCredit is what is left of an allowance.
+type writeCredit struct {
+	allowance
+	quiet *rate.Limiter
+	// credit is earned by writes for jobs, one per write that is allowed.
+	credit float64
+}
+
+func newWriteCredit(a allowance) *writeCredit {
+	return &writeCredit{allowance: a, quiet: rate.NewLimiter(a.perSecond, a.burst), credit: a.spare}
+}
+
+// earn adds the share for that many writes for jobs. Credit beyond a small amount is not kept for later.
+func (p *writeCredit) earn(writes float64) {
+	p.credit = min(p.credit+writes*p.share, max(p.spare, maxIdleCredit))
+}
+
+// WriteBudget keeps writes that only inform users from delaying writes that jobs depend on: while there are many
+// admissions and evictions, few reasons and events are written, and the status of queues follows later.
+type WriteBudget struct {
+	clock clock.PassiveClock
+
+	mu                      sync.Mutex
+	reasons, events, queues *writeCredit
+	// began is the start of the current second, now the number of writes in it, before that in the previous second.
+	began       time.Time
+	now, before int
+	// open is the number of writes for jobs that wait or are in flight, took their recent average duration.
+	open int
+	took time.Duration
+}
+
+func NewWriteBudget(clock clock.PassiveClock) *WriteBudget {
+	return &WriteBudget{clock: clock, reasons: newWriteCredit(allowedReasons), events: newWriteCredit(allowedEvents), queues: newWriteCredit(allowedQueues)}
+}
+
+// NoteWrite counts a write for a job.
+func (b *WriteBudget) NoteWrite() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance()
+	b.now++
+	b.earn(1)
+}
+
+func (b *WriteBudget) earn(writes float64) {
+	for _, p := range []*writeCredit{b.reasons, b.events, b.queues} {
+		p.earn(writes)
+	}
+}
+
+// NoteDuration records how long a noted write took.
+func (b *WriteBudget) NoteDuration(took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took += (took - b.took) / 8
+}
+
+// setOpen sets the number of writes for jobs that wait or are in flight.
+func (b *WriteBudget) setOpen(open int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = open
+}
+
+// advance starts a new second if the current one is over. A second with few writes earns credit as if it had had
+// FewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
+func (b *WriteBudget) advance() {
+	past := b.clock.Since(b.began)
+	if past < time.Second {
+		return
+	}
+	b.earn(float64(max(0, FewWrites-b.now)))
+	if past >= 2*time.Second {
+		b.began, b.now, b.before = b.clock.Now(), 0, 0
+	} else {
+		b.began, b.now, b.before = b.began.Add(time.Second), 0, b.now
+	}
+}
+
+// WaitForReason blocks until a pending reason may be written, or returns the context's error.
+func (b *WriteBudget) WaitForReason(ctx context.Context) error { return b.wait(ctx, b.reasons) }
+
+// WaitForQueue blocks until the status of a queue may be written, or returns the context's error.
+func (b *WriteBudget) WaitForQueue(ctx context.Context) error { return b.wait(ctx, b.queues) }
+
+// waitForEvent blocks until an event may be written, or returns the context's error.
+func (b *WriteBudget) waitForEvent(ctx context.Context) error { return b.wait(ctx, b.events) }
+
+// MayRecordEvent reports whether an event may be written now.
+func (b *WriteBudget) MayRecordEvent() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ok, _ := b.spend(b.events)
+	return ok
+}
+
+func (b *WriteBudget) wait(ctx context.Context, p *writeCredit) error {
+	for {
+		b.mu.Lock()
+		ok, later := b.spend(p)
+		b.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(later):
+		}
+	}
+}
+
+// spend takes one write from the credit if it can, or else returns after which time to try again. The caller holds the
+// lock.
+func (b *WriteBudget) spend(p *writeCredit) (ok bool, later time.Duration) {
+	if !b.isQuiet() {
+		if p.credit < 1 {
+			return false, recheckInterval
+		}
+		p.credit--
+		return true, 0
+	}
+	p.credit = max(p.credit, p.spare)
+	now := b.clock.Now()
+	turn := p.quiet.ReserveN(now, 1)
+	if later = turn.DelayFrom(now); later > 0 {
+		turn.CancelAt(now)
+		return false, min(later, recheckInterval)
+	}
+	return true, 0
+}
+
+// Quiet reports whether the API server has few other writes to do.
+func (b *WriteBudget) Quiet() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isQuiet()
+}
+
+// isQuiet implements quiet. The caller holds the lock.
+func (b *WriteBudget) isQuiet() bool {
+	b.advance()
+	busy := max(b.now, b.before)
+	return busy == 0 && b.open == 0 || busy <= FewWrites && b.open <= fewOpen && b.took <= quickWrite
+}
+
+// lag returns by how much watch events may be late, 0 while the API server is quiet.
+func (b *WriteBudget) lag() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isQuiet() {
+		return 0
+	}
+	return min(lagWrites*b.took, LongestLag)
+}

@@ -1,0 +1,260 @@
+package decisions
+
+import (
+	"context"
+	"path"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/plain"
+)
+
+const (
+	// concurrentDecisions is how many decisions are written concurrently: enough to keep an API server busy that
+	// answers within milliseconds. More would only queue there, and delay the pod status updates that free quota for
+	// others.
+	concurrentDecisions = 8
+	// LongestRetry bounds the backoff after a failed write.
+	LongestRetry = 30 * time.Second
+)
+
+// Writer writes admissions, changes of places and of sizes, and evictions: one conditional status write each,
+// the most urgent first, because quota that was decided on but not written yet is used by nobody. The engine assumes
+// that a decision takes effect until the writer reports its outcome, and decides again if the Workload has changed or
+// is gone. Any other error leaves open whether the write took effect, so the writer reads the Workload and retries, unless
+// the API server refuses the write, or keeps failing while the Workload does not change.
+type Writer struct {
+	Client client.Client
+	live   client.Reader
+	Clock  clock.PassiveClock
+	Budget *WriteBudget
+	Events *JobEvents
+	report func(engine.Event)
+	Queue  workqueue.TypedRateLimitingInterface[engine.Key]
+	// Denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine
+	// reacts to each by choosing another such Workload, which may well be refused too.
+	Denials workqueue.TypedRateLimiter[struct{}]
+
+	mu   sync.Mutex
+	Open map[engine.Key]*openDecision
+}
+
+// openDecision is a decision that is still to be written.
+type openDecision struct {
+	engine.Decision
+	// notBefore is the earliest time of the first write attempt. attempted is set once one was made: it may take
+	// effect.
+	notBefore time.Time
+	attempted bool
+	// refusal is the API server's refusal, kept until the backoff for reporting it is over.
+	refusal error
+	// uncertain is the Workload as it was before a write whose outcome is unknown, nil if there is none.
+	uncertain *kueue.Workload
+	failures  failures
+}
+
+func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *WriteBudget, report func(engine.Event)) *Writer {
+	a := &Writer{Client: c, live: live, Clock: clock, Budget: budget, report: report, Open: map[engine.Key]*openDecision{},
+		Denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, LongestRetry)}
+	a.Queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, LongestRetry),
+		workqueue.TypedRateLimitingQueueConfig[engine.Key]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[engine.Key]{Queue: workqueue.NewTypedWithConfig(
+				workqueue.TypedQueueConfig[engine.Key]{Queue: newUrgencyQueue(a.urgency)})})})
+	return a
+}
+
+// urgency returns the urgency of the open decision about a Workload, 0 if there is none.
+func (a *Writer) urgency(key engine.Key) int32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if open := a.Open[key]; open != nil {
+		return open.Urgency
+	}
+	return 0
+}
+
+// Withdraw drops an admission whose writing has not begun. The outcome of one that is being written, or was, is
+// reported as usual.
+func (a *Writer) Withdraw(d engine.Decision) {
+	a.mu.Lock()
+	open := a.Open[d.Key]
+	is := open != nil && open.Serial == d.Serial && !open.attempted
+	if is {
+		a.end(d.Key)
+	}
+	a.mu.Unlock()
+	if is {
+		a.report(engine.Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
+	}
+}
+
+// Drop discards decisions that the engine no longer stands by, given by their serials. It reports no outcome.
+func (a *Writer) Drop(superseded map[engine.Key]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, serial := range superseded {
+		if open := a.Open[key]; open != nil && open.Serial == serial {
+			a.end(key)
+		}
+	}
+}
+
+// end removes the open decision of a Workload. The caller holds the lock.
+func (a *Writer) end(key engine.Key) {
+	delete(a.Open, key)
+	a.Budget.setOpen(len(a.Open))
+}
+
+// Take queues a decision for writing. Under load it delays an eviction for the updates that are still on their way:
+// the victim may have ended already.
+func (a *Writer) Take(d engine.Decision) {
+	var lag time.Duration
+	if d.Evict != nil {
+		lag = a.Budget.lag()
+	}
+	a.mu.Lock()
+	a.Open[d.Key] = &openDecision{Decision: d, notBefore: a.Clock.Now().Add(lag)}
+	a.Budget.setOpen(len(a.Open))
+	a.mu.Unlock()
+	a.Queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
+	a.Queue.AddAfter(d.Key, lag)
+}
+
+func (a *Writer) Run(ctx context.Context) {
+	Work(ctx, a.Queue, concurrentDecisions, a.Write)
+}
+
+// Write makes one attempt to write the open decision of a Workload.
+func (a *Writer) Write(ctx context.Context, key engine.Key) {
+	if ctx.Err() != nil {
+		return // no write can succeed any more
+	}
+	open := a.begin(key)
+	switch {
+	case open == nil:
+		return
+	case open.refusal != nil:
+		a.reportRefusal(key, open, open.refusal)
+		return
+	}
+	// The first attempt relies on the cache; a retry must read what the cache may lack.
+	var reader client.Reader = a.Client
+	again := a.Queue.NumRequeues(key) > 0
+	if again {
+		reader = a.live
+	}
+	outcome, version, err := a.try(ctx, reader, open)
+	a.settle(ctx, key, open, again, outcome, version, err)
+}
+
+// begin returns the open decision of a Workload, whose next attempt is now. It returns nil if there is none, or if that
+// is not due yet: then it is queued for later.
+func (a *Writer) begin(key engine.Key) *openDecision {
+	a.mu.Lock()
+	open := a.Open[key]
+	var rest time.Duration
+	if open != nil {
+		rest = open.notBefore.Sub(a.Clock.Now())
+		open.attempted = open.attempted || rest <= 0
+	}
+	a.mu.Unlock() // before anything is added to the queue, which asks for its urgency under a lock of its own
+	switch {
+	case open == nil:
+		a.Queue.Forget(key)
+	case rest > 0: // the item was queued for an earlier decision that was being retried
+		a.Queue.AddAfter(key, rest)
+		return nil
+	}
+	return open
+}
+
+// settle acts on the outcome of an attempt to write a decision: it queues the next one, or ends the decision and
+// reports its outcome to the engine. again is set if this was a retry.
+func (a *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result, version int64, err error) {
+	d := open.Decision
+	switch {
+	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
+		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
+		a.Queue.AddRateLimited(key)
+	case outcome == unknown:
+		if !apierrors.IsConflict(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "writing a decision about a Workload; retrying", "workload", key.String())
+		}
+		a.Queue.AddRateLimited(key)
+	case outcome == refused && (d.Admit != nil || d.Try != nil):
+		a.reportRefusal(key, open, err)
+	case outcome == refused:
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload", "workload", key.String())
+		open.refusal = err
+		a.Queue.AddAfter(key, a.Denials.When(struct{}{}))
+	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one
+	case outcome == written && d.Try != nil:
+		a.report(engine.Tried{Key: key, UID: d.UID, Serial: d.Serial})
+	case d.Try == nil && (outcome == written || outcome == alreadyThere):
+		if d.Admit == nil {
+			a.Denials.Forget(struct{}{})
+		}
+		a.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
+	default: // superseded, finished, or a trial of what the Workload holds already
+		a.report(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
+	}
+}
+
+// reportRefusal reports the API server's refusal to the engine, unless the decision is no longer open.
+func (a *Writer) reportRefusal(key engine.Key, open *openDecision, err error) {
+	if a.close(key, open) {
+		a.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: a.Clock.Now()})
+	}
+}
+
+// close ends a decision and reports whether it did: not if a newer decision has replaced it, or it was dropped.
+func (a *Writer) close(key engine.Key, is *openDecision) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Queue.Forget(key)
+	if a.Open[key] != is {
+		return false
+	}
+	a.end(key)
+	return true
+}
+
+// Work runs n workers that process the queue until the context ends.
+func Work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], n int, do func(context.Context, K)) {
+	var workers sync.WaitGroup
+	for range n {
+		workers.Go(func() {
+			for {
+				item, stopped := queue.Get()
+				if stopped {
+					return
+				}
+				do(ctx, item)
+				queue.Done(item)
+			}
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	workers.Wait()
+}
+
+var PreemptedTotal = metrics.NewCounter("kueue_preempted_workloads_total",
+	"Preemptions, by the ClusterQueue of the Workload for which they were and the reason of the condition Preempted.", "preempting_cluster_queue", "reason")
+
+// CountPreemption counts a preemption that was written.
+func CountPreemption(e *engine.Eviction) {
+	if cause, ok := causes[e.Cause]; ok && e.PreemptorPath != "" {
+		PreemptedTotal.WithLabelValues(path.Base(e.PreemptorPath), cause.reason).Inc()
+	}
+}

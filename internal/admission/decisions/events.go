@@ -1,0 +1,105 @@
+package decisions
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+const (
+	// EventAction is the action of every event recorded here.
+	EventAction = "Deciding"
+	// EventMessageBytes is the API's limit for an event's note.
+	EventMessageBytes = 1024
+)
+
+// JobEvents records decisions as events on the job, which users know, rather than on its Workload. A nil value records
+// nothing.
+type JobEvents struct{ Recorder *boundedRecorder }
+
+// StatusChanged records what a status write changed, if that is of interest to users.
+func (t *JobEvents) StatusChanged(before, after *kueue.Workload) {
+	owner := metav1.GetControllerOf(after)
+	if t == nil || owner == nil {
+		return
+	}
+	if c, ok := ChangeOf(before, after); ok && !admittedAtOnce(before, c) {
+		t.record(jobRef(after, owner), versionRef(before), c.Kind, c.Reason, c.Message)
+	}
+}
+
+// Waits records why the Workload waits. The event waits for the write budget if need be: what it says lasts, and is
+// recorded once.
+func (t *JobEvents) Waits(w *kueue.Workload, why reason.Reason) {
+	owner := metav1.GetControllerOf(w)
+	if t == nil || owner == nil {
+		return
+	}
+	t.Recorder.Eventf(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), EventAction, "%s", workload.Cut(why.Message(), EventMessageBytes))
+}
+
+// jobRef returns a reference to the job that owns the Workload.
+func jobRef(w *kueue.Workload, owner *metav1.OwnerReference) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: w.Namespace, Name: owner.Name, UID: owner.UID}
+}
+
+// versionRef returns a reference to the Workload at the version before the change, to be the event's related object. It
+// keeps changes apart: the recorder merges events that differ in nothing but the message and repeats the first one's
+// message, so that a second eviction would be reported with the reason of the first.
+func versionRef(before *kueue.Workload) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: kueue.GroupVersion.String(), Kind: "Workload",
+		Namespace: before.Namespace, Name: before.Name, UID: before.UID, ResourceVersion: before.ResourceVersion,
+	}
+}
+
+// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. Such an
+// admission needs no event; the job's own status says that it runs.
+func admittedAtOnce(before *kueue.Workload, c Change) bool {
+	return c.Reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
+}
+
+// Change is a status change that users want to know of.
+type Change struct{ Kind, Reason, Message string }
+
+// ChangeOf returns the status change that users want to know of, if there is one.
+func ChangeOf(before, after *kueue.Workload) (_ Change, ok bool) {
+	switch {
+	case workload.IsEvicted(after) && !workload.IsEvicted(before):
+		evicted := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadEvicted)
+		return Change{corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message)}, true
+	case workload.HoldsQuota(before) && workload.IsEvictedInBrief(after):
+		return Change{corev1.EventTypeWarning, "Evicted", workload.TooLargeMessage}, true
+	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && newResize(before, after) != nil:
+		resized := newResize(before, after)
+		return Change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true
+	case workload.IsAdmitted(after) && !workload.IsAdmitted(before):
+		return Change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
+	case workload.HoldsQuota(after) && !workload.HoldsQuota(before):
+		return Change{corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
+			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet", after.Status.Admission.ClusterQueue)}, true
+	}
+	return Change{}, false
+}
+
+// newResize returns the condition of a resize between the two versions, nil if there was none.
+func newResize(before, after *kueue.Workload) *metav1.Condition {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, muster.ResizedCondition), meta.FindStatusCondition(after.Status.Conditions, muster.ResizedCondition)
+	if is == nil || was != nil && was.Message == is.Message && was.LastTransitionTime.Equal(&is.LastTransitionTime) {
+		return nil
+	}
+	return is
+}
+
+// record records the event now or not at all: the Workload's conditions say the same, and a late event would make the
+// Change look late.
+func (t *JobEvents) record(job, related *corev1.ObjectReference, kind, reason, message string) {
+	t.Recorder.recordOrDrop(job, related, kind, reason, EventAction, "%s", workload.Cut(message, EventMessageBytes))
+}

@@ -1,0 +1,87 @@
+package decisions
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/plain"
+)
+
+// droppedEvents counts events that the write budget did not permit.
+var droppedEvents = metrics.NewCounter("muster_events_dropped_total",
+	"Events about jobs that were not written because there were too many, or the API server was overloaded.").WithLabelValues()
+
+// maxLateWarnings bounds the warnings that wait for the write budget, and the memory that they take.
+const maxLateWarnings = 100
+
+// boundedRecorder records events within the write budget: a plain broadcaster would write every event of a storm, all
+// at once. What a dropped event says is also in the status of the job or of its Workload.
+type boundedRecorder struct {
+	events.EventRecorder
+	budget *WriteBudget
+	// Late are the warnings that wait, oldest first; calling one records it.
+	Late chan func()
+}
+
+func NewBoundedRecorder(recorder events.EventRecorder, budget *WriteBudget) *boundedRecorder {
+	return &boundedRecorder{EventRecorder: recorder, budget: budget, Late: make(chan func(), maxLateWarnings)}
+}
+
+// Eventf records the event. If there is no budget for it now, a warning waits, since most warnings report something
+// permanent, once; any other event is dropped.
+func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if eventtype != corev1.EventTypeWarning {
+		r.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
+		return
+	}
+	if r.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
+		return
+	}
+	select {
+	case r.Late <- func() { r.pass(regarding, related, eventtype, reason, action, note, args...) }:
+	default:
+		droppedEvents.Inc()
+	}
+}
+
+// recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
+func (r *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if len(r.Late) > 0 || !r.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
+		droppedEvents.Inc()
+	}
+}
+
+// TryEventf records the event if there is budget for it now, and reports whether it did. An event that it does not
+// record is not counted as dropped: it is for facts that last, which the caller reports later.
+func (r *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
+	if !r.budget.MayRecordEvent() {
+		return false
+	}
+	r.pass(regarding, related, eventtype, reason, action, note, args...)
+	return true
+}
+
+// pass records the event without control characters: its note may repeat what users wrote, and kubectl prints it.
+func (r *boundedRecorder) pass(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, "%s", plain.Text(fmt.Sprintf(note, args...)))
+}
+
+// Start implements manager.Runnable: it records the waiting warnings as the budget permits, until the context ends.
+func (r *boundedRecorder) Start(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case record := <-r.Late:
+			if r.budget.waitForEvent(ctx) != nil {
+				return nil
+			}
+			record()
+		}
+	}
+}

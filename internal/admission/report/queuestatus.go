@@ -1,0 +1,405 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/decisions"
+	"github.com/musterhq/muster/internal/admission/translate"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// QueueStatusWriter writes the status of queues and cohorts when it changes.
+type QueueStatusWriter struct {
+	client client.Client
+	clock  clock.WithTicker
+	budget *decisions.WriteBudget
+	// interval is the least time between two writes for a queue. If the last write is longer ago, or the queue's spec
+	// has changed, it is written at once. So is its condition Active when that changes.
+	interval time.Duration
+	queue    workqueue.TypedRateLimitingInterface[StatusOf]
+	// Gauges are given the states of queues.
+	Gauges   *QueueGauges
+	Unshared Unshared
+
+	mu    sync.Mutex
+	usage map[StatusOf]engine.Usage
+	wrote map[StatusOf]time.Time
+	// hasty are the queues whose condition Active may differ from what was written.
+	hasty map[StatusOf]bool
+	// observed is the version of each ClusterQueue and LocalQueue that the engine has.
+	observed map[StatusOf]specVersion
+	// cyclic are the ClusterQueues under a cycle of cohorts, which the status of their LocalQueues mentions too.
+	cyclic map[string]bool
+	// differences are what the last audit found, by ClusterQueue.
+	differences map[string]string
+}
+
+// StatusOf identifies the object that has a status.
+type StatusOf struct {
+	Kind statusKind
+	engine.Key
+}
+
+type statusKind int
+
+const (
+	OfClusterQueue statusKind = iota
+	OfLocalQueue
+	OfCohort
+)
+
+func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decisions.WriteBudget, interval time.Duration) *QueueStatusWriter {
+	return &QueueStatusWriter{
+		client: c, clock: clock, budget: budget, interval: interval,
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[StatusOf](100*time.Millisecond, decisions.LongestRetry),
+			workqueue.TypedRateLimitingQueueConfig[StatusOf]{Clock: clock}),
+		usage: map[StatusOf]engine.Usage{},
+		wrote: map[StatusOf]time.Time{}, hasty: map[StatusOf]bool{}, observed: map[StatusOf]specVersion{}, cyclic: map[string]bool{}, Gauges: NewQueueGauges(),
+	}
+}
+
+// NoteClusterQueue queues the usage of a ClusterQueue for writing, as noteLocalQueue does that of a LocalQueue and
+// NoteCohort the share of a cohort. A ClusterQueue must be noted before the LocalQueues that point to it.
+func (s *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
+	s.mu.Lock()
+	s.cyclic[name] = u.Cyclic
+	s.mu.Unlock()
+	s.note(StatusOf{OfClusterQueue, engine.Key{Name: name}}, u)
+}
+
+func (s *QueueStatusWriter) NoteLocalQueue(key engine.Key, u engine.Usage) {
+	s.note(StatusOf{OfLocalQueue, key}, u)
+}
+
+func (s *QueueStatusWriter) NoteCohort(name string, share int64) {
+	s.note(StatusOf{OfCohort, engine.Key{Name: name}}, engine.Usage{Share: &share})
+}
+
+func (s *QueueStatusWriter) note(key StatusOf, u engine.Usage) {
+	s.mu.Lock()
+	s.usage[key] = u
+	rest := s.remaining(key)
+	if s.hasty[key] {
+		rest = 0
+	}
+	s.mu.Unlock()
+	s.queue.AddAfter(key, rest)
+}
+
+// Hasten has the condition Active of these queues written at once, should it have changed, when they are noted next. A
+// ClusterQueue has no namespace.
+func (s *QueueStatusWriter) Hasten(queues sets.Set[engine.Key]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range queues {
+		kind := OfLocalQueue
+		if key.Namespace == "" {
+			kind = OfClusterQueue
+		}
+		s.hasty[StatusOf{kind, key}] = true
+	}
+}
+
+// Forget drops the state of a deleted object.
+func (s *QueueStatusWriter) Forget(key StatusOf) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.usage, key)
+	delete(s.wrote, key)
+	delete(s.hasty, key)
+	if key.Kind == OfClusterQueue {
+		delete(s.cyclic, key.Name)
+	}
+}
+
+// SetDifferences sets the differences that an audit found, by ClusterQueue, and returns the ClusterQueues whose
+// difference changed.
+func (s *QueueStatusWriter) SetDifferences(found map[string]string) (changed []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.differences {
+		if _, still := found[name]; !still {
+			changed = append(changed, name)
+		}
+	}
+	for name, message := range found {
+		if s.differences[name] != message {
+			changed = append(changed, name)
+		}
+	}
+	s.differences = found
+	slices.Sort(changed)
+	return changed
+}
+
+// remaining returns how long the status of the object must not be written yet. The caller holds the lock.
+func (s *QueueStatusWriter) remaining(key StatusOf) time.Duration {
+	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())
+}
+
+func (s *QueueStatusWriter) Run(ctx context.Context) { decisions.Work(ctx, s.queue, 2, s.Write) }
+
+func (s *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
+	if s.noted(key) && s.budget.WaitForQueue(ctx) != nil {
+		return // the context ended
+	}
+	s.mu.Lock()
+	u, ok := s.usage[key]
+	rest, as := s.remaining(key), s.observed[key]
+	early := rest > 0 && s.hasty[key] // only a change of Active is written before the interval is over
+	if rest <= 0 || early {
+		delete(s.usage, key)
+		delete(s.hasty, key)
+	}
+	s.mu.Unlock()
+	switch {
+	case !ok:
+		return
+	case rest > 0 && !early: // it was noted while the last write was in flight
+		s.queue.AddAfter(key, rest)
+		return
+	}
+	wrote, err := s.try(ctx, key, u, early)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write the status of a queue", "queue", key.String(), "cause", err.Error())
+		s.hasty[key] = s.hasty[key] || early
+		s.keep(key, u)
+		s.queue.AddRateLimited(key)
+		return
+	case wrote && s.observed[key] == as:
+		s.wrote[key] = s.clock.Now()
+	case early && !wrote: // the numbers may have changed
+		s.keep(key, u)
+		s.queue.AddAfter(key, rest)
+	}
+	s.queue.Forget(key)
+}
+
+// keep keeps the usage for another write, unless a newer one was noted. The caller holds the lock.
+func (s *QueueStatusWriter) keep(key StatusOf, u engine.Usage) {
+	if _, newer := s.usage[key]; !newer {
+		s.usage[key] = u
+	}
+}
+
+// noted reports whether the status of the object is to be written now.
+func (s *QueueStatusWriter) noted(key StatusOf) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.usage[key]
+	return ok && (s.hasty[key] || s.remaining(key) <= 0)
+}
+
+// try writes the status of the object if it has changed; early, only if its conditions have.
+func (s *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+	switch key.Kind {
+	case OfClusterQueue:
+		return s.tryClusterQueue(ctx, key, u, early)
+	case OfLocalQueue:
+		return s.tryLocalQueue(ctx, key, u, early)
+	default:
+		return s.tryCohort(ctx, key.Name, u)
+	}
+}
+
+func (s *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+	var seen kueue.ClusterQueue
+	if err := s.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if !s.isCurrent(key, &seen) {
+		return false, nil
+	}
+	around, err := s.dependencies(ctx, &seen)
+	if err != nil {
+		return false, err
+	}
+	around.cyclic = u.Cyclic
+	s.mu.Lock()
+	around.difference = s.differences[key.Name]
+	s.mu.Unlock()
+	desired := seen.DeepCopy()
+	clusterQueueStatus(desired, u, around, s.clock.Now())
+	s.Gauges.state(key, stateOf(desired))
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
+		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
+}
+
+func (s *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+	var seen kueue.LocalQueue
+	if err := s.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if !s.isCurrent(key, &seen) {
+		return false, nil
+	}
+	var behind *kueue.ClusterQueue
+	var around Dependencies
+	var clusterQueue kueue.ClusterQueue
+	switch err := s.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
+	case err == nil:
+		behind = &clusterQueue
+		if around, err = s.dependencies(ctx, behind); err != nil {
+			return false, err
+		}
+		s.mu.Lock()
+		around.cyclic = s.cyclic[behind.Name]
+		s.mu.Unlock()
+	case client.IgnoreNotFound(err) != nil:
+		return false, err
+	}
+	desired := seen.DeepCopy()
+	LocalQueueStatus(desired, behind, around, u, s.clock.Now())
+	active := metav1.ConditionFalse
+	if meta.IsStatusConditionTrue(desired.Status.Conditions, kueue.LocalQueueActive) {
+		active = metav1.ConditionTrue
+	}
+	s.Gauges.state(key, string(active))
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
+		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
+}
+
+func (s *QueueStatusWriter) patch(ctx context.Context, seen, desired client.Object, same bool) (bool, error) {
+	if same {
+		return false, nil
+	}
+	return true, s.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+}
+
+// clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.
+func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around Dependencies, now time.Time) {
+	active, why, message := canAdmit(q, around)
+	status := metav1.ConditionTrue
+	if !active {
+		status = metav1.ConditionFalse
+	}
+	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
+		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: workload.Cut(message, workload.ConditionMessageBytes),
+		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	reportAudit(q, around.difference, now)
+	q.Status.PendingWorkloads = int32(u.Pending)
+	q.Status.ReservingWorkloads = int32(u.Reserving)
+	q.Status.AdmittedWorkloads = int32(u.Admitted)
+	q.Status.FlavorsReservation = flavorUsage(&q.Spec, u.Reserved)
+	q.Status.FlavorsUsage = flavorUsage(&q.Spec, u.Used)
+	q.Status.FairSharing = shareStatus(u.Share)
+}
+
+// reportAudit sets the condition about the last audit, or removes it if the audit found no difference.
+func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
+	if difference == "" {
+		meta.RemoveStatusCondition(&q.Status.Conditions, muster.QuotaDiffersCondition)
+		return
+	}
+	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
+		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason, Message: workload.Cut(difference, workload.ConditionMessageBytes),
+		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+}
+
+// stateOf returns the state of the ClusterQueue, as a value of its metric's label.
+func stateOf(q *kueue.ClusterQueue) string {
+	switch {
+	case !q.DeletionTimestamp.IsZero():
+		return stateTerminating
+	case meta.IsStatusConditionTrue(q.Status.Conditions, kueue.ClusterQueueActive):
+		return stateActive
+	}
+	return statePending
+}
+
+// flavorUsage lists amounts in the order of the queue's spec, with the part of each that is borrowed.
+func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int64) []kueue.FlavorUsage {
+	var out []kueue.FlavorUsage
+	for _, g := range spec.ResourceGroups {
+		for _, f := range g.Flavors {
+			usage := kueue.FlavorUsage{Name: f.Name}
+			for _, r := range f.Resources {
+				sum := sums[quota.FlavorResource{Flavor: string(f.Name), Resource: string(r.Name)}]
+				var borrowed int64
+				if spec.Cohort != "" {
+					borrowed = max(0, quota.Sub(sum, quota.FromQuantity(r.Name, r.NominalQuota)))
+				}
+				usage.Resources = append(usage.Resources, kueue.ResourceUsage{
+					Name: r.Name, Total: quota.ToQuantity(r.Name, sum), Borrowed: quota.ToQuantity(r.Name, borrowed)})
+			}
+			out = append(out, usage)
+		}
+	}
+	return out
+}
+
+// LocalQueueStatus sets the status of a LocalQueue: its numbers, and whether the ClusterQueue behind it can admit.
+// behind is nil if that does not exist.
+func LocalQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around Dependencies, u engine.Usage, now time.Time) {
+	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
+	switch {
+	case !q.DeletionTimestamp.IsZero():
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "LocalQueue is being deleted"
+	case translate.Stopped(q.Spec.StopPolicy):
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "LocalQueue is stopped"
+	case behind == nil:
+		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueDoesNotExist,
+			fmt.Sprintf("ClusterQueue %s doesn't exist: create it, or use a LocalQueue that names another", q.Spec.ClusterQueue)
+	case !behind.DeletionTimestamp.IsZero():
+		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
+			fmt.Sprintf("ClusterQueue %s is being deleted", q.Spec.ClusterQueue)
+	case workload.Closed(behind):
+		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
+			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)
+	default:
+		if active, _, fault := canAdmit(behind, around); !active {
+			status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
+				fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Spec.ClusterQueue, fault)
+		} else {
+			message += around.ineffectiveIn(q, behind)
+		}
+	}
+	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
+		Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: workload.Cut(message, workload.ConditionMessageBytes),
+		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	q.Status.PendingWorkloads = int32(u.Pending)
+	q.Status.ReservingWorkloads = int32(u.Reserving)
+	q.Status.AdmittedWorkloads = int32(u.Admitted)
+	q.Status.FlavorsReservation = localFlavorUsage(u.Reserved)
+	q.Status.FlavorUsage = localFlavorUsage(u.Used)
+	q.Status.FairSharing = consumptionStatus(u.Consumption)
+}
+
+// localFlavorUsage lists amounts, sorted by name.
+func localFlavorUsage(sums map[quota.FlavorResource]int64) []kueue.LocalQueueFlavorUsage {
+	byFlavor := map[string][]kueue.LocalQueueResourceUsage{}
+	for fr, amount := range sums {
+		name := corev1.ResourceName(fr.Resource)
+		byFlavor[fr.Flavor] = append(byFlavor[fr.Flavor], kueue.LocalQueueResourceUsage{Name: name, Total: quota.ToQuantity(name, amount)})
+	}
+	var out []kueue.LocalQueueFlavorUsage
+	for flavor, resources := range byFlavor {
+		slices.SortFunc(resources, func(a, b kueue.LocalQueueResourceUsage) int { return cmp.Compare(a.Name, b.Name) })
+		out = append(out, kueue.LocalQueueFlavorUsage{Name: kueue.ResourceFlavorReference(flavor), Resources: resources})
+	}
+	slices.SortFunc(out, func(a, b kueue.LocalQueueFlavorUsage) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}

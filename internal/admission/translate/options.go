@@ -1,0 +1,34 @@
+package translate
+
+import (
+	config "github.com/musterhq/muster/api/config/v1alpha1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/elastic"
+)
+
+// EngineOptions returns the options of the engine under the configuration.
+func EngineOptions(cfg *config.Configuration) engine.Options {
+	out := engine.Options{
+		IgnoreUndeclared:     *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared,
+		FairSharing:          fairSharingOf(cfg.FairSharing),
+		AdmissionFairSharing: AdmissionFairSharingOf(cfg.AdmissionFairSharing),
+		Elastic:              elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration, ResizeCost: cfg.Elasticity.ResizeCost.Duration},
+	}
+	if *cfg.WaitForPodsReady.Enable {
+		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{
+			config.BlockQueue: engine.BlockQueue, config.BlockAll: engine.BlockAll,
+		}[*cfg.WaitForPodsReady.BlockAdmission]
+	}
+	return out
+}
+
+func QueuePolicyOf(cfg *config.Configuration) QueuePolicy {
+	return QueuePolicy{requeueByEviction: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
+}
+
+// QueuePolicy is the part of the configuration that orders Workloads in a queue.
+type QueuePolicy struct {
+	// requeueByEviction queues a workload that was evicted because its pods were not ready in time by the time of
+	// that eviction, behind those already waiting.
+	requeueByEviction bool
+}

@@ -1,0 +1,171 @@
+package translate
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// lostRacesTotal counts pods whose capacity was taken between admission and binding.
+var lostRacesTotal = metrics.NewCounter("muster_placement_lost_races_total",
+	"Pods that kube-scheduler could not bind to the nodes of their places.").WithLabelValues()
+
+const (
+	// BindPatience is how long kube-scheduler must report a pod of a workload as unschedulable before the report is
+	// believed: its view of the node may be out of date.
+	BindPatience = 500 * time.Millisecond
+	// RetryPatience replaces BindPatience where kube-scheduler reports insufficient capacity, which the engine counts
+	// as well, and where a terminating pod of the same workload still blocks the place: kube-scheduler retries an
+	// unschedulable pod after ten seconds at most.
+	RetryPatience = 10*time.Second + BindPatience
+)
+
+// podWatch translates Pods for the engine. It remembers the pods that kube-scheduler cannot bind to the places of
+// their admission. It must be used by one goroutine only.
+type podWatch struct {
+	refused map[engine.Key]refusedPod
+	// deadlines are the times from which the refusals are believed.
+	deadlines order.Queue
+	// Filled reports whether every place of a pod set on a node has a pod. A new pod then waits for a terminating one
+	// to leave, and nothing is wrong with the place.
+	Filled func(of place.PodSetKey, node string) bool
+}
+
+// refusedPod is a pod that kube-scheduler cannot bind to its place, which is believed from believedAt on.
+type refusedPod struct {
+	uid        types.UID
+	of         place.PodSetKey
+	nodes      []string
+	why        string
+	believedAt time.Time
+	// blocked is set if the pod had to wait for a terminating pod of its own workload.
+	blocked bool
+	// lost is set once the refusal was believed, so that a pod counts as a lost race only once.
+	lost bool
+}
+
+func newPodWatch() *podWatch {
+	return &podWatch{
+		refused: map[engine.Key]refusedPod{},
+		Filled:  func(place.PodSetKey, string) bool { return false },
+	}
+}
+
+// set returns the events for the current state of a Pod.
+func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
+	key := KeyOf(pod)
+	was := w.refused[key]
+	w.forget(key)
+	switch nodes := unschedulableOn(pod); {
+	case occupiesNode(pod):
+		return []engine.Event{engine.PodBound{Pod: PodOf(pod)}}
+	case podspec.HasEnded(pod):
+		return []engine.Event{endOf(pod)}
+	case len(nodes) > 0:
+		w.refuse(pod, nodes, was, now)
+	}
+	// The pod is on no node. An earlier pod of that name may have been, and this may be the only sign that it is
+	// gone.
+	return []engine.Event{engine.PodGone{Key: key}}
+}
+
+// refuse remembers a pod that cannot be bound to any node of its places. If the same pod was refused before, it keeps
+// that deadline, unless the refusal is now of another kind.
+func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
+	_, message := refusalOf(pod)
+	workload, podSet := workloadOf(pod)
+	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes, why: nodeRefusals(message)}
+	before := was.uid == is.uid && slices.Equal(was.nodes, nodes)
+	is.lost = before && was.lost
+	if before && !was.believedAt.IsZero() && (was.blocked || isCapacityRefusal(was.why) == isCapacityRefusal(is.why)) {
+		is.believedAt, is.blocked = was.believedAt, was.blocked
+	} else {
+		is.believedAt, is.blocked = now.Add(BindPatience), len(w.nodesLackingPods(is)) == 0
+		if is.blocked || isCapacityRefusal(is.why) {
+			is.believedAt = now.Add(RetryPatience)
+		}
+	}
+	w.remember(KeyOf(pod), is)
+}
+
+func (w *podWatch) remember(key engine.Key, pod refusedPod) {
+	w.refused[key] = pod
+	w.deadlines.Push(order.Rank{Since: pod.believedAt, Key: key})
+}
+
+func (w *podWatch) forget(key engine.Key) {
+	delete(w.refused, key)
+	w.deadlines.Remove(key)
+}
+
+// nodesLackingPods returns the nodes of the pod's places where a place has no pod.
+func (w *podWatch) nodesLackingPods(pod refusedPod) []string {
+	return slices.DeleteFunc(slices.Clone(pod.nodes), func(node string) bool { return w.Filled(pod.of, node) })
+}
+
+// endOf returns the event for a Pod that has ended. A succeeded pod of a workload is not replaced.
+func endOf(pod *corev1.Pod) engine.Event {
+	workload, podSet := workloadOf(pod)
+	if pod.Status.Phase != corev1.PodSucceeded || workload == (engine.Key{}) {
+		return engine.PodGone{Key: KeyOf(pod)}
+	}
+	return engine.PodEnded{Key: KeyOf(pod), Of: place.PodSetKey{Workload: workload, PodSet: podSet}}
+}
+
+// delete returns the events for a deleted Pod.
+func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
+	w.forget(KeyOf(pod))
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []engine.Event{engine.PodGone{Key: KeyOf(pod)}}
+}
+
+// due returns when the next refusal will be believed, zero if there is none.
+func (w *podWatch) due() time.Time {
+	next, _ := w.deadlines.Peek()
+	return next.Since
+}
+
+// overdue returns the events for the pods whose refusals are believed at now.
+func (w *podWatch) overdue(now time.Time) []engine.Event {
+	var out []engine.Event
+	for {
+		next, ok := w.deadlines.Peek()
+		if !ok || now.Before(next.Since) {
+			return out
+		}
+		pod := w.refused[next.Key]
+		w.deadlines.Pop()
+		out = append(out, w.believe(next.Key, pod, now)...)
+	}
+}
+
+// believe returns the events for a pod that was refused for long enough. A pod that waits for another of its
+// workload, or did at the last check, gets more time: kube-scheduler may not have retried it since.
+func (w *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engine.Event {
+	lacking := w.nodesLackingPods(pod)
+	if behind := len(lacking) == 0; behind || pod.blocked {
+		pod.blocked, pod.believedAt = behind, now.Add(RetryPatience)
+		w.remember(key, pod)
+		return nil
+	}
+	if !pod.lost {
+		lostRacesTotal.Inc()
+	}
+	pod.lost, pod.believedAt = true, time.Time{}
+	w.refused[key] = pod
+	var out []engine.Event
+	for _, node := range lacking {
+		out = append(out, engine.PodUnschedulable{Workload: pod.of.Workload, Node: node, Why: pod.why})
+	}
+	return out
+}
