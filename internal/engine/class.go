@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// shape is the pod sets of workloads. Workloads of the same shape and priority in a queue either all fit or do not,
-// so that only the first of them is evaluated.
+// shape is the pod sets of workloads: workloads of the same shape and priority in a queue either all fit or do not, so
+// that only the first of them is evaluated.
 type shape struct {
 	key     string
 	podSets []PodSet
@@ -88,7 +88,7 @@ type classKey struct {
 	avoid string
 }
 
-// class is the workloads of a queue that wait for the same thing. If its head does not fit, none does.
+// class is the workloads of a queue that wait for the same thing: if the first does not fit, none does.
 type class struct {
 	classKey
 	queue   *clusterQueue

@@ -65,7 +65,7 @@ func (e *Engine) Due() time.Time {
 	return due
 }
 
-// pass is one call of Decide.
+// pass is one call of Decide: all that has changed since the last one is looked at.
 type pass struct {
 	*Engine
 	// budget is what is left of the Engine's.

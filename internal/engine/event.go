@@ -255,8 +255,7 @@ type (
 	}
 )
 
-// Decision is one change to make. Exactly one of Admit, Try, Replace, Resize, Evict, Withdraw and Why is
-// set.
+// Decision is one change to make: exactly one of Admit, Try, Replace, Resize, Evict, Withdraw and Why is set.
 type Decision struct {
 	Key Key
 	// UID and Generation are those of the workload that was decided on: an admission must not be written to a later

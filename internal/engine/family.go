@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// family is all queues of one tree: what one of them releases, another may take.
+// family is all queues of one tree of cohorts: what one of them releases, another may take.
 type family struct {
 	name   string
 	queues []*clusterQueue

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// growth is a larger size for a workload.
+// growth is a larger size for a workload that runs.
 type growth struct {
 	w  *workload
 	at int

@@ -79,7 +79,7 @@ type Record struct {
 	Phase Phase
 }
 
-// Replica is one replica and its state.
+// Replica is one pod that a job is to have, and its state.
 type Replica struct {
 	// Group is the name of its group; Index is its number there, from 0.
 	Group string

@@ -40,7 +40,7 @@ func pages(t *testing.T) []string {
 	for i, path := range found {
 		found[i] = filepath.Join("docs", filepath.Base(filepath.Dir(path)), filepath.Base(path))
 	}
-	return append(found, "README.md", filepath.Join("docs", "README.md"))
+	return append(found, "README.md", filepath.Join("docs", "README.md"), filepath.Join("docs", "glossary.md"))
 }
 
 // blocks returns the blocks of a page. A block `text` right after a block of commands becomes the shows of that block.

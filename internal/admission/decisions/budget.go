@@ -60,8 +60,8 @@ func (p *writeCredit) earn(writes float64) {
 	p.credit = min(p.credit+writes*p.share, max(p.spare, maxIdleCredit))
 }
 
-// WriteBudget keeps writes that only inform users from delaying writes that jobs depend on: while there are many
-// admissions and evictions, few reasons and events are written, and the status of queues follows later.
+// WriteBudget is what keeps writes that only inform users from delaying writes that jobs depend on. While there are
+// many admissions and evictions, few reasons and events are written, and the status of queues follows later.
 type WriteBudget struct {
 	clock clock.PassiveClock
 

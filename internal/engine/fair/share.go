@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Share is the part of what its parent could lend that a node borrows: the largest such part of any resource, over
-// all flavors, divided by the node's weight. The zero value is the share of a node that borrows nothing.
+// Share is the part of what its parent could lend that a node borrows: the largest such part of any resource, over all
+// flavors, divided by the weight of the node. The zero value is the share of a node that borrows nothing.
 type Share struct {
 	borrowed, lendable int64
 	weight             quota.Weight

@@ -23,7 +23,7 @@ func CompareKeys(a, b Key) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// Rank is a workload's position in the order.
+// Rank is the position of a workload in the order of its queue.
 type Rank struct {
 	Priority int32
 	// First puts the workload before others of its priority.

@@ -27,7 +27,7 @@ const (
 	Even BoundKind = "Even"
 )
 
-// Bound limits which domains of a node label the pods of a pod set may use beside other pods of the workload.
+// Bound is a limit of the domains of a node label that the pods of a pod set may use beside other pods of the workload.
 type Bound struct {
 	Kind BoundKind
 	// Key is the node label whose values are the domains. Nodes without it are no domain: pods that must be apart may use

@@ -25,7 +25,8 @@ type layout struct {
 	inside  int32
 }
 
-// domain is a domain of a layout; the first one is the root, which contains all nodes.
+// domain is a group of nodes that have the same values of the labels of a topology down to one level, such as all nodes
+// of a rack. The first domain of a layout is the root, which contains all nodes.
 type domain struct {
 	parent int32
 	depth  int32

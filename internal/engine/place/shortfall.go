@@ -16,7 +16,7 @@ type Excluded struct {
 	Nodes  int32  `json:"nodes"`
 }
 
-// Shortfall says why there are no places, for the first pod set that has none.
+// Shortfall is why there are no places, for the first pod set that has none.
 type Shortfall struct {
 	PodSet   string `json:"podSet"`
 	Flavor   string `json:"flavor"`

@@ -21,8 +21,7 @@ type tallies struct {
 // talliesKept bounds memory: a tally takes about 10 bytes per node.
 const talliesKept = 64
 
-// tally counts how many pods of one shape fit on each node and in each domain, as of a position in the
-// change log.
+// tally is how many pods of one shape fit on each node and in each domain, as of a position in the change log.
 type tally struct {
 	ledger Ledger
 	// sparing excludes nodes with devices that the pods do not ask for.

@@ -28,7 +28,7 @@ type Node struct {
 	Failed bool
 }
 
-// Topology describes how near nodes are to each other.
+// Topology is a list of node labels, from the widest to the narrowest, that says how near nodes are to each other.
 type Topology struct {
 	Name string
 	// Levels are node labels, the widest level first. A node that lacks one of them is outside of the
@@ -107,7 +107,7 @@ type Slice struct {
 	Size int32
 }
 
-// Ask requests places for one pod set.
+// Ask is a request of places for the pods of one pod set.
 type Ask struct {
 	PodSet, Flavor string
 	Count          int32
@@ -189,7 +189,7 @@ type HeldPodSet struct {
 	Excess []NodeCount
 }
 
-// Holding holds the places of a workload.
+// Holding is the places of a workload.
 type Holding struct {
 	PodSets []HeldPodSet
 	// Promised: the workload may not use the places yet. Pods of it that are present belong to an earlier

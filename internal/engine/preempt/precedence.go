@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Precedence records which workload was evicted for which other one, so that no workload is ever evicted, even over
-// several steps, for one that was evicted for it. The zero value is empty and ready to use.
+// Precedence is the record of which workload was evicted for which other one, so that no workload is ever evicted, even
+// over several steps, for one that was evicted for it. The zero value is empty and ready to use.
 type Precedence struct {
 	// winners are the workloads for which each one was evicted, losers the reverse.
 	winners, losers map[order.Key]sets.Set[order.Key]

@@ -16,7 +16,8 @@ type Limits struct {
 // Quotas are the limits of a node. Resources that are absent have no quota and no borrowing limit.
 type Quotas map[FlavorResource]Limits
 
-// Ledger is one of the two accounts of usage.
+// Ledger is one of the two accounts of usage: held is what workloads have, planned what they will have once all
+// decisions have taken effect.
 type Ledger int
 
 const (
@@ -29,8 +30,8 @@ const (
 	ledgers = 2
 )
 
-// Tree has all ClusterQueues and cohorts. A cohort that others refer to exists implicitly, without quota. The zero
-// value is empty and ready to use.
+// Tree is all ClusterQueues and cohorts. A cohort that others refer to exists implicitly, without quota. The zero value
+// is empty and ready to use.
 //
 // Changes of the structure are cheap: derived values are recomputed once, at the next query.
 type Tree struct {
