@@ -109,6 +109,6 @@ func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 // leaderEvents records the events of leader election. The manager, which needs the lock, is set later.
 type leaderEvents struct{ manager.Manager }
 
-func (e *leaderEvents) Eventf(object runtime.Object, kind, reason, message string, args ...any) {
-	e.GetEventRecorder("leader-election").Eventf(object, nil, kind, reason, "Elect", message, args...)
+func (l *leaderEvents) Eventf(object runtime.Object, kind, reason, message string, args ...any) {
+	l.GetEventRecorder("leader-election").Eventf(object, nil, kind, reason, "Elect", message, args...)
 }

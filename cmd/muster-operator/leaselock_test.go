@@ -24,45 +24,45 @@ type leaseServer struct {
 	changed bool // another operator has written the lease since this one read it
 }
 
-func (s *leaseServer) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (l *leaseServer) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case s.silent:
+	case l.silent:
 		return nil, nil, errors.New("it does not answer")
-	case s.record == nil:
+	case l.record == nil:
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, "it")
 	}
-	s.changed = false
-	copied := *s.record
+	l.changed = false
+	copied := *l.record
 	raw, err := json.Marshal(copied)
 	return &copied, raw, err
 }
 
-func (s *leaseServer) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return s.Update(ctx, record)
+func (l *leaseServer) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
 }
 
-func (s *leaseServer) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.silent || s.changed {
+func (l *leaseServer) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.silent || l.changed {
 		return errors.New("it does not answer, or another one has written it")
 	}
-	s.record = &record
+	l.record = &record
 	return nil
 }
 
 // change changes the lease, or how the server answers.
-func (s *leaseServer) change(to func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (l *leaseServer) change(to func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	to()
 }
 
-func (s *leaseServer) Identity() string   { return "this" }
-func (s *leaseServer) Describe() string   { return "ns/it" }
-func (s *leaseServer) RecordEvent(string) {}
+func (l *leaseServer) Identity() string   { return "this" }
+func (l *leaseServer) Describe() string   { return "ns/it" }
+func (l *leaseServer) RecordEvent(string) {}
 
 // lead runs leader election on the server, and returns when it leads. leads is set to false when it no longer does; why
 // is why the lock was lost.

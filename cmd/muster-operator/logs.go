@@ -19,26 +19,26 @@ func newLogger(options ...zap.Opts) logr.Logger {
 type cancellations struct{ logr.LogSink }
 
 // Init accounts for the frame that this sink adds to each call.
-func (s cancellations) Init(info logr.RuntimeInfo) {
+func (c cancellations) Init(info logr.RuntimeInfo) {
 	info.CallDepth++
-	s.LogSink.Init(info)
+	c.LogSink.Init(info)
 }
 
 // Error logs at debug level what was cancelled, and everything else as it is.
-func (s cancellations) Error(err error, message string, keysAndValues ...any) {
+func (c cancellations) Error(err error, message string, keysAndValues ...any) {
 	if !errors.Is(err, context.Canceled) {
-		s.LogSink.Error(err, message, keysAndValues...)
+		c.LogSink.Error(err, message, keysAndValues...)
 		return
 	}
-	if s.Enabled(1) {
-		s.Info(1, message, append(keysAndValues[:len(keysAndValues):len(keysAndValues)], "cause", err.Error())...)
+	if c.Enabled(1) {
+		c.Info(1, message, append(keysAndValues[:len(keysAndValues):len(keysAndValues)], "cause", err.Error())...)
 	}
 }
 
-func (s cancellations) WithValues(keysAndValues ...any) logr.LogSink {
-	return cancellations{s.LogSink.WithValues(keysAndValues...)}
+func (c cancellations) WithValues(keysAndValues ...any) logr.LogSink {
+	return cancellations{c.LogSink.WithValues(keysAndValues...)}
 }
 
-func (s cancellations) WithName(name string) logr.LogSink {
-	return cancellations{s.LogSink.WithName(name)}
+func (c cancellations) WithName(name string) logr.LogSink {
+	return cancellations{c.LogSink.WithName(name)}
 }

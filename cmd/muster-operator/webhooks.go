@@ -43,15 +43,15 @@ func checkFiles(dir string) error {
 	return nil
 }
 
-func (h webhooks) options(o options) webhookserver.Options {
-	if h.certificates == nil {
+func (w webhooks) options(o options) webhookserver.Options {
+	if w.certificates == nil {
 		return webhookserver.Options{Port: o.webhookPort, CertDir: o.webhookCertificates}
 	}
-	return h.certificates.Options(o.webhookPort)
+	return w.certificates.Options(o.webhookPort)
 }
 
 // addTo registers the webhooks. The manager is not ready before they are served.
-func (h webhooks) addTo(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration) error {
+func (w webhooks) addTo(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 	if !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
 		return nil
 	}
@@ -66,8 +66,8 @@ func (h webhooks) addTo(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.
 	if err := mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()); err != nil {
 		return fmt.Errorf("adding the check of the webhooks: %w", err)
 	}
-	if h.certificates == nil {
+	if w.certificates == nil {
 		return nil
 	}
-	return h.certificates.AddTo(mgr)
+	return w.certificates.AddTo(mgr)
 }

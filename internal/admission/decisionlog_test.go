@@ -103,13 +103,13 @@ type hiccup struct {
 	failed bool
 }
 
-func (d *hiccup) Write(text []byte) (int, error) {
-	if d.failed {
-		return d.disk.Write(text)
+func (h *hiccup) Write(text []byte) (int, error) {
+	if h.failed {
+		return h.disk.Write(text)
 	}
-	d.failed = true
-	d.writes <- struct{}{}
-	<-d.release
+	h.failed = true
+	h.writes <- struct{}{}
+	<-h.release
 	return 0, errors.New("no space left")
 }
 

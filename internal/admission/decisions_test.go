@@ -65,14 +65,14 @@ func newSingleWriterOf(w *admissiontest.World, decision engine.Decision) *single
 }
 
 // work makes up to that many attempts until the decision is closed.
-func (d *singleWriter) work(t *testing.T, tries int) {
+func (s *singleWriter) work(t *testing.T, tries int) {
 	t.Helper()
-	d.Take(d.decision)
+	s.Take(s.decision)
 	for range tries {
-		d.Writer.Write(t.Context(), d.decision.Key)
+		s.Writer.Write(t.Context(), s.decision.Key)
 	}
-	if len(d.Open) != 0 {
-		t.Errorf("after %d attempts there are open decisions: %+v", tries, d.Open)
+	if len(s.Open) != 0 {
+		t.Errorf("after %d attempts there are open decisions: %+v", tries, s.Open)
 	}
 }
 
@@ -218,8 +218,8 @@ func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 }
 
 // evicting turns the decision into an eviction of the admitted Workload, for the Workload b.
-func (d *singleWriter) evicting() {
-	d.decision.Admit, d.decision.Evict = nil, &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}
+func (s *singleWriter) evicting() {
+	s.decision.Admit, s.decision.Evict = nil, &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}
 }
 
 // giveQuota admits the Workload ns/a.

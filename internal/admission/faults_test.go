@@ -67,74 +67,74 @@ func newFaultRun(t *testing.T, f fault, at int32, objects ...client.Object) *fau
 }
 
 // restart starts admission like a new process, which knows only the state of the API server.
-func (d *faultRun) restart() {
-	if d.stop != nil {
-		d.stop()
+func (f *faultRun) restart() {
+	if f.stop != nil {
+		f.stop()
 	}
-	d.Mu.Lock()
-	d.feed.handlers = map[string][]toolscache.ResourceEventHandler{}
-	d.Mu.Unlock()
-	d.dead.Store(false)
-	l := newLoop(manager{feed: d.feed}, config.Default())
+	f.Mu.Lock()
+	f.feed.handlers = map[string][]toolscache.ResourceEventHandler{}
+	f.Mu.Unlock()
+	f.dead.Store(false)
+	l := newLoop(manager{feed: f.feed}, config.Default())
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := l.Start(ctx); err != nil {
-			d.T.Error(err)
+			f.T.Error(err)
 		}
 	})
-	d.stop = func() { cancel(); done.Wait() }
+	f.stop = func() { cancel(); done.Wait() }
 }
 
 var errDead = errors.New("the operator is dead")
 
 // kill ends the operator; its writes fail from then on.
-func (d *faultRun) kill() error {
-	d.dead.Store(true)
-	d.killed <- struct{}{}
+func (f *faultRun) kill() error {
+	f.dead.Store(true)
+	f.killed <- struct{}{}
 	return errDead
 }
 
-func (d *faultRun) before(write string) error {
+func (f *faultRun) before(write string) error {
 	switch {
 	case strings.HasPrefix(write, "create"): // not a write of the operator
 		return nil
-	case d.dead.Load():
+	case f.dead.Load():
 		return errDead
-	case !strings.HasPrefix(write, "status Workload") || d.writes.Add(1) != d.at:
+	case !strings.HasPrefix(write, "status Workload") || f.writes.Add(1) != f.at:
 		return nil
 	}
-	switch d.fault {
+	switch f.fault {
 	case fails:
 		return apierrors.NewServiceUnavailable("overloaded")
 	case killsBefore:
-		return d.kill()
+		return f.kill()
 	}
 	return nil
 }
 
-func (d *faultRun) after(write string) error {
-	if !strings.HasPrefix(write, "status Workload") || d.writes.Load() != d.at || d.struck.Swap(true) {
+func (f *faultRun) after(write string) error {
+	if !strings.HasPrefix(write, "status Workload") || f.writes.Load() != f.at || f.struck.Swap(true) {
 		return nil
 	}
-	switch d.fault {
+	switch f.fault {
 	case isLost:
 		return apierrors.NewTimeoutError("no answer", 1)
 	case killsAfter:
-		return d.kill()
+		return f.kill()
 	}
 	return nil
 }
 
 // count records when usage exceeds the queue's four cpu. The caller holds the world's lock.
-func (d *faultRun) count(written client.Object) {
+func (f *faultRun) count(written client.Object) {
 	w, ok := written.(*kueue.Workload)
 	if !ok || w.Status.Admission == nil || workload.IsEvicted(w) {
 		return
 	}
 	var all kueue.WorkloadList
-	if err := d.List(context.Background(), &all); err != nil {
-		d.over = append(d.over, err.Error())
+	if err := f.List(context.Background(), &all); err != nil {
+		f.over = append(f.over, err.Error())
 		return
 	}
 	var held []string
@@ -144,64 +144,64 @@ func (d *faultRun) count(written client.Object) {
 		}
 	}
 	if len(held) > 1 {
-		d.over = append(d.over, fmt.Sprintf("%v", held))
+		f.over = append(f.over, fmt.Sprintf("%v", held))
 	}
 }
 
 // until waits until the condition holds for the Workload. Meanwhile evicted workloads release their quota, and a
 // killed operator is restarted.
-func (d *faultRun) until(name, condition string) {
-	d.T.Helper()
+func (f *faultRun) until(name, condition string) {
+	f.T.Helper()
 	timeout := time.After(admissiontest.Never)
 	for {
 		for _, name := range []string{"low", "high"} {
-			d.giveBack(name)
+			f.giveBack(name)
 		}
 		var w kueue.Workload
-		if err := d.Get(d.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil {
-			d.T.Fatal(err)
+		if err := f.Get(f.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil {
+			f.T.Fatal(err)
 		}
 		if slices.Contains(admissiontest.Conditions(w.Status.Conditions), condition) {
 			return
 		}
 		select {
-		case <-d.Wrote:
-		case <-d.killed:
-			d.restart()
+		case <-f.Wrote:
+		case <-f.killed:
+			f.restart()
 		case <-timeout:
-			d.T.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition, admissiontest.Conditions(w.Status.Conditions), d.Written())
+			f.T.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition, admissiontest.Conditions(w.Status.Conditions), f.Written())
 		}
 	}
 }
 
 // giveBack releases the quota of an evicted Workload, as its owner does when its pods are gone.
-func (d *faultRun) giveBack(name string) {
-	d.T.Helper()
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
+func (f *faultRun) giveBack(name string) {
+	f.T.Helper()
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	var w kueue.Workload
-	if err := d.Get(d.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil || !workload.IsEvicted(&w) || w.Status.Admission == nil {
+	if err := f.Get(f.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil || !workload.IsEvicted(&w) || w.Status.Admission == nil {
 		return
 	}
 	workload.GiveBack(&w, admissiontest.Now)
-	if err := d.Status().Update(d.T.Context(), &w); err != nil {
-		d.T.Error(err)
+	if err := f.Status().Update(f.T.Context(), &w); err != nil {
+		f.T.Error(err)
 	}
-	d.feed.deliver(&w, &w)
+	f.feed.deliver(&w, &w)
 }
 
 // play admits low, preempts it for high, and returns their final states.
-func (d *faultRun) play() []string {
-	d.T.Helper()
-	d.until("low", isAdmitted)
+func (f *faultRun) play() []string {
+	f.T.Helper()
+	f.until("low", isAdmitted)
 	high := admissiontest.NewWorkload("high", 4, quantities("cpu", "1"))
 	high.Spec.Priority = ptr.To[int32](1)
-	d.Put(high)
-	d.until("high", isAdmitted)
-	d.until("low", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 4 more needed")
+	f.Put(high)
+	f.until("high", isAdmitted)
+	f.until("low", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 4 more needed")
 	var end []string
 	for _, name := range []string{"low", "high"} {
-		w := d.Workload(name)
+		w := f.Workload(name)
 		end = append(end, fmt.Sprintf("%s holds %v", name, w.Status.Admission != nil))
 		end = append(end, admissiontest.Conditions(w.Status.Conditions)...)
 		if stats := w.Status.SchedulingStats; stats != nil {
@@ -209,10 +209,10 @@ func (d *faultRun) play() []string {
 		}
 	}
 	slices.Sort(end)
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	if len(d.over) > 0 {
-		d.T.Errorf("usage exceeded the quota: %v", d.over)
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if len(f.over) > 0 {
+		f.T.Errorf("usage exceeded the quota: %v", f.over)
 	}
 	return end
 }

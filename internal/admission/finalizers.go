@@ -102,12 +102,12 @@ var deletionOrFinalizerChanged = predicate.Funcs{UpdateFunc: func(e event.Update
 
 // enqueueUsed maps an event of a user to the objects that it used before or uses now, if they have no finalizer yet
 // or are terminating. In steady state there are none.
-func (k *inUseKeeper) enqueueUsed(names func(client.Object) []string) handler.EventHandler {
+func (i *inUseKeeper) enqueueUsed(names func(client.Object) []string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, user client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, name := range names(user) {
-			object := k.empty()
-			if err := k.cache.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy); err != nil {
+			object := i.empty()
+			if err := i.cache.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy); err != nil {
 				continue // it does not exist; its creation is an event of its own
 			}
 			if !object.GetDeletionTimestamp().IsZero() || !controllerutil.ContainsFinalizer(object, kueue.ResourceInUseFinalizer) {
@@ -125,14 +125,14 @@ func useChanged(names func(client.Object) []string) predicate.Predicate {
 }
 
 // Reconcile adds or removes the finalizer according to the use of the object.
-func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	object := k.empty()
-	if err := k.cache.Get(ctx, req.NamespacedName, object); err != nil {
+func (i *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	object := i.empty()
+	if err := i.cache.Get(ctx, req.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	seen := object.DeepCopyObject().(client.Object)
 	deleted := !object.GetDeletionTimestamp().IsZero()
-	users, err := k.users(ctx, req.Name, deleted && k.waiting != nil)
+	users, err := i.users(ctx, req.Name, deleted && i.waiting != nil)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -143,13 +143,13 @@ func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		changed = controllerutil.AddFinalizer(object, kueue.ResourceInUseFinalizer)
 	case !used && deleted:
 		changed = controllerutil.RemoveFinalizer(object, kueue.ResourceInUseFinalizer)
-	case used && k.waiting != nil:
-		k.waiting(object, users)
+	case used && i.waiting != nil:
+		i.waiting(object, users)
 	}
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	err = k.client.Patch(ctx, object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
+	err = i.client.Patch(ctx, object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Another writer was faster, usually with the status, and the update event of that is filtered out.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
@@ -158,13 +158,13 @@ func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 }
 
 // users returns the names of what uses the object, sorted: of all, or of any one.
-func (k *inUseKeeper) users(ctx context.Context, name string, all bool) (names []string, err error) {
-	options := []client.ListOption{client.MatchingFields{k.index: name}, client.UnsafeDisableDeepCopy}
+func (i *inUseKeeper) users(ctx context.Context, name string, all bool) (names []string, err error) {
+	options := []client.ListOption{client.MatchingFields{i.index: name}, client.UnsafeDisableDeepCopy}
 	if !all {
 		options = append(options, client.Limit(1))
 	}
-	users := k.usedBy()
-	if err := k.cache.List(ctx, users, options...); err != nil {
+	users := i.usedBy()
+	if err := i.cache.List(ctx, users, options...); err != nil {
 		return nil, fmt.Errorf("listing the users of %s: %w", name, err)
 	}
 	err = meta.EachListItem(users, func(user runtime.Object) error {

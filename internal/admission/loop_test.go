@@ -254,14 +254,14 @@ type handTimer struct {
 	fires chan time.Time
 }
 
-func (c wallClock) NewTimer(time.Duration) clock.Timer {
+func (w wallClock) NewTimer(time.Duration) clock.Timer {
 	timer := handTimer{fires: make(chan time.Time, 1)}
-	c.timers <- timer
+	w.timers <- timer
 	return timer
 }
 
-func (t handTimer) C() <-chan time.Time { return t.fires }
-func (t handTimer) Stop() bool          { return true }
+func (h handTimer) C() <-chan time.Time { return h.fires }
+func (h handTimer) Stop() bool          { return true }
 
 // TestATimerThatFiresTooEarlyIsSetAgain: a timer fires too early if the clock was set back after it was set.
 func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {

@@ -57,13 +57,13 @@ type message struct {
 }
 
 // engineEvents translates the message into engine events.
-func (n message) engineEvents(t *translate.Translator, now time.Time) []engine.Event {
+func (m message) engineEvents(t *translate.Translator, now time.Time) []engine.Event {
 	switch {
-	case n.changed != nil:
-		return t.Changed(n.changed, now)
-	case n.deleted != nil:
-		return t.Deleted(n.deleted)
+	case m.changed != nil:
+		return t.Changed(m.changed, now)
+	case m.deleted != nil:
+		return t.Deleted(m.deleted)
 	default:
-		return []engine.Event{n.event}
+		return []engine.Event{m.event}
 	}
 }

@@ -48,35 +48,35 @@ func readyNode(name string) *corev1.Node {
 }
 
 // observe applies the events to the engine.
-func (f *nodeScene) observe(events ...engine.Event) {
+func (n *nodeScene) observe(events ...engine.Event) {
 	for _, ev := range events {
-		f.Apply(ev)
+		n.Apply(ev)
 	}
 }
 
 // decide writes the engine's decisions and applies the outcome.
-func (f *nodeScene) decide() (made []engine.Decision) {
-	f.T.Helper()
-	clock := clocktesting.NewFakePassiveClock(f.at)
-	for _, d := range f.Decide(f.at) {
+func (n *nodeScene) decide() (made []engine.Decision) {
+	n.T.Helper()
+	clock := clocktesting.NewFakePassiveClock(n.at)
+	for _, d := range n.Decide(n.at) {
 		made = append(made, d)
 		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
 			continue
 		}
-		writer := decisions.NewWriter(f.World, f.World, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
+		writer := decisions.NewWriter(n.World, n.World, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { n.observe(ev) })
 		writer.Take(d)
-		writer.Write(f.T.Context(), d.Key)
-		writer.Write(f.T.Context(), d.Key) // an apparently superseded decision is retried once against the API server
-		f.observe(f.Changed(f.World.Workload(d.Key.Name), f.at)...)
+		writer.Write(n.T.Context(), d.Key)
+		writer.Write(n.T.Context(), d.Key) // an apparently superseded decision is retried once against the API server
+		n.observe(n.Changed(n.World.Workload(d.Key.Name), n.at)...)
 	}
 	return made
 }
 
 // on returns the nodes of the Workload's places.
-func (f *nodeScene) on(name string) map[string]int32 {
-	f.T.Helper()
+func (n *nodeScene) on(name string) map[string]int32 {
+	n.T.Helper()
 	out := map[string]int32{}
-	places, _ := translate.PlacesFrom(f.World.Workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
+	places, _ := translate.PlacesFrom(n.World.Workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
 	for _, p := range places {
 		out[p.Node] += p.Count
 	}

@@ -30,7 +30,7 @@ const (
 
 // podsProblem returns what keeps the pods of the Workload's job from being ready: the problem that most of them have. It
 // is "" if none has any, or if the pods cannot be read or found: an eviction does not wait for that.
-func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
+func (wo *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 	owner := metav1.GetControllerOf(w)
 	if owner == nil {
 		return ""
@@ -41,17 +41,17 @@ func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 		return ""
 	}
 	var pods corev1.PodList
-	if err := r.live.List(ctx, &pods, client.InNamespace(w.Namespace), client.MatchingLabels{label: owner.Name}, client.Limit(problemPods)); err != nil {
+	if err := wo.live.List(ctx, &pods, client.InNamespace(w.Namespace), client.MatchingLabels{label: owner.Name}, client.Limit(problemPods)); err != nil {
 		ctrl.LoggerFrom(ctx).Info("the pods of a job that were not ready in time cannot be read", "cause", err.Error())
 		return ""
 	}
-	claims, mounts := r.claimsOf(ctx, w.Namespace, pods.Items), r.mountsOf(ctx, w.Namespace, pods.Items)
-	ofItself := func(pod *corev1.Pod) (reason, message string) { return podproblem.Of(pod, r.clock.Now()) }
+	claims, mounts := wo.claimsOf(ctx, w.Namespace, pods.Items), wo.mountsOf(ctx, w.Namespace, pods.Items)
+	ofItself := func(pod *corev1.Pod) (reason, message string) { return podproblem.Of(pod, wo.clock.Now()) }
 	problems := podproblem.Group(pods.Items, func(pod *corev1.Pod) (reason, message string) {
 		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
 	})
 	if len(problems) == 0 {
-		problems = podproblem.Restarted(pods.Items, r.clock.Now())
+		problems = podproblem.Restarted(pods.Items, wo.clock.Now())
 	}
 	if len(problems) == 0 {
 		return ""
@@ -61,9 +61,9 @@ func (r *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 }
 
 // claimsOf looks for the claims that pods without a node mount, as far as they can be read.
-func (r *workloads) claimsOf(ctx context.Context, namespace string, pods []corev1.Pod) podproblem.Claims {
+func (wo *workloads) claimsOf(ctx context.Context, namespace string, pods []corev1.Pod) podproblem.Claims {
 	found, err := podproblem.LookForClaims(pods, problemClaims, func(name string, into *metav1.PartialObjectMetadata) error {
-		return r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+		return wo.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("not all claims of pods that were not ready in time can be read", "cause", err.Error())
@@ -73,14 +73,14 @@ func (r *workloads) claimsOf(ctx context.Context, namespace string, pods []corev
 
 // mountsOf reads the events of a pod whose volumes are not mounted, of each kind of such pods. They name a ConfigMap or a
 // Secret that does not exist, which the operator itself may not read.
-func (r *workloads) mountsOf(ctx context.Context, namespace string, pods []corev1.Pod) (found podproblem.Mounts) {
+func (wo *workloads) mountsOf(ctx context.Context, namespace string, pods []corev1.Pod) (found podproblem.Mounts) {
 	for _, pod := range podproblem.AwaitingMounts(pods, problemMounts) {
 		var events corev1.EventList
-		if err := r.live.List(ctx, &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)}, client.Limit(problemEvents)); err != nil {
+		if err := wo.live.List(ctx, &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)}, client.Limit(problemEvents)); err != nil {
 			ctrl.LoggerFrom(ctx).Info("the events of a pod that was not ready in time cannot be read", "cause", err.Error())
 			return found
 		}
-		found.Note(pod, events.Items, r.clock.Now())
+		found.Note(pod, events.Items, wo.clock.Now())
 	}
 	return found
 }

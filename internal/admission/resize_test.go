@@ -22,9 +22,9 @@ import (
 
 // sizes returns what the Workload's status says of its size: pods, their usage, what is still in use, and the last
 // resize.
-func (f *nodeScene) sizes(name string) []string {
-	f.T.Helper()
-	w := f.World.Workload(name)
+func (n *nodeScene) sizes(name string) []string {
+	n.T.Helper()
+	w := n.World.Workload(name)
 	if w.Status.Admission == nil {
 		return nil
 	}
@@ -44,31 +44,31 @@ func (f *nodeScene) sizes(name string) []string {
 }
 
 // wantSizes compares the sizes of the Workload; when describes the situation.
-func (f *nodeScene) wantSizes(when, name string, want ...string) {
-	f.T.Helper()
-	if diff := cmp.Diff(want, f.sizes(name)); diff != "" {
-		f.T.Errorf("%s (-want +got):\n%s", when, diff)
+func (n *nodeScene) wantSizes(when, name string, want ...string) {
+	n.T.Helper()
+	if diff := cmp.Diff(want, n.sizes(name)); diff != "" {
+		n.T.Errorf("%s (-want +got):\n%s", when, diff)
 	}
 }
 
 // create creates a Workload.
-func (f *nodeScene) create(w *kueue.Workload) {
-	f.T.Helper()
-	if err := f.World.Create(f.T.Context(), w); err != nil {
-		f.T.Fatal(err)
+func (n *nodeScene) create(w *kueue.Workload) {
+	n.T.Helper()
+	if err := n.World.Create(n.T.Context(), w); err != nil {
+		n.T.Fatal(err)
 	}
-	f.observe(f.Changed(f.World.Workload(w.Name), f.at)...)
+	n.observe(n.Changed(n.World.Workload(w.Name), n.at)...)
 }
 
 // shrunk reports, as the Workload's job would, that the surplus pods are gone.
-func (f *nodeScene) shrunk(name string) {
-	f.T.Helper()
-	gone := f.World.Workload(name)
+func (n *nodeScene) shrunk(name string) {
+	n.T.Helper()
+	gone := n.World.Workload(name)
 	workload.FinishShrink(gone, "main")
-	if err := f.World.Status().Update(f.T.Context(), gone); err != nil {
-		f.T.Fatal(err)
+	if err := n.World.Status().Update(n.T.Context(), gone); err != nil {
+		n.T.Fatal(err)
 	}
-	f.observe(f.Changed(f.World.Workload(name), f.at)...)
+	n.observe(n.Changed(n.World.Workload(name), n.at)...)
 }
 
 // TestAJobShrinksAndGrows: each resize is one status write, and the quota of surplus pods is held until the job reports

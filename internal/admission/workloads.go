@@ -95,16 +95,16 @@ func duration(d *metav1.Duration) *time.Duration {
 }
 
 // Reconcile takes the step that the Workload needs.
-func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (wo *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
-	if err := r.cache.Get(ctx, req.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wo.cache.Get(ctx, req.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	step, err := r.nextWithProblem(ctx, &w)
+	step, err := wo.nextWithProblem(ctx, &w)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	switch err := r.carryOut(ctx, &w, step); {
+	switch err := wo.carryOut(ctx, &w, step); {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 		// The watch delivers the other change, and triggers the next reconcile.
 		ctrl.LoggerFrom(ctx).V(1).Info("reconciling again after a conflict", "cause", err.Error())
@@ -119,48 +119,48 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	if step.Due.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: r.until(step.Due)}, nil
+	return ctrl.Result{RequeueAfter: wo.until(step.Due)}, nil
 }
 
 // until returns how long to wait for a due time.
-func (r *workloads) until(due time.Time) time.Duration {
-	return min(max(due.Sub(r.clock.Now()), time.Millisecond), longestWait)
+func (wo *workloads) until(due time.Time) time.Duration {
+	return min(max(due.Sub(wo.clock.Now()), time.Millisecond), longestWait)
 }
 
 // next returns the step that the Workload needs according to the cache.
-func (r *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
-	facts, err := r.facts(ctx, w)
+func (wo *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
+	facts, err := wo.facts(ctx, w)
 	if err != nil {
 		return lifecycle.Step{}, err
 	}
-	return lifecycle.Next(w, facts, r.policy, r.clock.Now()), nil
+	return lifecycle.Next(w, facts, wo.policy, wo.clock.Now()), nil
 }
 
 // nextWithProblem is next, and for a Workload whose pods were not ready in time finds out why, while its pods exist.
-func (r *workloads) nextWithProblem(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
-	facts, err := r.facts(ctx, w)
+func (wo *workloads) nextWithProblem(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
+	facts, err := wo.facts(ctx, w)
 	if err != nil {
 		return lifecycle.Step{}, err
 	}
-	step := lifecycle.Next(w, facts, r.policy, r.clock.Now())
+	step := lifecycle.Next(w, facts, wo.policy, wo.clock.Now())
 	if !lifecycle.GivesUpPods(w, step) {
 		return step, nil
 	}
-	if facts.PodsProblem = r.podsProblem(ctx, w); facts.PodsProblem == "" {
+	if facts.PodsProblem = wo.podsProblem(ctx, w); facts.PodsProblem == "" {
 		return step, nil
 	}
-	return lifecycle.Next(w, facts, r.policy, r.clock.Now()), nil
+	return lifecycle.Next(w, facts, wo.policy, wo.clock.Now()), nil
 }
 
 // facts reads the queues of a Workload if its step may depend on them.
-func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Facts, error) {
+func (wo *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Facts, error) {
 	heldBack := meta.IsStatusConditionFalse(w.Status.Conditions, kueue.WorkloadRequeued)
 	if workload.IsFinished(w) || !workload.HoldsQuota(w) && !heldBack {
 		return lifecycle.Facts{}, nil
 	}
 	var out lifecycle.Facts
 	var local kueue.LocalQueue
-	switch err := r.cache.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); {
+	switch err := wo.cache.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); {
 	case err == nil:
 		out.LocalQueue = &local
 	case !apierrors.IsNotFound(err):
@@ -171,7 +171,7 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 		name = string(w.Status.Admission.ClusterQueue)
 	}
 	var cluster kueue.ClusterQueue
-	switch err := r.cache.Get(ctx, client.ObjectKey{Name: name}, &cluster, client.UnsafeDisableDeepCopy); {
+	switch err := wo.cache.Get(ctx, client.ObjectKey{Name: name}, &cluster, client.UnsafeDisableDeepCopy); {
 	case err == nil:
 		out.ClusterQueue = &cluster
 	case !apierrors.IsNotFound(err):
@@ -181,41 +181,41 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 }
 
 // carryOut carries out the step. Each write applies only to the version of the Workload that was seen.
-func (r *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
+func (wo *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
 	switch {
 	case step.Status != nil:
-		written, _, err := decisions.WriteStatusThatFits(ctx, r.client, seen, step.Status)
+		written, _, err := decisions.WriteStatusThatFits(ctx, wo.client, seen, step.Status)
 		if err == nil {
-			r.events.StatusChanged(seen, written)
+			wo.events.StatusChanged(seen, written)
 			decisions.LogChange(ctx, seen, written)
 		}
 		return err
 	case step.Object != nil:
-		return r.client.Patch(ctx, step.Object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
+		return wo.client.Patch(ctx, step.Object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
 	case step.Delete == lifecycle.TheWorkload:
-		return r.client.Delete(ctx, seen.DeepCopy(), client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
+		return wo.client.Delete(ctx, seen.DeepCopy(), client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
 	case step.Delete == lifecycle.TheJob:
 		owner := metav1.GetControllerOf(seen)
 		job := &metav1.PartialObjectMetadata{
 			TypeMeta:   metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind},
 			ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: owner.Name},
 		}
-		return r.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		return wo.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground),
 			client.DisableReadYourWritesConsistency) // which would keep the name of every deleted job
 	}
 	return nil
 }
 
 // enqueueNeedingStep enqueues the Workloads that need a step, now or when it is due.
-func (r *workloads) enqueueNeedingStep() handler.EventHandler {
+func (wo *workloads) enqueueNeedingStep() handler.EventHandler {
 	enqueue := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		step, err := r.next(ctx, object.(*kueue.Workload))
+		step, err := wo.next(ctx, object.(*kueue.Workload))
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch {
 		case err != nil || step.Writes():
 			queue.Add(request) // on an error too: Reconcile runs into it again and reports it
 		case !step.Due.IsZero():
-			queue.AddAfter(request, r.until(step.Due))
+			queue.AddAfter(request, wo.until(step.Due))
 		}
 	}
 	return handler.Funcs{
@@ -229,35 +229,35 @@ func (r *workloads) enqueueNeedingStep() handler.EventHandler {
 }
 
 // OfLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
-func (r *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	return r.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{indexes.QueueIndex: q.GetName()})
+func (wo *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
+	return wo.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{indexes.QueueIndex: q.GetName()})
 }
 
 // OfClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
 // and those in LocalQueues that point to it.
-func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	out := r.needingStep(ctx, client.MatchingFields{indexes.ReservedIndex: q.GetName()})
+func (wo *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
+	out := wo.needingStep(ctx, client.MatchingFields{indexes.ReservedIndex: q.GetName()})
 	var queues kueue.LocalQueueList
-	if err := r.cache.List(ctx, &queues, client.MatchingFields{indexes.ClusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wo.cache.List(ctx, &queues, client.MatchingFields{indexes.ClusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the LocalQueues of a ClusterQueue that has changed", "clusterQueue", q.GetName())
 	}
 	for i := range queues.Items {
-		out = append(out, r.ofLocalQueue(ctx, &queues.Items[i])...)
+		out = append(out, wo.ofLocalQueue(ctx, &queues.Items[i])...)
 	}
 	return out
 }
 
 // needingStep returns those of the Workloads that need a step now. Steps that are due later are scheduled already.
-func (r *workloads) needingStep(ctx context.Context, which ...client.ListOption) []reconcile.Request {
+func (wo *workloads) needingStep(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	var list kueue.WorkloadList
-	if err := r.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := wo.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads of a queue that has changed")
 		return nil
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
 		w := &list.Items[i]
-		if step, err := r.next(ctx, w); err != nil || step.Writes() {
+		if step, err := wo.next(ctx, w); err != nil || step.Writes() {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		}
 	}

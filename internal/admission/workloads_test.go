@@ -41,11 +41,11 @@ func requestFor(name string) ctrl.Request {
 }
 
 // settle reconciles a Workload until nothing is left to do, and returns its requeue delay.
-func (r *workloads) settle(t *testing.T, name string, writes *admissiontest.World) time.Duration {
+func (wo *workloads) settle(t *testing.T, name string, writes *admissiontest.World) time.Duration {
 	t.Helper()
 	for range 20 {
 		before := len(writes.Written())
-		result, err := r.Reconcile(t.Context(), requestFor(name))
+		result, err := wo.Reconcile(t.Context(), requestFor(name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,58 +51,58 @@ type anySearch struct {
 
 // fill gives pods to the pod sets at the indices, in this order, beside those that the others need. It reports whether
 // these are enough.
-func (s *anySearch) fill(order []int) bool {
-	form := s.formOf(s.class)
-	s.counts, s.best = make([]int32, len(form.Full())), outcome{}
-	for i := range s.counts {
-		s.counts[i], _ = form.Needs(i)
+func (a *anySearch) fill(order []int) bool {
+	form := a.formOf(a.class)
+	a.counts, a.best = make([]int32, len(form.Full())), outcome{}
+	for i := range a.counts {
+		a.counts[i], _ = form.Needs(i)
 	}
-	if flavor.PodsIn(s.counts) == 0 || s.try(s.counts) {
+	if flavor.PodsIn(a.counts) == 0 || a.try(a.counts) {
 		for _, set := range order {
-			s.extend(set)
+			a.extend(set)
 		}
 	}
-	s.tried += triedPerBudget * len(order)
-	if !s.isEnough() {
-		s.best = outcome{}
+	a.tried += triedPerBudget * len(order)
+	if !a.isEnough() {
+		a.best = outcome{}
 	}
-	return s.best.verdict != hopeless
+	return a.best.verdict != hopeless
 }
 
 // isEnough reports whether the workload can start with the pods so far.
-func (s *anySearch) isEnough() bool { return flavor.PodsIn(s.counts) >= s.formOf(s.class).Together() }
+func (a *anySearch) isEnough() bool { return flavor.PodsIn(a.counts) >= a.formOf(a.class).Together() }
 
 // extend gives the pod set at the index as many pods as fit beside the others.
-func (s *anySearch) extend(set int) {
-	least := s.counts[set]
-	_, most := s.formOf(s.class).Needs(set)
+func (a *anySearch) extend(set int) {
+	least := a.counts[set]
+	_, most := a.formOf(a.class).Needs(set)
 	with := func(pods int32) []int32 {
-		counts := slices.Clone(s.counts)
+		counts := slices.Clone(a.counts)
 		counts[set] = pods
 		return counts
 	}
-	if most == least || s.try(with(most)) || most == least+1 || !s.try(with(least+1)) {
+	if most == least || a.try(with(most)) || most == least+1 || !a.try(with(least+1)) {
 		return
 	}
-	sort.Search(int(most-least-2), func(fewer int) bool { return s.try(with(most - 1 - int32(fewer))) })
+	sort.Search(int(most-least-2), func(fewer int) bool { return a.try(with(most - 1 - int32(fewer))) })
 }
 
 // try gives the workload these pods if they are available, and reports whether they are.
-func (s *anySearch) try(counts []int32) bool {
-	found := s.considerTaking(s.w, s.class, counts)
+func (a *anySearch) try(counts []int32) bool {
+	found := a.considerTaking(a.w, a.class, counts)
 	fits := found.verdict == admissible || found.verdict == promisable
-	if !fits && (found.verdict == hopeless || found.shrinksEquals || !s.mayEvict || s.best.verdict != hopeless && s.isEnough()) {
-		s.note(found)
+	if !fits && (found.verdict == hopeless || found.shrinksEquals || !a.mayEvict || a.best.verdict != hopeless && a.isEnough()) {
+		a.note(found)
 		return false
 	}
-	s.counts, s.best = counts, found
+	a.counts, a.best = counts, found
 	return true
 }
 
 // note adds what was short. Of the reasons it keeps the one that is closest to fitting: another pod set may fit where the
 // first one never does.
-func (s *anySearch) note(found outcome) {
-	l := &s.lacking
+func (a *anySearch) note(found outcome) {
+	l := &a.lacking
 	if closeness(found.choice.Why.Code) > closeness(l.choice.Why.Code) {
 		l.choice.Why = found.choice.Why
 	}
@@ -121,16 +121,16 @@ func (s *anySearch) note(found outcome) {
 
 // none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more of
 // anything that was.
-func (s *anySearch) none() outcome {
-	form := s.formOf(s.class)
-	smallest := s.considerTaking(s.w, s.class, form.ReducedBy(form.Reducible()))
+func (a *anySearch) none() outcome {
+	form := a.formOf(a.class)
+	smallest := a.considerTaking(a.w, a.class, form.ReducedBy(form.Reducible()))
 	if smallest.verdict != hopeless && !smallest.shrinksEquals {
 		return smallest // what earlier pod sets were given left too little for later ones
 	}
-	s.note(smallest)
-	s.lacking.choice.Usage, s.lacking.choice.Borrowing = smallest.choice.Usage, smallest.choice.Borrowing
-	s.lacking.choice.Mode = min(smallest.choice.Mode, flavor.Blocked)
-	return s.lacking
+	a.note(smallest)
+	a.lacking.choice.Usage, a.lacking.choice.Borrowing = smallest.choice.Usage, smallest.choice.Borrowing
+	a.lacking.choice.Mode = min(smallest.choice.Mode, flavor.Blocked)
+	return a.lacking
 }
 
 // closeness ranks why pods do not fit: waiting may help with quota or nodes.

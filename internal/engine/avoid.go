@@ -36,19 +36,19 @@ type avoidance struct {
 // Filled reports whether each of the pod set's places on the node, named as in places, has a pod.
 func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.places.Filled(of, node) }
 
-func (ev PodUnschedulable) apply(e *Engine) {
-	w := e.workloads[ev.Workload]
-	if w == nil || w.held == nil || slices.Contains(w.avoid.nodes, ev.Node) {
+func (p PodUnschedulable) apply(e *Engine) {
+	w := e.workloads[p.Workload]
+	if w == nil || w.held == nil || slices.Contains(w.avoid.nodes, p.Node) {
 		return
 	}
-	if most := e.mostOn(w, ev); most > 0 {
-		w.avoid.limit(ev.Node, most)
+	if most := e.mostOn(w, p); most > 0 {
+		w.avoid.limit(p.Node, most)
 		w.placed.shape = nil
 		e.updatePlaces(w)
 		return
 	}
-	w.avoid.nodes = slices.Sorted(slices.Values(append(slices.Clone(w.avoid.nodes), ev.Node)))
-	w.avoid.why = ev.Why
+	w.avoid.nodes = slices.Sorted(slices.Values(append(slices.Clone(w.avoid.nodes), p.Node)))
+	w.avoid.why = p.Why
 	w.placed.shape = nil
 	e.updatePlaces(w)
 }

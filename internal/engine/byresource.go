@@ -120,7 +120,7 @@ func (p *pass) putBehind(c, head *class) {
 
 // releaseBehind removes the class from the ones that wait behind heads, and unblocks those that wait behind it. The
 // caller queues the class for evaluation.
-func (q *clusterQueue) releaseBehind(c *class) {
+func (cq *clusterQueue) releaseBehind(c *class) {
 	if c.heldBy != nil {
 		delete(c.heldBy.behind, c)
 		c.heldBy = nil
@@ -130,16 +130,16 @@ func (q *clusterQueue) releaseBehind(c *class) {
 	}
 	held := c.behind
 	c.lacks, c.behind = nil, nil
-	q.heads = slices.DeleteFunc(q.heads, func(head *class) bool { return head == c })
+	cq.heads = slices.DeleteFunc(cq.heads, func(head *class) bool { return head == c })
 	for other := range held { // in any order: those to evaluate are in a heap, and none of them is a head
-		q.unblock(other)
+		cq.unblock(other)
 	}
 }
 
 // findHead determines the head that the workload waits behind in a queue by resource, even if no pass has done so
 // yet.
-func (x *explainer) findHead() {
-	w, q := x.w, x.w.queue
+func (ex *explainer) findHead() {
+	w, q := ex.w, ex.w.queue
 	if q.Strategy != ByResource || w.class == nil {
 		return
 	}
@@ -158,7 +158,7 @@ func (x *explainer) findHead() {
 	var heads []*class
 	lacks := map[*class][]quota.FlavorResource{}
 	waitsBehind := func(c *class) func(*class) bool {
-		return func(head *class) bool { return slices.ContainsFunc(lacks[head], x.formOf(c).Asks) }
+		return func(head *class) bool { return slices.ContainsFunc(lacks[head], ex.formOf(c).Asks) }
 	}
 	for _, c := range earlier {
 		switch {
@@ -166,18 +166,18 @@ func (x *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.lacks
 		case c.blocked || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := x.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := ex.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}
 	}
 	if n := slices.IndexFunc(heads, waitsBehind(w.class)); n >= 0 {
-		x.out.Behind = new(reason.NameOf(heads[n].head().Key))
+		ex.out.Behind = new(reason.NameOf(heads[n].head().Key))
 		for _, fr := range lacks[heads[n]] {
-			x.out.BehindLacks = append(x.out.BehindLacks, fr.Resource)
+			ex.out.BehindLacks = append(ex.out.BehindLacks, fr.Resource)
 		}
-		slices.Sort(x.out.BehindLacks)
-		x.out.BehindLacks = slices.Compact(x.out.BehindLacks)
+		slices.Sort(ex.out.BehindLacks)
+		ex.out.BehindLacks = slices.Compact(ex.out.BehindLacks)
 	}
 }
 

@@ -107,12 +107,12 @@ func decreased(was, now charges, before, after quota.Vector) []quota.Index {
 }
 
 // free notes that there may be more of the amounts for others.
-func (q *clusterQueue) free(freed []quota.Index) {
-	if q.family == nil || len(freed) == 0 {
+func (cq *clusterQueue) free(freed []quota.Index) {
+	if cq.family == nil || len(freed) == 0 {
 		return
 	}
-	q.family.enqueue()
-	q.family.freed = quota.Union(q.family.freed, freed...)
+	cq.family.enqueue()
+	cq.family.freed = quota.Union(cq.family.freed, freed...)
 }
 
 // vectorOf returns what the admission takes, including the surplus of terminating pods.

@@ -36,24 +36,24 @@ func (c claim) equal(other claim) bool {
 
 // claimOf returns the claim of the queue, without a class if there is none. A queue that may reclaim from any
 // workload, or that shares with no other queue, needs none.
-func (q *clusterQueue) claimOf() claim {
-	if q.claimants.Len() == 0 || len(q.family.queues) == 1 || q.Preemption.Reclaim == preempt.Any {
+func (cq *clusterQueue) claimOf() claim {
+	if cq.claimants.Len() == 0 || len(cq.family.queues) == 1 || cq.Preemption.Reclaim == preempt.Any {
 		return claim{}
 	}
-	first := q.claimants.First()
-	if q.Strategy == Strict && first != q.front() {
+	first := cq.claimants.First()
+	if cq.Strategy == Strict && first != cq.front() {
 		return claim{}
 	}
 	return claim{class: first, rank: first.head(), needs: first.own}
 }
 
 // front returns the first in order of the classes that wait in a strict queue.
-func (q *clusterQueue) front() *class {
+func (cq *clusterQueue) front() *class {
 	switch {
-	case q.head != nil:
-		return q.head
-	case q.ready.Len() > 0:
-		return q.ready.First()
+	case cq.head != nil:
+		return cq.head
+	case cq.ready.Len() > 0:
+		return cq.ready.First()
 	}
 	return nil
 }
@@ -82,8 +82,8 @@ func (e *Engine) addClaimant(c *class) {
 }
 
 // removeClaimant reverses addClaimant.
-func (q *clusterQueue) removeClaimant(c *class) {
-	q.claimants.Remove(c)
+func (cq *clusterQueue) removeClaimant(c *class) {
+	cq.claimants.Remove(c)
 }
 
 // updateClaims unblocks the classes for which there is more because a claim has become smaller or later.
@@ -93,42 +93,42 @@ func (f *family) updateClaims() {
 	}
 }
 
-func (q *clusterQueue) updateClaim() {
-	was := q.claimed
-	q.claimed = q.claimOf()
-	if !was.equal(q.claimed) {
+func (cq *clusterQueue) updateClaim() {
+	was := cq.claimed
+	cq.claimed = cq.claimOf()
+	if !was.equal(cq.claimed) {
 		// Heads by resource may lack something else now, and shares include what is kept.
-		q.family.charges++
-		q.family.sharesMoved = q.family.sharesMoved || q.fairly
+		cq.family.charges++
+		cq.family.sharesMoved = cq.family.sharesMoved || cq.fairly
 	}
-	q.wakeBehind(was)
+	cq.wakeBehind(was)
 	if was.class == nil || was.paid {
 		return
 	}
-	later := q.claimed.class == nil || order.Compare(was.rank, q.claimed.rank) < 0
-	if later || !covers(q.claimed.needs, was.needs) {
-		q.free(was.needs.Indices())
+	later := cq.claimed.class == nil || order.Compare(was.rank, cq.claimed.rank) < 0
+	if later || !covers(cq.claimed.needs, was.needs) {
+		cq.free(was.needs.Indices())
 	}
 }
 
 // wakeBehind unblocks the other classes of the queue if its claim has become larger or earlier: they may use what is
 // kept for it, unlike what is kept for other queues.
-func (q *clusterQueue) wakeBehind(was claim) {
-	if q.claimed.class == nil || was.class != nil && covers(was.needs, q.claimed.needs) && order.Compare(was.rank, q.claimed.rank) <= 0 {
+func (cq *clusterQueue) wakeBehind(was claim) {
+	if cq.claimed.class == nil || was.class != nil && covers(was.needs, cq.claimed.needs) && order.Compare(was.rank, cq.claimed.rank) <= 0 {
 		return
 	}
-	for _, a := range q.claimed.needs {
-		for c := range q.family.short[a.Index] {
-			if c.queue == q {
-				q.retry(c)
+	for _, a := range cq.claimed.needs {
+		for c := range cq.family.short[a.Index] {
+			if c.queue == cq {
+				cq.retry(c)
 			}
 		}
 	}
 }
 
 // markPaid notes that the class that owns the claim was given at least as much.
-func (q *clusterQueue) markPaid(c *class, given quota.Vector) {
-	q.claimed.paid = q.claimed.class == c && covers(given, q.claimed.needs)
+func (cq *clusterQueue) markPaid(c *class, given quota.Vector) {
+	cq.claimed.paid = cq.claimed.class == c && covers(given, cq.claimed.needs)
 }
 
 // covers reports whether a has at least the amounts of b.
@@ -242,12 +242,12 @@ func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 
 // fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what is
 // kept.
-func (q *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
-	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return !q.withinOwnQuota(a.Index, a.Value) })
+func (cq *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
+	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return !cq.withinOwnQuota(a.Index, a.Value) })
 }
 
-func (q *clusterQueue) withinOwnQuota(i quota.Index, amount int64) bool {
-	return q.node.Over(quota.Planned, i, quota.Sub(amount, q.kept.Of(i))) == 0
+func (cq *clusterQueue) withinOwnQuota(i quota.Index, amount int64) bool {
+	return cq.node.Over(quota.Planned, i, quota.Sub(amount, cq.kept.Of(i))) == 0
 }
 
 // mayFitOwnQuota reports whether there may be flavors with which the fewest pods would be within fitsOwnQuota. Where a

@@ -223,30 +223,30 @@ func (e *Engine) leaveClass(w *workload) {
 }
 
 // unblock queues the class for evaluation.
-func (q *clusterQueue) unblock(c *class) {
-	if c.blocked && q.family != nil {
+func (cq *clusterQueue) unblock(c *class) {
+	if c.blocked && cq.family != nil {
 		for _, i := range c.short {
-			delete(q.family.short[i], c)
+			delete(cq.family.short[i], c)
 		}
 	}
 	if c.waitsForGrowth {
-		q.growthWaiters--
+		cq.growthWaiters--
 	}
 	c.blocked, c.waitsForGrowth, c.grower = false, false, nil
-	delete(q.choosers, c)
-	if same := q.blocked[c.priority]; same != nil {
+	delete(cq.choosers, c)
+	if same := cq.blocked[c.priority]; same != nil {
 		if delete(same, c); len(same) == 0 {
-			delete(q.blocked, c.priority)
+			delete(cq.blocked, c.priority)
 		}
 	}
-	q.releaseBehind(c)
-	if q.head == c {
-		q.head = nil
-		if q.family != nil {
-			q.family.enqueue()
+	cq.releaseBehind(c)
+	if cq.head == c {
+		cq.head = nil
+		if cq.family != nil {
+			cq.family.enqueue()
 		}
 	}
-	q.wake(c)
+	cq.wake(c)
 }
 
 // block sets the class aside until there is more of what it was short of.
@@ -276,27 +276,27 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 // wakeRivals unblocks the classes that may be able to preempt now: in the queue, those that can evict the holder; in
 // the rest of the family, those that can reclaim the charged amounts that the queue borrows. holder is nil while it
 // cannot be evicted.
-func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) {
-	if q.family == nil {
+func (cq *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) {
+	if cq.family == nil {
 		return
 	}
 	for _, a := range charged {
-		if len(q.family.short[a.Index]) == 0 || q.node.Over(quota.Planned, a.Index, 0) == 0 {
+		if len(cq.family.short[a.Index]) == 0 || cq.node.Over(quota.Planned, a.Index, 0) == 0 {
 			continue
 		}
-		for c := range q.family.short[a.Index] {
-			if c.queue != q && c.queue.Preemption.Allows() {
+		for c := range cq.family.short[a.Index] {
+			if c.queue != cq && c.queue.Preemption.Allows() {
 				c.queue.retry(c)
 			}
 		}
 	}
-	if holder == nil || q.Preemption.WithinQueue == preempt.Never {
+	if holder == nil || cq.Preemption.WithinQueue == preempt.Never {
 		return
 	}
-	for priority, classes := range q.blocked {
-		if priority > holder.Priority || priority == holder.Priority && q.Preemption.WithinQueue != preempt.LowerPriority {
+	for priority, classes := range cq.blocked {
+		if priority > holder.Priority || priority == holder.Priority && cq.Preemption.WithinQueue != preempt.LowerPriority {
 			for c := range classes {
-				q.retry(c)
+				cq.retry(c)
 			}
 		}
 	}

@@ -122,25 +122,25 @@ func (e *Engine) standingOf(l *localQueue) float64 {
 }
 
 // reorder sorts the classes of the queue again after the rule of their order may have changed.
-func (q *clusterQueue) reorder() {
-	q.ready.Rearrange()
-	q.claimants.Rearrange()
-	q.reordered()
+func (cq *clusterQueue) reorder() {
+	cq.ready.Rearrange()
+	cq.claimants.Rearrange()
+	cq.reordered()
 }
 
 // reordered does what follows from another order of the queue's classes.
-func (q *clusterQueue) reordered() {
-	for _, head := range slices.Clone(q.heads) {
-		q.unblock(head) // others may come before it now
+func (cq *clusterQueue) reordered() {
+	for _, head := range slices.Clone(cq.heads) {
+		cq.unblock(head) // others may come before it now
 	}
-	if q.claimants.Len() > 0 && q.family != nil {
-		q.family.enqueue() // another class may have the claim
+	if cq.claimants.Len() > 0 && cq.family != nil {
+		cq.family.enqueue() // another class may have the claim
 	}
-	if q.head != nil && q.ready.Len() > 0 && q.ready.First().before(q.head) {
-		q.unblock(q.head)
+	if cq.head != nil && cq.ready.Len() > 0 && cq.ready.First().before(cq.head) {
+		cq.unblock(cq.head)
 	}
-	if q.promised.Len() > 0 && q.family != nil {
-		q.family.enqueue() // another class may come before those with a promise
+	if cq.promised.Len() > 0 && cq.family != nil {
+		cq.family.enqueue() // another class may come before those with a promise
 	}
 }
 

@@ -68,21 +68,21 @@ func (b *byBorrowing) recharged(*clusterQueue) {}
 
 type borrowingHeap []*contestant
 
-func (h borrowingHeap) Len() int { return len(h) }
-func (h borrowingHeap) Less(i, j int) bool {
-	if a, b := h[i].queue.Preemption.Rank, h[j].queue.Preemption.Rank; a != b {
+func (bh borrowingHeap) Len() int { return len(bh) }
+func (bh borrowingHeap) Less(i, j int) bool {
+	if a, b := bh[i].queue.Preemption.Rank, bh[j].queue.Preemption.Rank; a != b {
 		return a > b
 	}
-	if h[i].choice.Borrowing != h[j].choice.Borrowing {
-		return h[i].choice.Borrowing < h[j].choice.Borrowing
+	if bh[i].choice.Borrowing != bh[j].choice.Borrowing {
+		return bh[i].choice.Borrowing < bh[j].choice.Borrowing
 	}
-	return order.Compare(h[i].rank, h[j].rank) < 0
+	return order.Compare(bh[i].rank, bh[j].rank) < 0
 }
-func (h borrowingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *borrowingHeap) Push(x any)   { *h = append(*h, x.(*contestant)) }
-func (h *borrowingHeap) Pop() any {
-	last := len(*h) - 1
-	c := (*h)[last]
-	*h = (*h)[:last]
+func (bh borrowingHeap) Swap(i, j int) { bh[i], bh[j] = bh[j], bh[i] }
+func (bh *borrowingHeap) Push(x any)   { *bh = append(*bh, x.(*contestant)) }
+func (bh *borrowingHeap) Pop() any {
+	last := len(*bh) - 1
+	c := (*bh)[last]
+	*bh = (*bh)[:last]
 	return c
 }

@@ -164,58 +164,58 @@ func New(options Options) *Engine {
 // Apply updates the state with one event. It makes no decisions.
 func (e *Engine) Apply(ev Event) { ev.apply(e) }
 
-func (ev ClusterQueueSet) apply(e *Engine) {
-	q := e.queue(ev.Name)
-	q.set(ev.ClusterQueue)
-	q.byUsage = ev.ByUsage && e.options.AdmissionFairSharing != nil
+func (c ClusterQueueSet) apply(e *Engine) {
+	q := e.queue(c.Name)
+	q.set(c.ClusterQueue)
+	q.byUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
 	q.reorder()
 	for _, l := range q.locals {
 		e.updateStanding(l)
 	}
-	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
-	e.tree.SetQueueWeight(ev.Name, ev.Weight)
+	e.tree.SetQueue(c.Name, c.Cohort, c.Quotas)
+	e.tree.SetQueueWeight(c.Name, c.Weight)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.markUsageChanged(ev.Name)
+	e.markUsageChanged(c.Name)
 }
 
-func (ev ClusterQueueDeleted) apply(e *Engine) {
-	q := e.queue(ev.Name)
-	q.set(ClusterQueue{Name: ev.Name})
+func (c ClusterQueueDeleted) apply(e *Engine) {
+	q := e.queue(c.Name)
+	q.set(ClusterQueue{Name: c.Name})
 	q.exists = false
-	e.tree.DeleteQueue(ev.Name)
+	e.tree.DeleteQueue(c.Name)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.markUsageChanged(ev.Name)
+	e.markUsageChanged(c.Name)
 }
 
-func (ev CohortSet) apply(e *Engine) {
-	e.tree.SetCohort(ev.Name, ev.Parent, ev.Quotas)
-	e.tree.SetCohortWeight(ev.Name, ev.Weight)
-	e.recohorted.Insert(ev.Name)
+func (c CohortSet) apply(e *Engine) {
+	e.tree.SetCohort(c.Name, c.Parent, c.Quotas)
+	e.tree.SetCohortWeight(c.Name, c.Weight)
+	e.recohorted.Insert(c.Name)
 	e.reshaped = true
 }
 
-func (ev CohortDeleted) apply(e *Engine) {
-	e.tree.DeleteCohort(ev.Name)
-	e.recohorted.Insert(ev.Name)
+func (c CohortDeleted) apply(e *Engine) {
+	e.tree.DeleteCohort(c.Name)
+	e.recohorted.Insert(c.Name)
 	e.reshaped = true
 }
 
-func (ev FlavorSet) apply(e *Engine) {
-	if known, ok := e.flavors[ev.Name]; ok && equality.Semantic.DeepEqual(known, ev.Flavor) {
+func (f FlavorSet) apply(e *Engine) {
+	if known, ok := e.flavors[f.Name]; ok && equality.Semantic.DeepEqual(known, f.Flavor) {
 		return // what the engine knows of it is the same: no decision depends on anything else
 	}
-	e.flavors[ev.Name] = ev.Flavor
-	e.updateFlavor(ev.Name)
-	e.flavorsChanged(sets.New(ev.Name))
+	e.flavors[f.Name] = f.Flavor
+	e.updateFlavor(f.Name)
+	e.flavorsChanged(sets.New(f.Name))
 }
 
-func (ev FlavorDeleted) apply(e *Engine) {
-	delete(e.flavors, ev.Name)
-	delete(e.blockedByFlavor, ev.Name) // all that waits in it is routed again
-	e.updateFlavor(ev.Name)
-	e.flavorsChanged(sets.New(ev.Name))
+func (f FlavorDeleted) apply(e *Engine) {
+	delete(e.flavors, f.Name)
+	delete(e.blockedByFlavor, f.Name) // all that waits in it is routed again
+	e.updateFlavor(f.Name)
+	e.flavorsChanged(sets.New(f.Name))
 }
 
 // flavorsChanged routes all workloads again in the queues that offer any of the flavors.
@@ -228,16 +228,16 @@ func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
 	}
 }
 
-func (ev NamespaceSet) apply(e *Engine) {
-	before := e.namespaces[ev.Name]
-	e.namespaces[ev.Name] = ev.Labels
-	e.namespaceChanged(ev.Name, before)
+func (n NamespaceSet) apply(e *Engine) {
+	before := e.namespaces[n.Name]
+	e.namespaces[n.Name] = n.Labels
+	e.namespaceChanged(n.Name, before)
 }
 
-func (ev NamespaceDeleted) apply(e *Engine) {
-	before := e.namespaces[ev.Name]
-	delete(e.namespaces, ev.Name)
-	e.namespaceChanged(ev.Name, before)
+func (n NamespaceDeleted) apply(e *Engine) {
+	before := e.namespaces[n.Name]
+	delete(e.namespaces, n.Name)
+	e.namespaceChanged(n.Name, before)
 }
 
 // namespaceChanged routes all workloads again in the queues that accept the namespace now and did not before, or the
@@ -252,23 +252,23 @@ func (e *Engine) namespaceChanged(name string, before labels.Set) {
 	}
 }
 
-func (ev LocalQueueSet) apply(e *Engine) {
-	l := e.local(ev.Key)
+func (lqs LocalQueueSet) apply(e *Engine) {
+	l := e.local(lqs.Key)
 	from := e.queues[l.ClusterQueue]
-	same := l.exists && l.ClusterQueue == ev.ClusterQueue && l.Stopped == ev.Stopped && l.Terminating == ev.Terminating
-	e.setLocalQueue(l, ev.LocalQueue)
+	same := l.exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped && l.Terminating == lqs.Terminating
+	e.setLocalQueue(l, lqs.LocalQueue)
 	l.exists = true
-	e.queue(ev.ClusterQueue).locals[ev.Key] = l
+	e.queue(lqs.ClusterQueue).locals[lqs.Key] = l
 	if !same {
 		e.relocate(l, from)
 	}
 	e.restoreUsage(l)
 }
 
-func (ev LocalQueueDeleted) apply(e *Engine) {
-	l := e.local(ev.Key)
+func (lqd LocalQueueDeleted) apply(e *Engine) {
+	l := e.local(lqd.Key)
 	from := e.queues[l.ClusterQueue]
-	e.setLocalQueue(l, LocalQueue{Key: ev.Key})
+	e.setLocalQueue(l, LocalQueue{Key: lqd.Key})
 	l.exists = false
 	e.relocate(l, from)
 	l.rank(0)

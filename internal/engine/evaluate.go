@@ -331,9 +331,9 @@ func (p *pass) admit(w *workload, given *Admission) {
 
 // checksFor returns the names of the checks of the queue that apply to the given flavors, without duplicates: a queue
 // may list a check several times, each for some flavors.
-func (q *clusterQueue) checksFor(given *Admission) []string {
+func (cq *clusterQueue) checksFor(given *Admission) []string {
 	var names []string
-	for _, check := range q.Checks {
+	for _, check := range cq.Checks {
 		if check.appliesTo(given) && !slices.Contains(names, check.Name) {
 			names = append(names, check.Name)
 		}

@@ -97,32 +97,32 @@ func requests(podSets []PodSet) []reason.PodSet {
 }
 
 // setPosition sets the workload's position among those that wait in its queue.
-func (x *explainer) setPosition() {
-	q := x.w.queue
-	x.out.ClusterQueue, x.out.ByUsage = q.Name, q.byUsage
+func (ex *explainer) setPosition() {
+	q := ex.w.queue
+	ex.out.ClusterQueue, ex.out.ByUsage = q.Name, q.byUsage
 	if q.node != nil {
-		x.out.Path = path(q.node)
+		ex.out.Path = path(q.node)
 	}
-	own := x.w.turn()
+	own := ex.w.turn()
 	first := own
-	in := x.w.class != nil || x.w.promise != nil
+	in := ex.w.class != nil || ex.w.promise != nil
 	if in {
-		x.out.Position = 1
+		ex.out.Position = 1
 	}
-	for p := range x.inLine(q) {
-		x.out.Length++
+	for p := range ex.inLine(q) {
+		ex.out.Length++
 		if in && p.before(own, q) {
-			x.out.Position++
+			ex.out.Position++
 		}
 		if p.before(first, q) {
 			first = p
 		}
 	}
-	if x.w.class == nil || q.Strategy != Strict {
+	if ex.w.class == nil || q.Strategy != Strict {
 		return
 	}
-	if first.rank.Key != x.w.Key {
-		x.out.Behind = new(reason.NameOf(first.rank.Key))
+	if first.rank.Key != ex.w.Key {
+		ex.out.Behind = new(reason.NameOf(first.rank.Key))
 	}
 }
 
@@ -145,81 +145,81 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 }
 
 // explainWait explains why the workload has no quota, and what would have to happen.
-func (x *explainer) explainWait() {
-	w, q := x.w, x.w.queue
-	if q != nil && (x.reshaped || x.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
-		x.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
+func (ex *explainer) explainWait() {
+	w, q := ex.w, ex.w.queue
+	if q != nil && (ex.reshaped || ex.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
+		ex.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
 		return
 	}
-	why := x.whyInadmissible(w)
+	why := ex.whyInadmissible(w)
 	if q == nil || q.node == nil {
-		x.setReason(why)
+		ex.setReason(why)
 		return
 	}
-	x.tentatively(func() {
+	ex.tentatively(func() {
 		if w.promise != nil { // it does not have to wait for what is promised to itself
-			x.tree.Release(q.Name, quota.Planned, w.promise.usage)
-			x.places.Hold(w.Key, nil)
+			ex.tree.Release(q.Name, quota.Planned, w.promise.usage)
+			ex.places.Hold(w.Key, nil)
 		} else {
-			x.keepAll(q.family) // as in a pass
-			defer x.releaseAllKept(q.family)
-			x.findHead()
+			ex.keepAll(q.family) // as in a pass
+			defer ex.releaseAllKept(q.family)
+			ex.findHead()
 		}
-		form, found := x.probe(w)
+		form, found := ex.probe(w)
 		if c := w.class; c != nil && c.head().Key != w.Key && found.verdict == preempting {
 			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
-			head := x.workloads[c.head().Key]
-			if _, of := x.probe(head); of.verdict == hopeless {
-				x.first, found = head, of
+			head := ex.workloads[c.head().Key]
+			if _, of := ex.probe(head); of.verdict == hopeless {
+				ex.first, found = head, of
 			}
 		}
-		if w.promise != nil && (found.verdict != admissible || !x.hasPromised()) {
+		if w.promise != nil && (found.verdict != admissible || !ex.hasPromised()) {
 			// No others are evicted for it, and it is given what it was promised, even if other flavors or fewer pods fit now.
 			found.verdict, found.victims, found.yields = promisable, nil, nil
 			if found.choice.Why.Code == reason.None {
 				found.choice.Why = w.promise.why
 			}
 		}
-		x.mustBeFixed = why.Code == reason.Inadmissible || x.isRefusedPreemptor(found)
-		x.releaseKept(q)
-		x.surveyFlavors(form, x.countsOf(form, found))
-		if !x.mustBeFixed {
-			x.findVictims(found)
-			if found.verdict != hopeless || !x.whyHopeless(x.probed, found).Code.Never() {
-				x.findHolders(found, form.OnNodes())
+		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
+		ex.releaseKept(q)
+		ex.surveyFlavors(form, ex.countsOf(form, found))
+		if !ex.mustBeFixed {
+			ex.findVictims(found)
+			if found.verdict != hopeless || !ex.whyHopeless(ex.probed, found).Code.Never() {
+				ex.findHolders(found, form.OnNodes())
 			}
 		}
-		x.findStuckHead()
+		ex.findStuckHead()
 		if why.Code == reason.None {
-			why = x.whyNow(found)
+			why = ex.whyNow(found)
 		}
 	})
-	x.setReason(why)
+	ex.setReason(why)
 }
 
 // isRefusedPreemptor reports whether others would be evicted for the workload, but are not, since the API server has
 // refused its admission.
-func (x *explainer) isRefusedPreemptor(found outcome) bool {
-	return found.verdict == preempting && x.w.mustTry()
+func (ex *explainer) isRefusedPreemptor(found outcome) bool {
+	return found.verdict == preempting && ex.w.mustTry()
 }
 
 // findVictims lists the workloads that would shrink or be evicted for the workload.
-func (x *explainer) findVictims(found outcome) {
+func (ex *explainer) findVictims(found outcome) {
 	for _, y := range found.yields {
-		x.out.WouldShrink = append(x.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
+		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
 	}
 	for _, v := range found.victims {
-		x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
+		ex.out.WouldPreempt = append(ex.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 	}
 }
 
 // hasPromised reports whether what the workload was promised is available now.
-func (x *explainer) hasPromised() bool {
+func (ex *explainer) hasPromised() bool {
 	places := admissible
-	if x.w.promise.given.onNodes() {
-		places, _ = x.findPromised(x.w)
+	if ex.w.promise.given.onNodes() {
+		places, _ = ex.findPromised(ex.w)
 	}
-	return places == admissible && fits(x.w.queue.node, x.w.promise.usage)
+	return places == admissible && fits(ex.w.queue.node, ex.w.promise.usage)
 }
 
 // classOf returns a class of the workload alone.
@@ -230,21 +230,21 @@ func (e *Engine) classOf(w *workload) *class {
 }
 
 // probe evaluates a workload as if it were the next in line.
-func (x *explainer) probe(w *workload) (*flavor.Form, outcome) {
-	c := x.classOf(w)
-	if w == x.w {
-		x.probed = c
+func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
+	c := ex.classOf(w)
+	if w == ex.w {
+		ex.probed = c
 	}
-	return x.formOf(c), x.evaluateIgnoringKept(c)
+	return ex.formOf(c), ex.evaluateIgnoringKept(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
 // get, or else the smallest ones, as what they are short of has to become free.
-func (x *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
+func (ex *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 	given := found.choice.Assignments
 	switch {
-	case x.w.promise != nil:
-		given = x.w.promise.given.PodSets
+	case ex.w.promise != nil:
+		given = ex.w.promise.given.PodSets
 	case found.verdict == hopeless:
 		return form.ReducedBy(form.Reducible())
 	}
@@ -258,28 +258,30 @@ func (x *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 // tentatively runs f and rolls back its changes of quota and places.
 func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.places.Try(f) }) }
 
-func (x *explainer) setReason(why reason.Reason) { x.out.Code, x.out.Message = why.Code, why.Message() }
+func (ex *explainer) setReason(why reason.Reason) {
+	ex.out.Code, ex.out.Message = why.Code, why.Message()
+}
 
 // whyNow returns the reason for which a workload in line waits, given its outcome.
-func (x *explainer) whyNow(found outcome) reason.Reason {
-	q := x.w.queue
-	if why := x.mustWait(q); why.Code != reason.None && x.waitsForReadyPods(found) {
-		x.findUnready()
+func (ex *explainer) whyNow(found outcome) reason.Reason {
+	q := ex.w.queue
+	if why := ex.mustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
+		ex.findUnready()
 		return why
 	}
 	switch {
-	case x.out.BehindCode != reason.None:
-		return whyBehindStuck(q, x.out.BehindCode)
-	case x.out.Behind != nil:
+	case ex.out.BehindCode != reason.None:
+		return whyBehindStuck(q, ex.out.BehindCode)
+	case ex.out.Behind != nil:
 		return whyBehind(q)
 	}
-	why := x.whyHopeless(x.probed, found)
-	if c := x.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
+	why := ex.whyHopeless(ex.probed, found)
+	if c := ex.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
-	if x.isRefusedPreemptor(found) {
-		return x.w.refusal.why()
+	if ex.isRefusedPreemptor(found) {
+		return ex.w.refusal.why()
 	}
 	switch found.verdict {
 	case admissible:
@@ -287,7 +289,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	case promisable, preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
 		if why.Preempted == 0 {
-			why.Preempted, why.Ending = x.countAwaited()
+			why.Preempted, why.Ending = ex.countAwaited()
 		}
 	}
 	return why
@@ -295,9 +297,9 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 
 // countAwaited returns how many of the workloads that still hold what is short are evicted, and how many were deactivated
 // or deleted and end on their own account.
-func (x *explainer) countAwaited() (evicted, ending int) {
-	for _, name := range x.out.Awaits {
-		if x.workloads[Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
+func (ex *explainer) countAwaited() (evicted, ending int) {
+	for _, name := range ex.out.Awaits {
+		if ex.workloads[Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
 			ending++
 		} else {
 			evicted++
@@ -307,81 +309,81 @@ func (x *explainer) countAwaited() (evicted, ending int) {
 }
 
 // findUnready lists the workloads whose pods must be ready first.
-func (x *explainer) findUnready() {
-	for _, w := range sortedByKey(x.workloads) {
-		if w.charged.count.unready && (x.options.BlockUntilReady == BlockAll || w.charged.queue == x.w.queue) {
-			x.out.Unready = append(x.out.Unready, reason.NameOf(w.Key))
+func (ex *explainer) findUnready() {
+	for _, w := range sortedByKey(ex.workloads) {
+		if w.charged.count.unready && (ex.options.BlockUntilReady == BlockAll || w.charged.queue == ex.w.queue) {
+			ex.out.Unready = append(ex.out.Unready, reason.NameOf(w.Key))
 		}
 	}
 }
 
 // findStuckHead says of the head of a strict queue that the workload waits behind whether it is never admitted with the
 // present quota and nodes.
-func (x *explainer) findStuckHead() {
-	if x.out.Behind == nil || x.w.queue.Strategy != Strict {
+func (ex *explainer) findStuckHead() {
+	if ex.out.Behind == nil || ex.w.queue.Strategy != Strict {
 		return
 	}
-	head := x.workloads[Key{Namespace: x.out.Behind.Namespace, Name: x.out.Behind.Name}]
+	head := ex.workloads[Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
 	if head == nil || head.class == nil {
 		return
 	}
-	c := x.classOf(head)
-	if found := x.evaluateIgnoringKept(c); found.verdict == hopeless {
-		if code := x.whyHopeless(c, found).Code; code.Never() {
-			x.out.BehindCode = code
+	c := ex.classOf(head)
+	if found := ex.evaluateIgnoringKept(c); found.verdict == hopeless {
+		if code := ex.whyHopeless(c, found).Code; code.Never() {
+			ex.out.BehindCode = code
 		}
 	}
 }
 
 // waitsForReadyPods reports whether the reported reason is that other workloads must be ready first.
-func (x *explainer) waitsForReadyPods(found outcome) bool {
-	if promised := x.w.promise; promised != nil {
-		return fits(x.w.queue.node, promised.usage)
+func (ex *explainer) waitsForReadyPods(found outcome) bool {
+	if promised := ex.w.promise; promised != nil {
+		return fits(ex.w.queue.node, promised.usage)
 	}
-	return !x.wasHopeless(found)
+	return !ex.wasHopeless(found)
 }
 
 // wasHopeless reports whether the workload was found hopeless before its queue had to wait, and still is: then
 // that is the reported reason.
-func (x *explainer) wasHopeless(found outcome) bool {
-	c := x.w.class
-	return found.verdict == hopeless && (c != nil && c.blocked || x.w.why.Code == found.choice.Why.Code)
+func (ex *explainer) wasHopeless(found outcome) bool {
+	c := ex.w.class
+	return found.verdict == hopeless && (c != nil && c.blocked || ex.w.why.Code == found.choice.Why.Code)
 }
 
 // surveyFlavors asks each flavor for these counts of each pod set.
-func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
-	q := x.w.queue
+func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
+	q := ex.w.queue
 	var promised []Assignment
-	if x.w.promise != nil {
-		promised = x.w.promise.given.PodSets
+	if ex.w.promise != nil {
+		promised = ex.w.promise.given.PodSets
 	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, x.questionOf(x.first, q), promised) {
+	for i, looks := range form.Survey(counts, ex.questionOf(ex.first, q), promised) {
 		for n := range looks {
-			nodes := x.nodesOf(i, &looks[n])
-			said := x.verdictOf(&looks[n], x.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
+			nodes := ex.nodesOf(i, &looks[n])
+			said := ex.verdictOf(&looks[n], ex.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
 			said.Nodes = nodes
-			x.out.PodSets[i].Flavors = append(x.out.PodSets[i].Flavors, said)
+			ex.out.PodSets[i].Flavors = append(ex.out.PodSets[i].Flavors, said)
 			if !looks[n].Nearest {
 				continue
 			}
-			x.nearest = append(x.nearest, &looks[n])
+			ex.nearest = append(ex.nearest, &looks[n])
 			for at, v := range looks[n].Amounts {
 				needs = append(needs, quota.Amount{Index: looks[n].Indices[at], Value: v.Asked})
 			}
 		}
 	}
-	x.out.Together = x.together()
-	x.needs = quota.VectorOf(needs...)
-	for _, a := range x.needs {
+	ex.out.Together = ex.together()
+	ex.needs = quota.VectorOf(needs...)
+	for _, a := range ex.needs {
 		if q.node.Free(a.Index) < a.Value {
-			x.short = append(x.short, a.Index)
+			ex.short = append(ex.short, a.Index)
 		}
 	}
 }
 
 // verdictOf converts the result for a flavor for users. The asks are those that have no places now.
-func (x *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.FlavorVerdict {
+func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.FlavorVerdict {
 	out := reason.FlavorVerdict{Flavor: l.Flavor, Nearest: l.Nearest, Borrows: l.Borrowing > 0, Message: l.Refusal}
 	var usage []quota.Amount
 	for n, v := range l.Amounts {
@@ -395,18 +397,18 @@ func (x *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Flav
 		out.Fit = reason.TooLarge
 	case l.Mode == flavor.Fits:
 		out.Fit = reason.Fits
-	case l.Mode == flavor.Awaits && (x.w.promise != nil || x.fitOnceGone(asks)):
+	case l.Mode == flavor.Awaits && (ex.w.promise != nil || ex.fitOnceGone(asks)):
 		out.Fit = reason.FitsAfterEvicted
 	default:
 		out.Fit = reason.Short
-		if l.Mode == flavor.Blocked || l.Mode == flavor.Awaits || x.mustBeFixed {
+		if l.Mode == flavor.Blocked || l.Mode == flavor.Awaits || ex.mustBeFixed {
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		p := x.preemptor(x.first, x.w.queue, wanted, shortOf(x.w.queue.node, wanted))
-		victims := x.victimsOf(p)
+		p := ex.preemptor(ex.first, ex.w.queue, wanted, shortOf(ex.w.queue.node, wanted))
+		victims := ex.victimsOf(p)
 		if len(victims) > 0 && len(asks) > 0 {
-			victims, _ = x.searchOnNodes(p, asks) // others may have to go, or there is no way
+			victims, _ = ex.searchOnNodes(p, asks) // others may have to go, or there is no way
 		}
 		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption

@@ -27,52 +27,52 @@ const (
 
 // findEnds finds a small set of workloads after whose end the explained one would be admitted, if no other came first.
 // The holders are those of what is short.
-func (x *explainer) findEnds(holders []holder, onNodes bool) {
-	ends, ok := x.endsForQuota(holders)
+func (ex *explainer) findEnds(holders []holder, onNodes bool) {
+	ends, ok := ex.endsForQuota(holders)
 	if !ok {
 		return
 	}
-	x.tentatively(func() {
+	ex.tentatively(func() {
 		if onNodes {
-			x.departing++ // those tried without are leaving, as nodes see it
-			defer func() { x.departing-- }()
-			x.stay()
+			ex.departing++ // those tried without are leaving, as nodes see it
+			defer func() { ex.departing-- }()
+			ex.stay()
 		}
-		t := &endTrial{explainer: x}
+		t := &endTrial{explainer: ex}
 		if len(ends) == 0 || !t.fitsWithout(ends) {
 			if ends = nil; onNodes {
-				ends = t.search(x.endersOnNodes(holders))
+				ends = t.search(ex.endersOnNodes(holders))
 			}
 		}
 	})
 	for _, w := range ends {
-		x.out.WouldFitAfter = append(x.out.WouldFitAfter, reason.NameOf(w.Key))
+		ex.out.WouldFitAfter = append(ex.out.WouldFitAfter, reason.NameOf(w.Key))
 	}
 }
 
 // endsForQuota returns a small set of holders after whose end the nearest flavors would have the quota; ok is false if
 // there is none.
-func (x *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) {
+func (ex *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) {
 	fits := func() bool {
-		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.w.queue.node.Free(a.Index) < a.Value })
+		return !slices.ContainsFunc(ex.needs, func(a quota.Amount) bool { return ex.w.queue.node.Free(a.Index) < a.Value })
 	}
-	x.tree.Try(func() {
+	ex.tree.Try(func() {
 		for _, h := range holders {
 			if fits() {
 				break
 			}
-			x.end(h.workload)
+			ex.end(h.workload)
 			ends = append(ends, h.workload)
 		}
 		if ok = fits(); !ok {
 			return
 		}
 		for n := len(ends) - 2; n >= 0; n-- { // it did not fit without the last one
-			x.restore(ends[n])
+			ex.restore(ends[n])
 			if fits() {
 				ends = slices.Delete(ends, n, n+1)
 			} else {
-				x.end(ends[n])
+				ex.end(ends[n])
 			}
 		}
 	})
@@ -80,11 +80,11 @@ func (x *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) {
 }
 
 // stay makes the workloads that are leaving count on nodes, so that the trials show which of them have to be gone.
-func (x *explainer) stay() {
-	for _, w := range x.workloads {
+func (ex *explainer) stay() {
+	for _, w := range ex.workloads {
 		if has := w.placed; has.leaving && has.by != nil && !w.gone {
 			has.leaving = false
-			x.places.Hold(w.Key, x.holding(w, has))
+			ex.places.Hold(w.Key, ex.holding(w, has))
 		}
 	}
 }
@@ -95,28 +95,28 @@ type endTrial struct {
 	trials, ended int
 }
 
-func (t *endTrial) spent() bool { return t.trials >= maxEndTrials || t.ended >= maxEndsTried }
+func (e *endTrial) spent() bool { return e.trials >= maxEndTrials || e.ended >= maxEndsTried }
 
 // fitsWithout reports whether the workload would be admitted, and would evict none, if those had ended.
-func (t *endTrial) fitsWithout(ended []*workload) (is bool) {
-	t.trials++
-	t.ended += len(ended)
-	q := t.w.queue
+func (e *endTrial) fitsWithout(ended []*workload) (is bool) {
+	e.trials++
+	e.ended += len(ended)
+	q := e.w.queue
 	kept := map[*clusterQueue]quota.Vector{}
 	for _, other := range q.family.queues {
 		kept[other] = other.kept
 	}
-	nodes := &nodeCapacity{Engine: t.Engine}
-	t.tentatively(func() {
-		t.releaseAllKept(q.family)
+	nodes := &nodeCapacity{Engine: e.Engine}
+	e.tentatively(func() {
+		e.releaseAllKept(q.family)
 		for _, w := range ended {
 			if w.charged.queue != nil {
-				t.end(w)
+				e.end(w)
 			}
 			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
 		}
-		t.keepAll(q.family)
-		_, found := t.probe(t.w)
+		e.keepAll(q.family)
+		_, found := e.probe(e.w)
 		is = found.verdict == admissible || found.verdict == promisable && fits(q.node, found.choice.Usage)
 	})
 	for other, v := range kept {
@@ -127,14 +127,14 @@ func (t *endTrial) fitsWithout(ended []*workload) (is bool) {
 
 // search returns a small set of the workloads without which the explained one fits; nil if there is none. The first of
 // them are preferred.
-func (t *endTrial) search(list []*workload) []*workload {
-	if len(list) == 0 || !t.fitsWithout(list) {
+func (e *endTrial) search(list []*workload) []*workload {
+	if len(list) == 0 || !e.fitsWithout(list) {
 		return nil
 	}
 	var needed []*workload
-	for len(list) > 0 && !t.spent() {
+	for len(list) > 0 && !e.spent() {
 		with := func(n int) []*workload { return slices.Concat(list[:n], needed) }
-		n := sort.Search(len(list), func(n int) bool { return !t.spent() && t.fitsWithout(with(n)) })
+		n := sort.Search(len(list), func(n int) bool { return !e.spent() && e.fitsWithout(with(n)) })
 		if n == 0 {
 			return needed
 		}
@@ -145,8 +145,8 @@ func (t *endTrial) search(list []*workload) []*workload {
 
 // endersOnNodes returns the workloads whose end might let the explained one fit: those that are leaving first, then
 // domain by domain of the level that it requires, in each the largest first.
-func (x *explainer) endersOnNodes(holders []holder) []*workload {
-	levels := x.requiredLevels()
+func (ex *explainer) endersOnNodes(holders []holder) []*workload {
+	levels := ex.requiredLevels()
 	type ender struct {
 		holder
 		domain string
@@ -157,17 +157,17 @@ func (x *explainer) endersOnNodes(holders []holder) []*workload {
 	}
 	var list []ender
 	amounts := map[string]int64{}
-	for _, w := range x.workloads {
-		nodes := x.nodesUnder(w)
-		if w == x.w || w.gone || len(nodes) == 0 && !ofShort[w] {
+	for _, w := range ex.workloads {
+		nodes := ex.nodesUnder(w)
+		if w == ex.w || w.gone || len(nodes) == 0 && !ofShort[w] {
 			continue
 		}
 		e := ender{holder: holder{w, 1}}
-		if len(x.needs) > 0 {
-			e.size = max(1, x.hasOfShort(w, x.needs[0].Index))
+		if len(ex.needs) > 0 {
+			e.size = max(1, ex.hasOfShort(w, ex.needs[0].Index))
 		}
 		if len(nodes) > 0 {
-			e.domain = x.domainOf(nodes[0].Node, levels)
+			e.domain = ex.domainOf(nodes[0].Node, levels)
 		}
 		amounts[e.domain] = quota.Add(amounts[e.domain], e.size)
 		list = append(list, e)
@@ -184,7 +184,7 @@ func (x *explainer) endersOnNodes(holders []holder) []*workload {
 }
 
 // nodesUnder returns the nodes that hold places or pods of the workload, or were promised to it.
-func (x *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
+func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 	has := w.held
 	if has == nil && w.promise != nil {
 		has = w.promise.given
@@ -199,8 +199,8 @@ func (x *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 			nodes = append(nodes, a.Places...)
 		case len(w.within[a.PodSet]) > 0:
 			nodes = append(nodes, w.within[a.PodSet]...)
-		case x.podCounts[w.Key] > 0:
-			nodes = append(nodes, x.places.PodNodes(w.Key, a.PodSet, nil)...)
+		case ex.podCounts[w.Key] > 0:
+			nodes = append(nodes, ex.places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
 	}
 	return nodes
@@ -208,14 +208,14 @@ func (x *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 
 // requiredLevels returns the node labels that make up a domain of the level at which the workload requires one; none if
 // it requires none.
-func (x *explainer) requiredLevels() []string {
-	for i := range x.w.shape.podSets {
-		t := x.w.shape.podSets[i].Topology
+func (ex *explainer) requiredLevels() []string {
+	for i := range ex.w.shape.podSets {
+		t := ex.w.shape.podSets[i].Topology
 		if t == nil || !t.Mandatory {
 			continue
 		}
-		for _, f := range slices.Sorted(maps.Keys(x.flavors)) {
-			levels := x.topologies[x.flavors[f].Topology]
+		for _, f := range slices.Sorted(maps.Keys(ex.flavors)) {
+			levels := ex.topologies[ex.flavors[f].Topology]
 			if at := slices.Index(levels, t.Level); at >= 0 {
 				return levels[:at+1]
 			}
@@ -225,10 +225,10 @@ func (x *explainer) requiredLevels() []string {
 }
 
 // domainOf names the domain that a node is in.
-func (x *explainer) domainOf(node string, levels []string) string {
+func (ex *explainer) domainOf(node string, levels []string) string {
 	var values []string
 	for _, level := range levels {
-		value, _ := x.places.LabelOf(node, level)
+		value, _ := ex.places.LabelOf(node, level)
 		values = append(values, value)
 	}
 	return strings.Join(values, "/")

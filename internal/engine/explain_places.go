@@ -7,62 +7,62 @@ import (
 
 // nodesOf diagnoses the nodes of a flavor for a pod set, regardless of quota; nil if the pod set is not placed on
 // nodes.
-func (x *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
-	ps := &x.w.shape.podSets[podSet]
-	if l.Refusal != "" || ps.Needed() == 0 || !x.places.Places(l.Flavor) {
+func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
+	ps := &ex.w.shape.podSets[podSet]
+	if l.Refusal != "" || ps.Needed() == 0 || !ex.places.Places(l.Flavor) {
 		return nil
 	}
-	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid, ask.Limits = x.w.avoid.nodes, x.w.avoid.limits
-	said := x.places.Diagnose([]place.Ask{ask})
+	ask, _ := ex.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
+	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
+	said := ex.places.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
-		said.Relaxation = x.places.Diagnose(x.groupOf(ask.Group, l.Flavor)).Relaxation
+		said.Relaxation = ex.places.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
 	}
 	return &said
 }
 
 // asksWithoutPlaces returns what a pod set of this count asks of the nodes of the flavor if these, as diagnosed, lack
 // capacity for it.
-func (x *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit, nodes *place.Diagnosis) []place.Ask {
+func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit, nodes *place.Diagnosis) []place.Ask {
 	if nodes == nil || nodes.Fits || count == 0 {
 		return nil
 	}
-	ps := &x.w.shape.podSets[podSet]
-	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid, ask.Limits = x.w.avoid.nodes, x.w.avoid.limits
+	ps := &ex.w.shape.podSets[podSet]
+	ask, _ := ex.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
+	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
 	return []place.Ask{ask}
 }
 
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
 // they wait for new nodes.
-func (x *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || x.places.Fits(asks, place.Planned) || x.w.queue.OnDemand && !x.places.EverFits(asks)
+func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
+	return len(asks) == 0 || ex.places.Fits(asks, place.Planned) || ex.w.queue.OnDemand && !ex.places.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
 // than the rest.
-func (x *explainer) groupOf(group, of string) []place.Ask {
+func (ex *explainer) groupOf(group, of string) []place.Ask {
 	var given []Assignment
-	for i := range x.w.shape.podSets {
-		ps := &x.w.shape.podSets[i]
+	for i := range ex.w.shape.podSets {
+		ps := &ex.w.shape.podSets[i]
 		a := Assignment{PodSet: ps.Name, Flavors: map[string]string{"": of}}
 		if ps.Topology != nil && ps.Topology.Group == group {
 			a.Count = ps.Needed()
 		}
 		given = append(given, a)
 	}
-	return x.asksOf(x.w.shape.podSets, given, x.w.avoid)
+	return ex.asksOf(ex.w.shape.podSets, given, ex.w.avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
 // alone, which its flavor then says.
-func (x *explainer) together() *place.Diagnosis {
+func (ex *explainer) together() *place.Diagnosis {
 	var given []Assignment
 	looks := 0
-	for i := range x.out.PodSets {
-		ps := &x.w.shape.podSets[i]
+	for i := range ex.out.PodSets {
+		ps := &ex.w.shape.podSets[i]
 		a := Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{}}
-		for _, said := range x.out.PodSets[i].Flavors {
+		for _, said := range ex.out.PodSets[i].Flavors {
 			if !said.Nearest || said.Nodes == nil {
 				continue
 			}
@@ -80,7 +80,7 @@ func (x *explainer) together() *place.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := x.places.Diagnose(x.asksOf(x.w.shape.podSets, given, x.w.avoid))
+	said := ex.places.Diagnose(ex.asksOf(ex.w.shape.podSets, given, ex.w.avoid))
 	if said.Fits {
 		return nil
 	}

@@ -52,11 +52,11 @@ func (f *family) enqueue() {
 
 // recharged notes that something was charged or released: heads by resource may lack something else now, and others have
 // taken what workloads would grow into.
-func (q *clusterQueue) recharged() {
-	if q != nil && q.family != nil {
-		q.family.charges++
-		if q.family.hasToReview() {
-			q.family.enqueue()
+func (cq *clusterQueue) recharged() {
+	if cq != nil && cq.family != nil {
+		cq.family.charges++
+		if cq.family.hasToReview() {
+			cq.family.enqueue()
 		}
 	}
 }
@@ -115,9 +115,9 @@ func (e *Engine) reshape() {
 }
 
 // unreferenced reports whether the queue does not exist and nothing refers to it.
-func (q *clusterQueue) unreferenced() bool {
-	return !q.exists && len(q.locals) == 0 && q.waiting.len() == 0 && q.unrouted.len() == 0 && len(q.holders) == 0 &&
-		q.pending == 0 && q.reserving == 0
+func (cq *clusterQueue) unreferenced() bool {
+	return !cq.exists && len(cq.locals) == 0 && cq.waiting.len() == 0 && cq.unrouted.len() == 0 && len(cq.holders) == 0 &&
+		cq.pending == 0 && cq.reserving == 0
 }
 
 // markAffected adds the queues that share a family with a changed queue or cohort. Queues without a node are in none.
@@ -177,13 +177,13 @@ func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 }
 
 // familyName returns a name made from the root of the queue's tree, "" if it is in none.
-func (q *clusterQueue) familyName() string {
+func (cq *clusterQueue) familyName() string {
 	switch {
-	case q.node == nil:
+	case cq.node == nil:
 		return ""
-	case q.node.Root().IsQueue():
-		return "queue/" + q.Name
+	case cq.node.Root().IsQueue():
+		return "queue/" + cq.Name
 	default:
-		return "cohort/" + q.node.Root().Name()
+		return "cohort/" + cq.node.Root().Name()
 	}
 }

@@ -146,13 +146,13 @@ func (e *Engine) growthOutcome(choice flavor.Choice, grower *workload, detail st
 }
 
 // wakeGrowthWaiters unblocks the classes that wait for workloads of the queue to grow, after one of these has changed.
-func (q *clusterQueue) wakeGrowthWaiters() {
-	if q.growthWaiters == 0 {
+func (cq *clusterQueue) wakeGrowthWaiters() {
+	if cq.growthWaiters == 0 {
 		return
 	}
-	for _, c := range q.classes {
+	for _, c := range cq.classes {
 		if c.waitsForGrowth {
-			q.retry(c)
+			cq.retry(c)
 		}
 	}
 }

@@ -52,11 +52,11 @@ func (p *pass) growthTurnOf(t *resizable) growthTurn {
 }
 
 // compare returns a negative number if the turn is before the other one.
-func (t growthTurn) compare(other growthTurn) int {
+func (g growthTurn) compare(other growthTurn) int {
 	switch {
-	case t.highest != other.highest:
-		return cmp.Compare(other.highest, t.highest)
-	case t.rests == other.rests:
+	case g.highest != other.highest:
+		return cmp.Compare(other.highest, g.highest)
+	case g.rests == other.rests:
 		return 0
 	case other.rests:
 		return -1

@@ -123,17 +123,17 @@ type freeAmounts map[quota.Index]int64
 
 // take takes the amounts if they are available. at returns what was available at first, and is called once per
 // amount.
-func (p freeAmounts) take(v quota.Vector, at func(quota.Index) int64) bool {
+func (f freeAmounts) take(v quota.Vector, at func(quota.Index) int64) bool {
 	for _, a := range v {
-		if _, known := p[a.Index]; !known {
-			p[a.Index] = at(a.Index)
+		if _, known := f[a.Index]; !known {
+			f[a.Index] = at(a.Index)
 		}
-		if p[a.Index] < a.Value {
+		if f[a.Index] < a.Value {
 			return false
 		}
 	}
 	for _, a := range v {
-		p[a.Index] = quota.Sub(p[a.Index], a.Value)
+		f[a.Index] = quota.Sub(f[a.Index], a.Value)
 	}
 	return true
 }

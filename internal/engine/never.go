@@ -76,9 +76,9 @@ func (e *Engine) mostEver(c *class) (sum int64) {
 
 // stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes, else
 // None.
-func (q *clusterQueue) stuckHead() reason.Code {
-	if q.Strategy == Strict && q.head != nil && q.head.blocked && q.head.why.Code.Never() {
-		return q.head.why.Code
+func (cq *clusterQueue) stuckHead() reason.Code {
+	if cq.Strategy == Strict && cq.head != nil && cq.head.blocked && cq.head.why.Code.Never() {
+		return cq.head.why.Code
 	}
 	return reason.None
 }

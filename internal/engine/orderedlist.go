@@ -15,42 +15,42 @@ type listEntry struct {
 	at int
 }
 
-func (r *orderedList) len() int { return len(r.list) - r.removed }
+func (o *orderedList) len() int { return len(o.list) - o.removed }
 
-func (r *orderedList) add(s *listEntry) {
-	s.on, s.at = r, len(r.list)
-	r.list = append(r.list, s)
+func (o *orderedList) add(s *listEntry) {
+	s.on, s.at = o, len(o.list)
+	o.list = append(o.list, s)
 }
 
 // remove removes the workload from its list, if it is in one.
-func (s *listEntry) remove() {
-	r := s.on
+func (l *listEntry) remove() {
+	r := l.on
 	if r == nil {
 		return
 	}
-	s.on = nil
-	r.list[s.at] = nil
+	l.on = nil
+	r.list[l.at] = nil
 	if r.removed++; r.removed > len(r.list)/2 {
 		r.compact()
 	}
 }
 
 // compact removes the nil entries.
-func (r *orderedList) compact() {
-	before := r.list
-	r.list, r.removed, r.head = before[:0], 0, 0
+func (o *orderedList) compact() {
+	before := o.list
+	o.list, o.removed, o.head = before[:0], 0, 0
 	for _, s := range before {
 		if s != nil {
-			r.add(s)
+			o.add(s)
 		}
 	}
-	clear(before[len(r.list):])
+	clear(before[len(o.list):])
 }
 
 // first returns the workload that was added first, nil if the list is empty.
-func (r *orderedList) first() *workload {
-	for ; r.head < len(r.list); r.head++ {
-		if s := r.list[r.head]; s != nil {
+func (o *orderedList) first() *workload {
+	for ; o.head < len(o.list); o.head++ {
+		if s := o.list[o.head]; s != nil {
 			return s.w
 		}
 	}
@@ -58,13 +58,13 @@ func (r *orderedList) first() *workload {
 }
 
 // moveTo moves all workloads to the end of another list.
-func (r *orderedList) moveTo(other *orderedList) {
-	for _, s := range r.list {
+func (o *orderedList) moveTo(other *orderedList) {
+	for _, s := range o.list {
 		if s != nil {
 			other.add(s)
 		}
 	}
-	*r = orderedList{}
+	*o = orderedList{}
 }
 
 // moveAll moves all workloads of the settled list to the end of the unsettled one.

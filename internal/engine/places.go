@@ -46,31 +46,31 @@ func newPlacing() placing {
 		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
 }
 
-func (ev NodeSet) apply(e *Engine) {
-	e.places.SetNode(ev.Node)
+func (n NodeSet) apply(e *Engine) {
+	e.places.SetNode(n.Node)
 	e.placesVersion++
 	e.nodesVersion++
 }
 
-func (ev NodeDeleted) apply(e *Engine) {
-	e.places.DeleteNode(ev.Name)
+func (n NodeDeleted) apply(e *Engine) {
+	e.places.DeleteNode(n.Name)
 	e.placesVersion++
 	e.nodesVersion++
 }
 
-func (ev TopologySet) apply(e *Engine) {
-	if levels, known := e.topologies[ev.Topology.Name]; known && slices.Equal(levels, ev.Levels) {
+func (t TopologySet) apply(e *Engine) {
+	if levels, known := e.topologies[t.Topology.Name]; known && slices.Equal(levels, t.Levels) {
 		return
 	}
-	e.topologies[ev.Topology.Name] = ev.Levels
-	e.places.SetTopology(ev.Topology)
-	e.topologyChanged(ev.Topology.Name)
+	e.topologies[t.Topology.Name] = t.Levels
+	e.places.SetTopology(t.Topology)
+	e.topologyChanged(t.Topology.Name)
 }
 
-func (ev TopologyDeleted) apply(e *Engine) {
-	delete(e.topologies, ev.Name)
-	e.places.DeleteTopology(ev.Name)
-	e.topologyChanged(ev.Name)
+func (t TopologyDeleted) apply(e *Engine) {
+	delete(e.topologies, t.Name)
+	e.places.DeleteTopology(t.Name)
+	e.topologyChanged(t.Name)
 }
 
 // topologyChanged routes all workloads again in the queues that offer a flavor of the topology.
@@ -363,7 +363,7 @@ func (e *Engine) wakePlaces() {
 
 // affectedByFewerNodes reports whether less capacity on nodes may unblock workloads of the queue: one that no node
 // could ever hold waits for new nodes, and does not block others.
-func (q *clusterQueue) affectedByFewerNodes() bool { return q.OnDemand || q.Strategy == ByResource }
+func (cq *clusterQueue) affectedByFewerNodes() bool { return cq.OnDemand || cq.Strategy == ByResource }
 
 // withPlaces returns the assignments with the places that were found.
 func withPlaces(given []Assignment, found []place.Assignment) []Assignment {

@@ -146,8 +146,8 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 }
 
 // triesBefore reports whether the queue tries flavor a before flavor b.
-func (q *clusterQueue) triesBefore(a, b string) bool {
-	for _, g := range q.Groups {
+func (cq *clusterQueue) triesBefore(a, b string) bool {
+	for _, g := range cq.Groups {
 		if at := slices.Index(g.Flavors, a); at >= 0 && at < slices.Index(g.Flavors, b) {
 			return true
 		}
@@ -308,14 +308,14 @@ type nodeCapacity struct {
 }
 
 // victims returns the victims without which there are both quota and places, none if there are none.
-func (r *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
-	p.Nodes = r
-	r.places.Try(func() {
-		victims = r.victimsOf(p)
+func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
+	p.Nodes = n
+	n.places.Try(func() {
+		victims = n.victimsOf(p)
 		for i := range victims {
-			r.Without(victims[i].Holder, victims[i].Without())
+			n.Without(victims[i].Holder, victims[i].Without())
 		}
-		if len(victims) > 0 && !r.Fits() {
+		if len(victims) > 0 && !n.Fits() {
 			victims = nil
 		}
 	})
@@ -327,41 +327,41 @@ func (r *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 const maxSearches = 64
 
 // Try implements preempt.NodeCapacity.
-func (r *nodeCapacity) Try(f func()) { r.places.Try(f) }
+func (n *nodeCapacity) Try(f func()) { n.places.Try(f) }
 
 // Without implements preempt.NodeCapacity.
-func (r *nodeCapacity) Without(h *preempt.Holder, pods int32) {
-	w := r.workloads[h.Key]
+func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
+	w := n.workloads[h.Key]
 	has := w.placed
 	switch at := w.elasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.held.onNodes() && r.podCounts[w.Key] == 0 {
+		if !w.held.onNodes() && n.podCounts[w.Key] == 0 {
 			return
 		}
 		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.promised:
-		has = r.leftoverPods(w)
+		has = n.leftoverPods(w)
 	default:
 		has.leaving = true
 	}
-	r.places.Hold(h.Key, r.holding(w, has))
+	n.places.Hold(h.Key, n.holding(w, has))
 }
 
 // Fits implements preempt.NodeCapacity.
-func (r *nodeCapacity) Fits() bool {
-	if r.found != nil && r.places.FitsAt(r.asks, r.found, place.Planned) {
+func (n *nodeCapacity) Fits() bool {
+	if n.found != nil && n.places.FitsAt(n.asks, n.found, place.Planned) {
 		return true
 	}
-	if r.searches == maxSearches {
+	if n.searches == maxSearches {
 		return false
 	}
-	r.searches++
-	asks, found, ok := r.find()
+	n.searches++
+	asks, found, ok := n.find()
 	if ok {
-		r.asks, r.found = asks, found
+		n.asks, n.found = asks, found
 	}
 	return ok
 }

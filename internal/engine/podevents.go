@@ -1,25 +1,25 @@
 package engine
 
-func (ev PodBound) apply(e *Engine) {
-	e.places.SetPod(ev.Pod)
+func (p PodBound) apply(e *Engine) {
+	e.places.SetPod(p.Pod)
 	e.placesVersion++
-	if of := e.workloadOfPod[ev.Key]; of != ev.Workload {
-		e.uncountPod(ev.Key)
-		e.countPod(ev.Key, ev.Workload)
+	if of := e.workloadOfPod[p.Key]; of != p.Workload {
+		e.uncountPod(p.Key)
+		e.countPod(p.Key, p.Workload)
 	}
-	e.recountWithin(ev.Workload)
-	e.updateShrinking(ev.Workload)
+	e.recountWithin(p.Workload)
+	e.updateShrinking(p.Workload)
 }
 
-func (ev PodGone) apply(e *Engine) {
-	if e.places.DeletePod(ev.Key) {
-		e.podLeft(ev.Key)
+func (p PodGone) apply(e *Engine) {
+	if e.places.DeletePod(p.Key) {
+		e.podLeft(p.Key)
 	}
 }
 
-func (ev PodEnded) apply(e *Engine) {
-	if e.places.EndPod(ev.Key, ev.Of) {
-		e.podLeft(ev.Key)
+func (p PodEnded) apply(e *Engine) {
+	if e.places.EndPod(p.Key, p.Of) {
+		e.podLeft(p.Key)
 	}
 }
 

@@ -113,13 +113,13 @@ func (e *Engine) queue(name string) *clusterQueue {
 	return q
 }
 
-func (q *clusterQueue) set(spec ClusterQueue) {
-	q.ClusterQueue, q.exists, q.resizable = spec, true, nil
-	q.namespaces = labels.Nothing()
+func (cq *clusterQueue) set(spec ClusterQueue) {
+	cq.ClusterQueue, cq.exists, cq.resizable = spec, true, nil
+	cq.namespaces = labels.Nothing()
 	if spec.Namespaces != nil {
 		// The API has validated the selector. If it does not parse, no namespace matches.
 		if selector, err := metav1.LabelSelectorAsSelector(spec.Namespaces); err == nil {
-			q.namespaces = selector
+			cq.namespaces = selector
 		}
 	}
 }
@@ -131,8 +131,8 @@ func (e *Engine) queueChanged(q *clusterQueue) {
 	e.changed.Insert(q.Name)
 }
 
-func (q *clusterQueue) offersAny(flavors sets.Set[string]) bool {
-	return slices.ContainsFunc(q.Groups, func(g flavor.Group) bool { return flavors.HasAny(g.Flavors...) })
+func (cq *clusterQueue) offersAny(flavors sets.Set[string]) bool {
+	return slices.ContainsFunc(cq.Groups, func(g flavor.Group) bool { return flavors.HasAny(g.Flavors...) })
 }
 
 func (e *Engine) local(key Key) *localQueue {
@@ -187,47 +187,47 @@ func (l *localQueue) markRouted(w *workload) {
 }
 
 // addHolder adds the workload to those that can be evicted.
-func (q *clusterQueue) addHolder(h *preempt.Holder) {
-	at, _ := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders)
-	q.holders = slices.Insert(q.holders, at, h)
+func (cq *clusterQueue) addHolder(h *preempt.Holder) {
+	at, _ := slices.BinarySearchFunc(cq.holders, h, preempt.CompareHolders)
+	cq.holders = slices.Insert(cq.holders, at, h)
 	if h.Pod != nil {
-		q.elasticHolders++
+		cq.elasticHolders++
 	}
 }
 
 // removeHolder reverses addHolder. The holder's sort keys must not have changed.
-func (q *clusterQueue) removeHolder(h *preempt.Holder) {
-	if at, ok := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders); ok {
-		if q.holders[at].Pod != nil {
-			q.elasticHolders--
+func (cq *clusterQueue) removeHolder(h *preempt.Holder) {
+	if at, ok := slices.BinarySearchFunc(cq.holders, h, preempt.CompareHolders); ok {
+		if cq.holders[at].Pod != nil {
+			cq.elasticHolders--
 		}
-		q.holders = slices.Delete(q.holders, at, at+1)
+		cq.holders = slices.Delete(cq.holders, at, at+1)
 	}
 }
 
 // fault returns why the queue cannot admit any workload regardless of free capacity.
-func (q *clusterQueue) fault() reason.Reason {
+func (cq *clusterQueue) fault() reason.Reason {
 	switch {
-	case !q.exists:
-		return reason.Inadmissiblef("ClusterQueue %s doesn't exist", q.Name)
-	case q.node == nil:
-		return reason.Inadmissiblef("ClusterQueue %s is inactive: its cohorts form a cycle", q.Name)
-	case q.Inactive != "":
-		return reason.Inadmissiblef("ClusterQueue %s is inactive: %s", q.Name, q.Inactive)
-	case q.Stopped:
-		return reason.OnHoldf("ClusterQueue %s is stopped", q.Name)
+	case !cq.exists:
+		return reason.Inadmissiblef("ClusterQueue %s doesn't exist", cq.Name)
+	case cq.node == nil:
+		return reason.Inadmissiblef("ClusterQueue %s is inactive: its cohorts form a cycle", cq.Name)
+	case cq.Inactive != "":
+		return reason.Inadmissiblef("ClusterQueue %s is inactive: %s", cq.Name, cq.Inactive)
+	case cq.Stopped:
+		return reason.OnHoldf("ClusterQueue %s is stopped", cq.Name)
 	}
 	return reason.Reason{}
 }
 
 // wake queues the class for evaluation, and updates its position if its head has changed.
-func (q *clusterQueue) wake(c *class) {
+func (cq *clusterQueue) wake(c *class) {
 	if c.waiting.Len() == 0 {
-		q.ready.Remove(c)
+		cq.ready.Remove(c)
 		return
 	}
-	q.ready.Put(c)
-	if q.family != nil {
-		q.family.enqueue()
+	cq.ready.Put(c)
+	if cq.family != nil {
+		cq.family.enqueue()
 	}
 }

@@ -95,8 +95,8 @@ func (w *workload) blamesHead() bool {
 }
 
 // saysBehind reports whether the message says that a workload waits behind a head of the queue.
-func (q *clusterQueue) saysBehind(message string) bool {
-	return q.Strategy == Strict && strings.HasPrefix(message, behindText(q)) || message == whyBehind(q).Message()
+func (cq *clusterQueue) saysBehind(message string) bool {
+	return cq.Strategy == Strict && strings.HasPrefix(message, behindText(cq)) || message == whyBehind(cq).Message()
 }
 
 // isHead reports whether the class waits behind no other, in a queue where some do.
@@ -228,27 +228,27 @@ type keyQueue struct {
 	present sets.Set[Key]
 }
 
-func (l *keyQueue) len() int { return l.present.Len() }
+func (k *keyQueue) len() int { return k.present.Len() }
 
-func (l *keyQueue) add(key Key) {
-	if !l.present.Has(key) {
-		if l.present == nil {
-			l.present = sets.New[Key]()
+func (k *keyQueue) add(key Key) {
+	if !k.present.Has(key) {
+		if k.present == nil {
+			k.present = sets.New[Key]()
 		}
-		l.present.Insert(key)
-		l.keys = append(l.keys, key)
+		k.present.Insert(key)
+		k.keys = append(k.keys, key)
 	}
 }
 
-func (l *keyQueue) drop(key Key) { l.present.Delete(key) }
+func (k *keyQueue) drop(key Key) { k.present.Delete(key) }
 
 // take removes and returns the oldest key.
-func (l *keyQueue) take() (Key, bool) {
-	for len(l.keys) > 0 {
-		key := l.keys[0]
-		l.keys = l.keys[1:]
-		if l.present.Has(key) {
-			l.present.Delete(key)
+func (k *keyQueue) take() (Key, bool) {
+	for len(k.keys) > 0 {
+		key := k.keys[0]
+		k.keys = k.keys[1:]
+		if k.present.Has(key) {
+			k.present.Delete(key)
 			return key, true
 		}
 	}

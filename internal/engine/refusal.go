@@ -61,8 +61,8 @@ func (p *pass) try(w *workload, given *Admission) {
 	p.addDecision(w, w.Priority, Decision{Try: given})
 }
 
-func (ev Tried) apply(e *Engine) {
-	if w := e.unconfirmed(ev.Key, ev.UID, ev.Serial); w != nil && w.assumed == tries {
+func (t Tried) apply(e *Engine) {
+	if w := e.unconfirmed(t.Key, t.UID, t.Serial); w != nil && w.assumed == tries {
 		w.refusal.proven = true
 		e.rollBack(w)
 	}

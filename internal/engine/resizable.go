@@ -101,16 +101,16 @@ func (e *Engine) setEntry(t *resizable, n int, w *workload, job elastic.Job, at 
 }
 
 // insert makes room for an entry, and remove deletes one.
-func (t *resizable) insert(n int) {
-	t.jobs, t.members, t.at = slices.Insert(t.jobs, n, elastic.Job{}), slices.Insert(t.members, n, nil), slices.Insert(t.at, n, 0)
-	t.each, t.grows = slices.Insert(t.each, n, nil), slices.Insert(t.grows, n, false)
-	t.planned = slices.Insert(t.planned, n, 0)
+func (r *resizable) insert(n int) {
+	r.jobs, r.members, r.at = slices.Insert(r.jobs, n, elastic.Job{}), slices.Insert(r.members, n, nil), slices.Insert(r.at, n, 0)
+	r.each, r.grows = slices.Insert(r.each, n, nil), slices.Insert(r.grows, n, false)
+	r.planned = slices.Insert(r.planned, n, 0)
 }
 
-func (t *resizable) remove(n int) {
-	t.jobs, t.members, t.at = slices.Delete(t.jobs, n, n+1), slices.Delete(t.members, n, n+1), slices.Delete(t.at, n, n+1)
-	t.each, t.grows = slices.Delete(t.each, n, n+1), slices.Delete(t.grows, n, n+1)
-	t.planned = slices.Delete(t.planned, n, n+1)
+func (r *resizable) remove(n int) {
+	r.jobs, r.members, r.at = slices.Delete(r.jobs, n, n+1), slices.Delete(r.members, n, n+1), slices.Delete(r.at, n, n+1)
+	r.each, r.grows = slices.Delete(r.each, n, n+1), slices.Delete(r.grows, n, n+1)
+	r.planned = slices.Delete(r.planned, n, n+1)
 }
 
 // couldGrow reports whether the workload may be larger if there is ever enough capacity.
@@ -128,66 +128,66 @@ func (w *workload) podsPlanned() int32 {
 }
 
 // has reports whether the entry of the workload is up to date.
-func (t *resizable) has(w *workload) bool {
+func (r *resizable) has(w *workload) bool {
 	job, at, ok := w.elasticJob()
-	n, known := t.find(w.Key)
+	n, known := r.find(w.Key)
 	if !ok || !known {
 		return !ok && !known
 	}
-	return t.members[n] == w && t.at[n] == at && t.jobs[n].Equal(&job) && slices.Equal(t.each[n], w.charged.holder.Pod) && t.grows[n] == w.couldGrow(&job) && t.planned[n] == w.podsPlanned()
+	return r.members[n] == w && r.at[n] == at && r.jobs[n].Equal(&job) && slices.Equal(r.each[n], w.charged.holder.Pod) && r.grows[n] == w.couldGrow(&job) && r.planned[n] == w.podsPlanned()
 }
 
 // yieldsTo returns how the members shrink for a workload of a priority.
-func (t *resizable) yieldsTo(priority int32) *elastic.Yielding {
-	y, known := t.yieldings[priority]
+func (r *resizable) yieldsTo(priority int32) *elastic.Yielding {
+	y, known := r.yieldings[priority]
 	if !known {
-		y = t.policy.Yielding(t.jobs, priority)
-		t.yieldings[priority] = y
+		y = r.policy.Yielding(r.jobs, priority)
+		r.yieldings[priority] = y
 	}
 	return y
 }
 
 // yieldsOnceTo is yieldsTo for the growth of those at the indices, without the members that have already shrunk or
 // stopped for one of them.
-func (t *resizable) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
+func (r *resizable) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
 	var spared []int
 	for _, i := range indices {
-		for key, uid := range t.members[i].displaced {
-			if n, known := t.find(key); known && t.members[n].UID == uid {
+		for key, uid := range r.members[i].displaced {
+			if n, known := r.find(key); known && r.members[n].UID == uid {
 				spared = append(spared, n)
 			}
 		}
 	}
 	if len(spared) == 0 {
-		return t.yieldsTo(priority)
+		return r.yieldsTo(priority)
 	}
-	return t.policy.Yielding(t.jobs, priority, spared...)
+	return r.policy.Yielding(r.jobs, priority, spared...)
 }
 
 // find returns the index of a workload in the list.
-func (t *resizable) find(key Key) (int, bool) {
-	return slices.BinarySearchFunc(t.members, key, func(m *workload, key Key) int { return order.CompareKeys(m.Key, key) })
+func (r *resizable) find(key Key) (int, bool) {
+	return slices.BinarySearchFunc(r.members, key, func(m *workload, key Key) int { return order.CompareKeys(m.Key, key) })
 }
 
 // above returns the members of a higher priority that may be larger.
-func (t *resizable) above(priority int32) *growers {
-	out, known := t.growers[priority]
+func (r *resizable) above(priority int32) *growers {
+	out, known := r.growers[priority]
 	if known {
 		return out
 	}
 	out = &growers{}
 	sums := map[quota.Index]int64{}
-	for i := range t.jobs {
-		if t.grows[i] && t.jobs[i].Priority > priority {
+	for i := range r.jobs {
+		if r.grows[i] && r.jobs[i].Priority > priority {
 			out.indices = append(out.indices, i)
-			for _, a := range t.each[i] {
-				sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, max(0, t.jobs[i].Max-t.jobs[i].Size-t.planned[i])))
+			for _, a := range r.each[i] {
+				sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, max(0, r.jobs[i].Max-r.jobs[i].Size-r.planned[i])))
 			}
 		}
 	}
 	out.all = vectorOfSums(sums)
-	slices.SortStableFunc(out.indices, func(a, b int) int { return cmp.Compare(t.jobs[b].Priority, t.jobs[a].Priority) })
-	t.growers[priority] = out
+	slices.SortStableFunc(out.indices, func(a, b int) int { return cmp.Compare(r.jobs[b].Priority, r.jobs[a].Priority) })
+	r.growers[priority] = out
 	return out
 }
 
@@ -201,27 +201,27 @@ func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 }
 
 // sizes returns the sizes of the members.
-func (t *resizable) sizes() []int32 {
-	sizes := make([]int32, len(t.jobs))
-	for i := range t.jobs {
-		sizes[i] = t.jobs[i].Size
+func (r *resizable) sizes() []int32 {
+	sizes := make([]int32, len(r.jobs))
+	for i := range r.jobs {
+		sizes[i] = r.jobs[i].Size
 	}
 	return sizes
 }
 
 // sizesAfter returns the sizes of the members once the outcome has evicted and shrunk others; ok is false if these are
 // not all members.
-func (t *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
-	sizes = t.sizes()
+func (r *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
+	sizes = r.sizes()
 	for _, v := range found.victims {
-		i, known := t.find(v.Key)
+		i, known := r.find(v.Key)
 		if !known || v.Queue != q.node {
 			return nil, false
 		}
 		sizes[i] = 0
 	}
 	for _, y := range found.yields {
-		i, known := t.find(y.w.Key)
+		i, known := r.find(y.w.Key)
 		if !known || y.w.queue != q {
 			return nil, false
 		}
@@ -233,10 +233,10 @@ func (t *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, 
 // spare returns sizes that are enough, as the given ones are, at which members keep what those that yield after them make
 // unnecessary: these may release more than is still missing. One that would stop keeps its minimum if it can. Of many
 // members, only the first few are tried.
-func (t *resizable) spare(sizes []int32, enough func(sizes []int32) bool) []int32 {
+func (r *resizable) spare(sizes []int32, enough func(sizes []int32) bool) []int32 {
 	var changed []int
-	for i := range t.jobs {
-		if sizes[i] != t.jobs[i].Size {
+	for i := range r.jobs {
+		if sizes[i] != r.jobs[i].Size {
 			changed = append(changed, i)
 		}
 	}
@@ -244,7 +244,7 @@ func (t *resizable) spare(sizes []int32, enough func(sizes []int32) bool) []int3
 		return sizes // it could not yield less
 	}
 	slices.SortStableFunc(changed, func(a, b int) int {
-		return cmp.Or(cmp.Compare(min(sizes[a], 1), min(sizes[b], 1)), cmp.Compare(t.jobs[b].Priority, t.jobs[a].Priority), t.jobs[a].QueuedAt.Compare(t.jobs[b].QueuedAt))
+		return cmp.Or(cmp.Compare(min(sizes[a], 1), min(sizes[b], 1)), cmp.Compare(r.jobs[b].Priority, r.jobs[a].Priority), r.jobs[a].QueuedAt.Compare(r.jobs[b].QueuedAt))
 	})
 	for _, i := range changed[:min(len(changed), maxSpared)] {
 		with := func(size int32) []int32 {
@@ -252,7 +252,7 @@ func (t *resizable) spare(sizes []int32, enough func(sizes []int32) bool) []int3
 			out[i] = size
 			return out
 		}
-		least, most := max(sizes[i]+1, t.jobs[i].Min), t.jobs[i].Size
+		least, most := max(sizes[i]+1, r.jobs[i].Min), r.jobs[i].Size
 		if least > most || !enough(with(least)) {
 			continue
 		}
@@ -265,14 +265,14 @@ func (t *resizable) spare(sizes []int32, enough func(sizes []int32) bool) []int3
 const maxSpared = 8
 
 // changes returns the members that have to stop, and those that have to shrink, to get to the given sizes.
-func (t *resizable) changes(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
-	for i, w := range t.members {
+func (r *resizable) changes(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
+	for i, w := range r.members {
 		switch sizes[i] {
-		case t.jobs[i].Size:
+		case r.jobs[i].Size:
 		case 0:
 			victims = append(victims, preempt.Victim{Holder: w.charged.holder, Queue: q.node, Cause: preempt.InQueue})
 		default:
-			yields = append(yields, yield{w, t.at[i], w.held.sized(t.at[i], sizes[i], nil)})
+			yields = append(yields, yield{w, r.at[i], w.held.sized(r.at[i], sizes[i], nil)})
 		}
 	}
 	return victims, yields

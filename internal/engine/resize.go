@@ -109,27 +109,27 @@ func (e *Engine) listElastic(w *workload) {
 }
 
 // addElastic adds the workload to the elastic ones of the queue, which are sorted by key; removeElastic removes it.
-func (q *clusterQueue) addElastic(w *workload) {
-	at, _ := q.indexOfElastic(w)
-	q.elastic = slices.Insert(q.elastic, at, w)
+func (cq *clusterQueue) addElastic(w *workload) {
+	at, _ := cq.indexOfElastic(w)
+	cq.elastic = slices.Insert(cq.elastic, at, w)
 }
 
-func (q *clusterQueue) removeElastic(w *workload) {
-	if at, ok := q.indexOfElastic(w); ok {
-		q.elastic = slices.Delete(q.elastic, at, at+1)
-		q.markStale(w)
+func (cq *clusterQueue) removeElastic(w *workload) {
+	if at, ok := cq.indexOfElastic(w); ok {
+		cq.elastic = slices.Delete(cq.elastic, at, at+1)
+		cq.markStale(w)
 	}
 }
 
 // markStale notes that the workload's entry in the queue's resizable is stale.
-func (q *clusterQueue) markStale(w *workload) {
-	if q.resizable != nil {
-		q.stale = append(q.stale, w)
+func (cq *clusterQueue) markStale(w *workload) {
+	if cq.resizable != nil {
+		cq.stale = append(cq.stale, w)
 	}
 }
 
-func (q *clusterQueue) indexOfElastic(w *workload) (int, bool) {
-	return slices.BinarySearchFunc(q.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
+func (cq *clusterQueue) indexOfElastic(w *workload) (int, bool) {
+	return slices.BinarySearchFunc(cq.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
 }
 
 // hasSurplus reports whether pods that have to terminate still exist.
@@ -285,15 +285,15 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 }
 
 // wakeFor unblocks the classes for which the holder, which could not shrink before, may shrink now.
-func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
-	if q.family == nil || holder == nil || w.resizableSet() < 0 {
+func (cq *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
+	if cq.family == nil || holder == nil || w.resizableSet() < 0 {
 		return
 	}
-	q.family.enqueue() // it may grow, or others for whom it yields
-	for priority, classes := range q.blocked {
+	cq.family.enqueue() // it may grow, or others for whom it yields
+	for priority, classes := range cq.blocked {
 		if priority >= holder.Priority {
 			for c := range classes {
-				q.retry(c)
+				cq.retry(c)
 			}
 		}
 	}

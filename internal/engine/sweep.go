@@ -16,10 +16,10 @@ import "github.com/musterhq/muster/internal/engine/preempt"
 const enoughServed = 20
 
 // retry unblocks the class: during a sweep of several passes, at the end of that.
-func (q *clusterQueue) retry(c *class) {
-	f := q.family
+func (cq *clusterQueue) retry(c *class) {
+	f := cq.family
 	if f == nil || !f.sweeping || !c.blocked {
-		q.unblock(c)
+		cq.unblock(c)
 		return
 	}
 	if f.again == nil {

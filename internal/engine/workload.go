@@ -97,48 +97,48 @@ func (w *workload) lostItsNodes() bool {
 	return w.leaving() && (w.lostNodes || w.Evicted && w.LostNodes)
 }
 
-func (ev WorkloadSet) apply(e *Engine) {
-	w := e.workloads[ev.Key]
-	if w != nil && w.UID != ev.UID {
+func (ws WorkloadSet) apply(e *Engine) {
+	w := e.workloads[ws.Key]
+	if w != nil && w.UID != ws.UID {
 		e.forget(w)
 		w = nil
 	}
 	switch {
 	case w == nil:
-		w = &workload{Workload: Workload{Generation: ev.Generation}, refusal: reportedRefusal(&ev.Workload)}
+		w = &workload{Workload: Workload{Generation: ws.Generation}, refusal: reportedRefusal(&ws.Workload)}
 		w.queueEntry.w, w.localEntry.w = w, w
-		e.workloads[ev.Key] = w
-	case ev.Version < w.Version:
+		e.workloads[ws.Key] = w
+	case ws.Version < w.Version:
 		return // stale event
 	}
-	ev.PodSets = withinBounds(ev.PodSets)
-	shape := e.shapeOf(ev.PodSets)
+	ws.PodSets = withinBounds(ws.PodSets)
+	shape := e.shapeOf(ws.PodSets)
 	if w.shape != nil {
 		e.releaseShape(w.shape)
 	}
-	if w.held == nil && ev.Admission == nil && w.shape == shape && w.waitsLike(ev.Workload) {
+	if w.held == nil && ws.Admission == nil && w.shape == shape && w.waitsLike(ws.Workload) {
 		// Nothing relevant changed: it keeps its position, and what it was promised.
-		w.Workload = ev.Workload
+		w.Workload = ws.Workload
 		e.refreshReason(w)
 		return
 	}
 	e.leave(w)
-	if w.local != nil && w.localKey() != ev.localKey() {
+	if w.local != nil && w.localKey() != ws.localKey() {
 		e.leaveLocal(w)
 	}
-	if w.Generation != ev.Generation {
+	if w.Generation != ws.Generation {
 		e.forgetPrecedence(w.Key)
 		e.clearRefusal(w)
 	}
-	w.Workload, w.shape = ev.Workload, shape
+	w.Workload, w.shape = ws.Workload, shape
 	if w.local == nil {
 		w.local = e.local(w.localKey())
 		w.local.members.add(&w.localEntry)
 	}
 	if w.why.Code == reason.None {
-		w.why, w.reported = reason.Reason{Code: ev.ReportedCode, Detail: ev.ReportedMessage}, ev.ReportedMessage
+		w.why, w.reported = reason.Reason{Code: ws.ReportedCode, Detail: ws.ReportedMessage}, ws.ReportedMessage
 	}
-	e.observeAdmission(w, ev.Admission)
+	e.observeAdmission(w, ws.Admission)
 	e.trackWithdrawn(w)
 	e.route(w)
 	e.refreshReason(w)
@@ -202,8 +202,8 @@ func (w *Workload) waitsLike(other Workload) bool {
 
 func (w *Workload) localKey() Key { return Key{Namespace: w.Key.Namespace, Name: w.Queue} }
 
-func (ev WorkloadGone) apply(e *Engine) {
-	if w := e.workloads[ev.Key]; w != nil {
+func (wg WorkloadGone) apply(e *Engine) {
+	if w := e.workloads[wg.Key]; w != nil {
 		e.forget(w)
 	}
 }
@@ -228,12 +228,12 @@ func (e *Engine) TakeSuperseded() map[Key]int64 {
 	return out
 }
 
-func (ev Written) apply(e *Engine) {
-	w := e.unconfirmed(ev.Key, ev.UID, ev.Serial)
-	if w == nil || ev.Version <= w.decidedOn {
+func (wr Written) apply(e *Engine) {
+	w := e.unconfirmed(wr.Key, wr.UID, wr.Serial)
+	if w == nil || wr.Version <= w.decidedOn {
 		return // the last one: the result of an earlier decision
 	}
-	if w.Version > ev.Version {
+	if w.Version > wr.Version {
 		// It was written, and has been changed again since.
 		e.rollBack(w)
 		return
@@ -241,22 +241,22 @@ func (ev Written) apply(e *Engine) {
 	w.Evicted = w.Evicted || w.assumed == evicts
 	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
 	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
-	w.assumed, w.before, w.Version = nothing, nil, ev.Version
+	w.assumed, w.before, w.Version = nothing, nil, wr.Version
 	e.trackWithdrawn(w)
 	e.clearRefusal(w)
 	e.updateCharges(w)
 	e.queueRepair(w)
 }
 
-func (ev Refused) apply(e *Engine) {
-	if w := e.unconfirmed(ev.Key, ev.UID, ev.Serial); w != nil {
-		e.backOff(w, ev)
+func (r Refused) apply(e *Engine) {
+	if w := e.unconfirmed(r.Key, r.UID, r.Serial); w != nil {
+		e.backOff(w, r)
 		e.rollBack(w)
 	}
 }
 
-func (ev Failed) apply(e *Engine) {
-	if w := e.unconfirmed(ev.Key, ev.UID, ev.Serial); w != nil {
+func (f Failed) apply(e *Engine) {
+	if w := e.unconfirmed(f.Key, f.UID, f.Serial); w != nil {
 		e.rollBack(w)
 	}
 }

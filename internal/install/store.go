@@ -35,8 +35,8 @@ type store interface {
 // definitionStore is the store of custom resource definitions.
 type definitionStore struct{ client apiextensions.Interface }
 
-func (s definitionStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
-	definitions, err := s.client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+func (d definitionStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	definitions, err := d.client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -47,20 +47,20 @@ func (s definitionStore) list(ctx context.Context) (map[identity]runtime.Object,
 	return found, nil
 }
 
-func (s definitionStore) apply(ctx context.Context, object identity, body []byte) error {
-	_, err := s.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+func (d definitionStore) apply(ctx context.Context, object identity, body []byte) error {
+	_, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	return err
 }
 
 // policyStore is the store of validating admission policies and their bindings.
 type policyStore struct{ client kubernetes.Interface }
 
-func (s policyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
-	policies, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+func (p policyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	policies, err := p.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	bindings, err := p.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +74,13 @@ func (s policyStore) list(ctx context.Context) (map[identity]runtime.Object, err
 	return found, nil
 }
 
-func (s policyStore) apply(ctx context.Context, object identity, body []byte) error {
+func (p policyStore) apply(ctx context.Context, object identity, body []byte) error {
 	var err error
 	switch object.kind {
 	case policyKind:
-		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	case bindingKind:
-		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that validates", object.kind)
 	}
@@ -90,12 +90,12 @@ func (s policyStore) apply(ctx context.Context, object identity, body []byte) er
 // mutatingPolicyStore is the store of mutating admission policies and their bindings.
 type mutatingPolicyStore struct{ client kubernetes.Interface }
 
-func (s mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
-	policies, err := s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+func (m mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	policies, err := m.client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	bindings, err := m.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -109,13 +109,13 @@ func (s mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Obj
 	return found, nil
 }
 
-func (s mutatingPolicyStore) apply(ctx context.Context, object identity, body []byte) error {
+func (m mutatingPolicyStore) apply(ctx context.Context, object identity, body []byte) error {
 	var err error
 	switch object.kind {
 	case mutatingPolicyKind:
-		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	case mutatingBindingKind:
-		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that mutates", object.kind)
 	}

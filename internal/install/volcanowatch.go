@@ -47,13 +47,13 @@ func StandDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: replicas that do not lead must stop as well.
-func (c volcanoWatch) NeedLeaderElection() bool { return false }
+func (v volcanoWatch) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable: it returns an error once Volcano runs the VCJobs.
-func (c volcanoWatch) Start(ctx context.Context) error {
+func (v volcanoWatch) Start(ctx context.Context) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	definitions, err := c.cache.GetInformer(ctx, definition)
+	definitions, err := v.cache.GetInformer(ctx, definition)
 	if err != nil {
 		return fmt.Errorf("watching definitions: %w", err)
 	}
@@ -78,19 +78,19 @@ func (c volcanoWatch) Start(ctx context.Context) error {
 		case <-again:
 		}
 		again = nil
-		switch came, err := VolcanoRunsJobs(ctx, c.config, c.mode); {
+		switch came, err := VolcanoRunsJobs(ctx, v.config, v.mode); {
 		case err != nil:
 			ctrl.Log.WithName("volcano").Error(err, "asking whether Volcano was installed")
 			again = time.After(retryInterval)
 		case came:
-			return errors.Join(errVolcanoInstalled, c.recordEvent(ctx, definition.GroupVersionKind()))
+			return errors.Join(errVolcanoInstalled, v.recordEvent(ctx, definition.GroupVersionKind()))
 		}
 	}
 }
 
 // recordEvent records an event for users. It writes the event directly, because a recorder would not get to write it
 // before the operator ends.
-func (c volcanoWatch) recordEvent(ctx context.Context, definition schema.GroupVersionKind) error {
+func (v volcanoWatch) recordEvent(ctx context.Context, definition schema.GroupVersionKind) error {
 	version, kind := definition.ToAPIVersionAndKind()
 	event := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: volcanoDefinitions[0] + "-", Namespace: metav1.NamespaceDefault},
@@ -99,7 +99,7 @@ func (c volcanoWatch) recordEvent(ctx context.Context, definition schema.GroupVe
 		Regarding: corev1.ObjectReference{APIVersion: version, Kind: kind, Name: volcanoDefinitions[0]},
 		Note:      "Volcano was installed: Muster leaves VCJobs to it from now on. VCJobs that Muster has run keep their pods and quota until they are deleted",
 	}
-	clients, err := kubernetes.NewForConfig(c.config)
+	clients, err := kubernetes.NewForConfig(v.config)
 	if err != nil {
 		return err
 	}

@@ -25,18 +25,18 @@ import (
 //
 // It does not wait for the cache: that would start an informer for every kind that is ever applied, for the whole
 // cluster.
-func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error {
-	object, err := x.onlySetFields(w.object)
+func (ex *Executor) apply(ctx context.Context, job client.Object, w Write) error {
+	object, err := ex.onlySetFields(w.object)
 	if err != nil {
 		return err
 	}
 	var found client.Object
 	if metav1.GetControllerOf(object) != nil || madeFor(object) != "" {
-		err := x.client.Create(ctx, object.DeepCopy(), client.FieldOwner(w.manager), client.DisableReadYourWritesConsistency)
+		err := ex.client.Create(ctx, object.DeepCopy(), client.FieldOwner(w.manager), client.DisableReadYourWritesConsistency)
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		found, err = x.takeOver(ctx, job, object, w.manager)
+		found, err = ex.takeOver(ctx, job, object, w.manager)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	if metav1.GetControllerOf(object) != nil {
 		options = append(options, client.ForceOwnership)
 	}
-	err = x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	err = ex.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	if found != nil {
 		err = explainClaim(found, object, err)
 	}
@@ -58,12 +58,12 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 
 // onlySetFields returns the object with only the fields that it sets: zero values that Go types would add must not be
 // owned by the field manager.
-func (x *Executor) onlySetFields(object client.Object) (*unstructured.Unstructured, error) {
+func (ex *Executor) onlySetFields(object client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
-	gvk, err := apiutil.GVKForObject(object, x.client.Scheme())
+	gvk, err := apiutil.GVKForObject(object, ex.client.Scheme())
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func (x *Executor) onlySetFields(object client.Object) (*unstructured.Unstructur
 // takeOver fails if the object exists and another job controls it: since one field manager applies for many jobs, the
 // apply would silently remove the other job's owner reference. If this manager created the object, takeOver moves the
 // fields to server-side apply; otherwise, fields that are not applied any more would stay. It returns what it found.
-func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) (client.Object, error) {
-	found, err := x.existing(ctx, job, wanted)
+func (ex *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) (client.Object, error) {
+	found, err := ex.existing(ctx, job, wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unst
 	if err != nil || len(patch) == 0 {
 		return found, err
 	}
-	return found, x.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
+	return found, ex.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
 }
 
 // madeFor returns for what the object was made, "" if it does not say so.
@@ -94,8 +94,8 @@ func madeFor(object client.Object) string { return object.GetAnnotations()[muste
 
 // existing returns the existing object with the name of wanted, if an earlier try created it. An object of another
 // owner, or one that was made for something else, is an error.
-func (x *Executor) existing(ctx context.Context, job, wanted client.Object) (client.Object, error) {
-	gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
+func (ex *Executor) existing(ctx context.Context, job, wanted client.Object) (client.Object, error) {
+	gvk, err := apiutil.GVKForObject(wanted, ex.client.Scheme())
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (x *Executor) existing(ctx context.Context, job, wanted client.Object) (cli
 		live.SetGroupVersionKind(gvk)
 		found, options = live, append(options, client.DisableReadYourWritesConsistency)
 	}
-	if err := x.client.Get(ctx, client.ObjectKeyFromObject(wanted), found, options...); err != nil {
+	if err := ex.client.Get(ctx, client.ObjectKeyFromObject(wanted), found, options...); err != nil {
 		return nil, err
 	}
 	owner, has := metav1.GetControllerOf(wanted), metav1.GetControllerOf(found)

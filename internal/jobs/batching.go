@@ -65,23 +65,23 @@ type batcher struct {
 }
 
 // Create passes the event on.
-func (g batcher) Create(ctx context.Context, e event.CreateEvent, q requests) {
-	g.of.Create(ctx, e, delayedQueue{q, g.wait})
+func (b batcher) Create(ctx context.Context, e event.CreateEvent, q requests) {
+	b.of.Create(ctx, e, delayedQueue{q, b.wait})
 }
 
 // Update passes the event on.
-func (g batcher) Update(ctx context.Context, e event.UpdateEvent, q requests) {
-	g.of.Update(ctx, e, delayedQueue{q, g.wait})
+func (b batcher) Update(ctx context.Context, e event.UpdateEvent, q requests) {
+	b.of.Update(ctx, e, delayedQueue{q, b.wait})
 }
 
 // Delete passes the event on.
-func (g batcher) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
-	g.of.Delete(ctx, e, delayedQueue{q, g.wait})
+func (b batcher) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
+	b.of.Delete(ctx, e, delayedQueue{q, b.wait})
 }
 
 // Generic passes the event on.
-func (g batcher) Generic(ctx context.Context, e event.GenericEvent, q requests) {
-	g.of.Generic(ctx, e, delayedQueue{q, g.wait})
+func (b batcher) Generic(ctx context.Context, e event.GenericEvent, q requests) {
+	b.of.Generic(ctx, e, delayedQueue{q, b.wait})
 }
 
 // delayedQueue is a queue that delays what is added.
@@ -91,4 +91,4 @@ type delayedQueue struct {
 }
 
 // Add adds the request after the wait. A request that is waiting already is not postponed.
-func (q delayedQueue) Add(r reconcile.Request) { q.AddAfter(r, q.wait) }
+func (d delayedQueue) Add(r reconcile.Request) { d.AddAfter(r, d.wait) }

@@ -49,57 +49,57 @@ func newBatchJob(queue string, suspended bool) *batchv1.Job {
 	return job
 }
 
-func (w *batchWorld) batchJob() *batchv1.Job { return &list[batchv1.JobList](w.world).Items[0] }
+func (b *batchWorld) batchJob() *batchv1.Job { return &list[batchv1.JobList](b.world).Items[0] }
 
 // settle runs all controllers in turn until none of them writes any more.
-func (w *batchWorld) settle() {
-	w.t.Helper()
+func (b *batchWorld) settle() {
+	b.t.Helper()
 	for range 100 {
-		before := w.changes
-		w.reconcile()
-		w.admit()
-		w.resize()
-		w.evict()
-		w.runJob()
-		if w.changes == before {
+		before := b.changes
+		b.reconcile()
+		b.admit()
+		b.resize()
+		b.evict()
+		b.runJob()
+		if b.changes == before {
 			return
 		}
 	}
-	w.failUnsettled()
+	b.failUnsettled()
 }
 
 // evict evicts the Workload if an eviction is still to come and all pods are ready.
-func (w *batchWorld) evict() {
-	for _, wl := range list[kueue.WorkloadList](w.world).Items {
-		if w.evictions == 0 || len(w.sizes) > 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
+func (b *batchWorld) evict() {
+	for _, wl := range list[kueue.WorkloadList](b.world).Items {
+		if b.evictions == 0 || len(b.sizes) > 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
 			continue
 		}
-		w.evictions--
-		w.evictWorkload(&wl)
+		b.evictions--
+		b.evictWorkload(&wl)
 	}
 }
 
 // resize grants the next size once the Job has as many ready pods as were granted, and none of the last size is left.
-func (w *batchWorld) resize() {
-	for _, wl := range list[kueue.WorkloadList](w.world).Items {
-		if len(w.sizes) == 0 || wl.Status.Admission == nil || len(wl.Status.ResourceRequests) > 0 {
+func (b *batchWorld) resize() {
+	for _, wl := range list[kueue.WorkloadList](b.world).Items {
+		if len(b.sizes) == 0 || wl.Status.Admission == nil || len(wl.Status.ResourceRequests) > 0 {
 			continue
 		}
 		granted := &wl.Status.Admission.PodSetAssignments[0]
-		if s := w.batchJob().Status; s.Active != *granted.Count || ptr.Deref(s.Ready, 0) != *granted.Count {
+		if s := b.batchJob().Status; s.Active != *granted.Count || ptr.Deref(s.Ready, 0) != *granted.Count {
 			continue
 		}
-		if w.sizes[0] < *granted.Count {
+		if b.sizes[0] < *granted.Count {
 			wl.Status.ResourceRequests = []kueue.PodSetRequest{{Name: granted.Name}} // what the pods that go still use
 		}
-		granted.Count, w.sizes = ptr.To(w.sizes[0]), w.sizes[1:]
-		w.updateStatus(&wl)
+		granted.Count, b.sizes = ptr.To(b.sizes[0]), b.sizes[1:]
+		b.updateStatus(&wl)
 	}
 }
 
 // runJob acts as the Job controller: it moves the Job one step on.
-func (w *batchWorld) runJob() {
-	for _, job := range list[batchv1.JobList](w.world).Items {
+func (b *batchWorld) runJob() {
+	for _, job := range list[batchv1.JobList](b.world).Items {
 		s := &job.Status
 		known := len(s.Conditions) > 0 && s.Conditions[0].Type == batchv1.JobSuspended && s.Conditions[0].Status == corev1.ConditionTrue
 		switch {
@@ -119,13 +119,13 @@ func (w *batchWorld) runJob() {
 			s.Active, s.StartTime = *job.Spec.Parallelism, ptr.To(metav1.NewTime(epoch))
 		case ptr.Deref(s.Ready, 0) != s.Active:
 			s.Ready = ptr.To(s.Active)
-		case w.fate(&job) == "" || w.evictions > 0 || len(w.sizes) > 0:
+		case b.fate(&job) == "" || b.evictions > 0 || len(b.sizes) > 0:
 			continue
 		default:
 			s.Succeeded, s.Active, s.Ready = s.Active, 0, nil
 			s.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Message: "all done"}}
 		}
-		w.updateStatus(&job)
+		b.updateStatus(&job)
 	}
 }
 

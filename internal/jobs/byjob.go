@@ -21,33 +21,33 @@ type ofJob[V any] struct {
 }
 
 // get returns the value of the job; the zero value if there is none, or that of an earlier job of the same name.
-func (m *byJob[V]) get(job client.Object) (value V) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.of[client.ObjectKeyFromObject(job)]; known.uid == job.GetUID() {
+func (b *byJob[V]) get(job client.Object) (value V) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.of[client.ObjectKeyFromObject(job)]; known.uid == job.GetUID() {
 		return known.value
 	}
 	return value
 }
 
 // set remembers the value of the job. The zero value takes no memory.
-func (m *byJob[V]) set(job client.Object, value V) {
+func (b *byJob[V]) set(job client.Object, value V) {
 	key := client.ObjectKeyFromObject(job)
 	if reflect.ValueOf(&value).Elem().IsZero() {
-		m.forget(key)
+		b.forget(key)
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.of == nil {
-		m.of = map[types.NamespacedName]ofJob[V]{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of == nil {
+		b.of = map[types.NamespacedName]ofJob[V]{}
 	}
-	m.of[key] = ofJob[V]{job.GetUID(), value}
+	b.of[key] = ofJob[V]{job.GetUID(), value}
 }
 
 // forget drops the value of the job of this name.
-func (m *byJob[V]) forget(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.of, key)
+func (b *byJob[V]) forget(key types.NamespacedName) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.of, key)
 }

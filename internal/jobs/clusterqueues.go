@@ -22,31 +22,31 @@ type clusterQueues struct {
 }
 
 // read returns the ClusterQueues. They are shared and must not be modified.
-func (q *clusterQueues) read(ctx context.Context, from client.Reader) (map[string]*kueue.ClusterQueue, error) {
-	q.mu.Lock() // also while listing: what is listed before an event must not be kept after it
-	defer q.mu.Unlock()
-	if q.known != nil {
-		return q.known, nil
+func (c *clusterQueues) read(ctx context.Context, from client.Reader) (map[string]*kueue.ClusterQueue, error) {
+	c.mu.Lock() // also while listing: what is listed before an event must not be kept after it
+	defer c.mu.Unlock()
+	if c.known != nil {
+		return c.known, nil
 	}
 	var list kueue.ClusterQueueList
 	if err := from.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	known := byName(list.Items)
-	if q.watched {
-		q.known = known
+	if c.watched {
+		c.known = known
 	}
 	return known, nil
 }
 
 // forget is a predicate that lets all events through. It must come first, so that the reconciles that follow from an
 // event read anew.
-func (q *clusterQueues) forget() predicate.Predicate {
-	q.watched = true
+func (c *clusterQueues) forget() predicate.Predicate {
+	c.watched = true
 	return predicate.NewPredicateFuncs(func(client.Object) bool {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.known = nil
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.known = nil
 		return true
 	})
 }

@@ -19,10 +19,10 @@ type queueLister struct {
 	lists int
 }
 
-func (l *queueLister) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	l.lists++
+func (q *queueLister) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	q.lists++
 	found := list.(*kueue.ClusterQueueList)
-	for _, name := range l.names {
+	for _, name := range q.names {
 		found.Items = append(found.Items, kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	return nil

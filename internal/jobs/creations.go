@@ -30,11 +30,11 @@ type refusedRow struct {
 // heldBackError says that an object was not created because others were refused, with the last refusal.
 type heldBackError struct{ last error }
 
-func (e *heldBackError) Error() string {
-	return fmt.Sprintf("not tried, as many others were refused: %v", e.last)
+func (h *heldBackError) Error() string {
+	return fmt.Sprintf("not tried, as many others were refused: %v", h.last)
 }
 
-func (e *heldBackError) Unwrap() error { return e.last }
+func (h *heldBackError) Unwrap() error { return h.last }
 
 // try creates the object of the write, or returns a heldBackError.
 func (c *creations) try(w Write, create func() error) error {

@@ -7,11 +7,11 @@ import (
 
 // children returns creations of many children named name-0, name-1 and so on. The API server refuses them if refused is
 // set.
-func (b *executorTest) children(name string, many int, refused bool) (out []Write) {
+func (e *executorTest) children(name string, many int, refused bool) (out []Write) {
 	for n := range many {
 		name := fmt.Sprint(name, "-", n)
 		if refused {
-			b.fail["create "+name] = forbidden
+			e.fail["create "+name] = forbidden
 		}
 		out = append(out, Create(child(name)).OrWarn(FailedCreate))
 	}

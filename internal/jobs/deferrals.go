@@ -41,17 +41,17 @@ type deferrals struct{ byJob[time.Time] }
 
 // holdBackStatus returns the plan without its status and the events that belong to it, as long as these can wait, and
 // due when they cannot any longer.
-func (c *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Duration, now time.Time) Plan {
+func (d *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Duration, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
 	if p.Status == nil || patience == 0 || equality.Semantic.DeepEqual(job, p.Status) {
 		if p.Status != nil {
-			c.forget(key) // it is written with this plan, or nothing is left to report
+			d.forget(key) // it is written with this plan, or nothing is left to report
 		}
 		return p
 	}
-	due := c.dueAt(job, now.Add(patience))
+	due := d.dueAt(job, now.Add(patience))
 	if !now.Before(due) {
-		c.forget(key)
+		d.forget(key)
 		return p
 	}
 	p.Status = nil
@@ -65,15 +65,15 @@ func (c *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Dura
 
 // holdBackReclaims returns the plan without a write that only returns the quota of pods that have ended, as long as
 // that can wait: the pods of a job often end together.
-func (c *deferrals) holdBackReclaims(job client.Object, p Plan, now time.Time) Plan {
+func (d *deferrals) holdBackReclaims(job client.Object, p Plan, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
 	if !slices.ContainsFunc(p.Writes, reclaimsPodsOnly) {
-		c.forget(key)
+		d.forget(key)
 		return p
 	}
-	due := c.dueAt(job, now.Add(statusDelay))
+	due := d.dueAt(job, now.Add(statusDelay))
 	if !now.Before(due) {
-		c.forget(key)
+		d.forget(key)
 		return p
 	}
 	p.Writes = slices.DeleteFunc(p.Writes, reclaimsPodsOnly)
@@ -112,11 +112,11 @@ func reclaimsPodsOnly(w Write) bool {
 }
 
 // dueAt returns when the job's write is due: at latest, or earlier if the write has been waiting already.
-func (c *deferrals) dueAt(job client.Object, latest time.Time) time.Time {
-	due := c.get(job)
+func (d *deferrals) dueAt(job client.Object, latest time.Time) time.Time {
+	due := d.get(job)
 	if due.IsZero() || latest.Before(due) {
 		due = latest
-		c.set(job, due)
+		d.set(job, due)
 	}
 	return due
 }

@@ -66,18 +66,18 @@ var keptWorlds = map[string]func(*testing.T) keptWorld{
 }
 
 // start admits the job and starts its pods, which do not end.
-func (w keptWorld) start() keptWorld {
-	w.mayEnd = func(*corev1.Pod) bool { return false }
+func (k keptWorld) start() keptWorld {
+	k.mayEnd = func(*corev1.Pod) bool { return false }
 	for range 8 {
-		w.reconcile()
-		w.admit()
-		w.kubelet()
+		k.reconcile()
+		k.admit()
+		k.kubelet()
 	}
-	return w
+	return k
 }
 
-func (w keptWorld) batchJobs() (out []*batchv1.Job) {
-	all := list[batchv1.JobList](w.world).Items
+func (k keptWorld) batchJobs() (out []*batchv1.Job) {
+	all := list[batchv1.JobList](k.world).Items
 	for i := range all {
 		out = append(out, &all[i])
 	}
@@ -85,48 +85,48 @@ func (w keptWorld) batchJobs() (out []*batchv1.Job) {
 }
 
 // PodOf creates a running pod of the Job, as the Job controller does.
-func (w keptWorld) podOf(job *batchv1.Job) {
+func (k keptWorld) podOf(job *batchv1.Job) {
 	labels := map[string]string{batchv1.ControllerUidLabel: string(job.UID)}
 	if uid := job.Labels[jobsetv1alpha2.JobSetUIDKey]; uid != "" {
 		labels[jobsetv1alpha2.JobSetUIDKey] = uid
 	}
-	w.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name + "-x", Namespace: "ns", Labels: labels, Finalizers: []string{kubeletsFinalizer},
+	k.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name + "-x", Namespace: "ns", Labels: labels, Finalizers: []string{kubeletsFinalizer},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}})
 	job.Status.Active, job.Status.StartTime = 1, ptr.To(metav1.NewTime(epoch))
-	w.updateStatus(job)
+	k.updateStatus(job)
 }
 
 // deleteKept deletes the object, which a finalizer of its user keeps.
-func (w keptWorld) deleteKept(o client.Object) {
-	w.t.Helper()
-	if err := w.api.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		w.t.Fatal(err)
+func (k keptWorld) deleteKept(o client.Object) {
+	k.t.Helper()
+	if err := k.api.Get(k.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		k.t.Fatal(err)
 	}
 	o.SetFinalizers([]string{"example.com/mine"})
-	if err := w.api.Update(w.t.Context(), o); err != nil {
-		w.t.Fatal(err)
+	if err := k.api.Update(k.t.Context(), o); err != nil {
+		k.t.Fatal(err)
 	}
-	if err := w.api.Delete(w.t.Context(), o); err != nil {
-		w.t.Fatal(err)
+	if err := k.api.Delete(k.t.Context(), o); err != nil {
+		k.t.Fatal(err)
 	}
-	if err := w.api.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		w.t.Fatal(err)
+	if err := k.api.Get(k.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		k.t.Fatal(err)
 	}
-	w.clock.SetTime(o.GetDeletionTimestamp().Time)
+	k.clock.SetTime(o.GetDeletionTimestamp().Time)
 }
 
 // pass reconciles the job a few times, each after the time that it asks for, with the kubelet in between.
-func (w keptWorld) pass() {
+func (k keptWorld) pass() {
 	for range 8 {
-		again := w.reconcile().RequeueAfter
-		w.kubelet()
-		w.clock.SetTime(w.clock.Now().Add(min(again, time.Minute)))
+		again := k.reconcile().RequeueAfter
+		k.kubelet()
+		k.clock.SetTime(k.clock.Now().Add(min(again, time.Minute)))
 	}
 }
 
 // quota returns the Workloads that hold quota.
-func (w keptWorld) quota() (names []string) {
-	for _, wl := range list[kueue.WorkloadList](w.world).Items {
+func (k keptWorld) quota() (names []string) {
+	for _, wl := range list[kueue.WorkloadList](k.world).Items {
 		if workload.HoldsQuota(&wl) && !workload.IsFinished(&wl) {
 			names = append(names, wl.Name)
 		}

@@ -50,15 +50,15 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 // nor the status, which reports what was observed. Only creations are held back, once many of their kind were refused.
 // The status is written after the writes unless the plan says otherwise. Events are recorded once the status is written,
 // because the next plan, made from that status, does not repeat them.
-func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
+func (ex *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
 		p.Status = withoutUnwritten(p.Status, slices.Concat(p.First, p.Writes))
-		if err := x.writeStatusAndEvents(ctx, job, p); err != nil {
+		if err := ex.writeStatusAndEvents(ctx, job, p); err != nil {
 			return err
 		}
-		return x.writeInTurn(ctx, job, p)
+		return ex.writeInTurn(ctx, job, p)
 	}
-	err := x.writeInTurn(ctx, job, p)
+	err := ex.writeInTurn(ctx, job, p)
 	p.Status = withoutUnwritten(p.Status, failed(err))
 	if err != nil && p.StatusOnError != nil && !isConflict(err) && !isNamespaceTerminating(err) {
 		status, event := p.StatusOnError(err)
@@ -67,7 +67,7 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 			p.Events = []Event{event}
 		}
 	}
-	return errors.Join(err, x.writeStatusAndEvents(ctx, job, p))
+	return errors.Join(err, ex.writeStatusAndEvents(ctx, job, p))
 }
 
 // withoutUnwritten returns the status without what it says about these writes.
@@ -81,61 +81,61 @@ func withoutUnwritten(status client.Object, writes []Write) client.Object {
 	return status
 }
 
-func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
-	if err := x.writeAll(ctx, job, p.First); err != nil {
+func (ex *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
+	if err := ex.writeAll(ctx, job, p.First); err != nil {
 		// Writes to the Workload are done all the same: a job that gets no pods must not keep its quota from others.
 		heard := slices.DeleteFunc(slices.Clone(p.Writes), func(w Write) bool { return !w.isToWorkload() })
-		return errors.Join(err, x.writeAll(ctx, job, heard))
+		return errors.Join(err, ex.writeAll(ctx, job, heard))
 	}
-	return x.writeAll(ctx, job, p.Writes)
+	return ex.writeAll(ctx, job, p.Writes)
 }
 
-func (x *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, p Plan) error {
+func (ex *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, p Plan) error {
 	if p.Status != nil && !equality.Semantic.DeepEqual(job, p.Status) {
-		if err := x.write(ctx, job, ChangeStatus(job, p.Status)); err != nil {
+		if err := ex.write(ctx, job, ChangeStatus(job, p.Status)); err != nil {
 			return err
 		}
 	}
 	for _, e := range p.Events {
-		x.record(job, e)
+		ex.record(job, e)
 	}
 	return nil
 }
 
-func (x *Executor) writeAll(ctx context.Context, job client.Object, writes []Write) error {
+func (ex *Executor) writeAll(ctx context.Context, job client.Object, writes []Write) error {
 	var creations creations
 	return ForEach(writes, func(w Write) error {
 		if w.verb == verbCreate {
-			return x.report(job, w, creations.try(w, func() error { return x.attempt(ctx, job, w) }))
+			return ex.report(job, w, creations.try(w, func() error { return ex.attempt(ctx, job, w) }))
 		}
-		return x.write(ctx, job, w)
+		return ex.write(ctx, job, w)
 	})
 }
 
-func (x *Executor) write(ctx context.Context, job client.Object, w Write) error {
-	return x.report(job, w, x.attempt(ctx, job, w))
+func (ex *Executor) write(ctx context.Context, job client.Object, w Write) error {
+	return ex.report(job, w, ex.attempt(ctx, job, w))
 }
 
 // report records the events of a write, and returns its error with the write.
-func (x *Executor) report(job client.Object, w Write, err error) error {
+func (ex *Executor) report(job client.Object, w Write, err error) error {
 	if err == nil {
 		if w.onSuccess != nil {
-			x.record(job, *w.onSuccess)
+			ex.record(job, *w.onSuccess)
 		}
 		return nil
 	}
 	kind := fmt.Sprintf("%T", w.object)
-	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {
+	if gvk, lookup := apiutil.GVKForObject(w.object, ex.client.Scheme()); lookup == nil {
 		kind = gvk.Kind
 	}
 	failed := &writeError{write: w, kind: kind, err: err}
 	if reason := w.refusalReason(); reason != "" && IsRefused(err) && !isNamespaceTerminating(err) && !failed.isHeldBack() {
-		x.record(job, Warning(reason, err.Error()))
+		ex.record(job, Warning(reason, err.Error()))
 	}
 	return failed
 }
 
-func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
+func (ex *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
 	switch w.verb {
 	case verbCreate:
 		object := w.object.DeepCopyObject().(client.Object)
@@ -148,54 +148,54 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 		if isUncached(object) {
 			options = append(options, client.DisableReadYourWritesConsistency)
 		}
-		if err := x.client.Create(ctx, object, options...); !apierrors.IsAlreadyExists(err) {
+		if err := ex.client.Create(ctx, object, options...); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		_, err := x.existing(ctx, job, w.object)
+		_, err := ex.existing(ctx, job, w.object)
 		return err
 	case verbDelete:
 		options := &client.DeleteOptions{
 			Preconditions:     &metav1.Preconditions{UID: ptr.To(w.object.GetUID())},
 			PropagationPolicy: &w.propagation,
 		}
-		err := x.client.Delete(ctx, w.object, options)
+		err := ex.client.Delete(ctx, w.object, options)
 		if apierrors.IsConflict(err) {
 			return nil // another object has this name now
 		}
 		return client.IgnoreNotFound(err)
 	case verbApply:
-		return x.apply(ctx, job, w)
+		return ex.apply(ctx, job, w)
 	case verbRemove:
-		return x.remove(ctx, job, w.object)
+		return ex.remove(ctx, job, w.object)
 	case verbRemoveAll:
-		return x.removeAll(ctx, job, w)
+		return ex.removeAll(ctx, job, w)
 	case verbChange:
-		return x.change(ctx, w)
+		return ex.change(ctx, w)
 	case verbChangeStatus:
-		return x.changeStatus(ctx, w)
+		return ex.changeStatus(ctx, w)
 	default:
 		return fmt.Errorf("unknown verb %q", w.verb)
 	}
 }
 
 // change patches everything but the status.
-func (x *Executor) change(ctx context.Context, w Write) error {
+func (ex *Executor) change(ctx context.Context, w Write) error {
 	if w.despiteStatus {
-		err := x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diffDespiteStatus{base: w.base})
+		err := ex.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diffDespiteStatus{base: w.base})
 		if !apierrors.IsInvalid(err) {
 			return err
 		}
 		// A failed test and an invalid object give the same error: the other patch tells them apart.
 	}
-	return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+	return ex.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 }
 
 // changeStatus patches the status. One that takes quota from a Workload is written in brief if it is too large: others
 // wait for the quota.
-func (x *Executor) changeStatus(ctx context.Context, w Write) error {
+func (ex *Executor) changeStatus(ctx context.Context, w Write) error {
 	desired := w.object.DeepCopyObject().(client.Object)
 	makePlain(desired)
-	err := x.client.Status().Patch(ctx, desired, diff(w.base))
+	err := ex.client.Status().Patch(ctx, desired, diff(w.base))
 	seen, is := w.base.(*kueue.Workload)
 	if !is || !refusal.IsTooLarge(err) {
 		return err
@@ -206,30 +206,30 @@ func (x *Executor) changeStatus(ctx context.Context, w Write) error {
 	}
 	ctrl.LoggerFrom(ctx).Error(err, "a Workload is too large for the status that takes its quota: it loses it without a reason in its status",
 		"workload", client.ObjectKeyFromObject(seen).String())
-	return x.client.Status().Patch(ctx, brief, diff(seen))
+	return ex.client.Status().Patch(ctx, brief, diff(seen))
 }
 
 // remove deletes the object of this name if the job controls it. It reads the object from the API server: it was never
 // observed, and may be another one's.
-func (x *Executor) remove(ctx context.Context, job, named client.Object) error {
-	gvk, err := apiutil.GVKForObject(named, x.client.Scheme())
+func (ex *Executor) remove(ctx context.Context, job, named client.Object) error {
+	gvk, err := apiutil.GVKForObject(named, ex.client.Scheme())
 	if err != nil {
 		return err
 	}
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(gvk)
-	switch err := x.client.Get(ctx, client.ObjectKeyFromObject(named), found, client.DisableReadYourWritesConsistency); {
+	switch err := ex.client.Get(ctx, client.ObjectKeyFromObject(named), found, client.DisableReadYourWritesConsistency); {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	return x.removeOwn(ctx, job, found)
+	return ex.removeOwn(ctx, job, found)
 }
 
 // removeAll deletes the objects of the kind in the namespace that the job controls, except for those with the names.
-func (x *Executor) removeAll(ctx context.Context, job client.Object, w Write) error {
-	gvk, err := apiutil.GVKForObject(w.object, x.client.Scheme())
+func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) error {
+	gvk, err := apiutil.GVKForObject(w.object, ex.client.Scheme())
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (x *Executor) removeAll(ctx context.Context, job client.Object, w Write) er
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	for {
 		// Each page is from the API server: objects without a Go type are not cached.
-		if err := x.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace()), client.Limit(pageSize), client.Continue(found.GetContinue())); err != nil {
+		if err := ex.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace()), client.Limit(pageSize), client.Continue(found.GetContinue())); err != nil {
 			if meta.IsNoMatchError(err) {
 				return nil
 			}
@@ -247,7 +247,7 @@ func (x *Executor) removeAll(ctx context.Context, job client.Object, w Write) er
 			if slices.Contains(w.except, found.Items[i].GetName()) {
 				continue
 			}
-			if err := x.removeOwn(ctx, job, &found.Items[i]); err != nil {
+			if err := ex.removeOwn(ctx, job, &found.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -262,11 +262,11 @@ func (x *Executor) removeAll(ctx context.Context, job client.Object, w Write) er
 const pageSize = 100
 
 // removeOwn deletes the object that was found, unless the job does not control it.
-func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unstructured.Unstructured) error {
+func (ex *Executor) removeOwn(ctx context.Context, job client.Object, found *unstructured.Unstructured) error {
 	if !metav1.IsControlledBy(found, job) {
 		return nil
 	}
-	err := x.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
+	err := ex.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) {
 		return nil // another object has this name now
 	}
@@ -287,19 +287,19 @@ func isUncached(object client.Object) bool {
 // collected with that job. The error is temporary.
 type predecessorError struct{ name string }
 
-func (e *predecessorError) Error() string {
-	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", e.name)
+func (p *predecessorError) Error() string {
+	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", p.name)
 }
 
 // nameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
 // made for something else, in the words of MadeForAnnotation.
 type nameTakenError struct{ kind, name, madeFor string }
 
-func (e *nameTakenError) Error() string {
-	if e.madeFor != "" {
-		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", e.name, e.kind, e.madeFor, e.kind)
+func (n *nameTakenError) Error() string {
+	if n.madeFor != "" {
+		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", n.name, n.kind, n.madeFor, n.kind)
 	}
-	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", e.name, e.kind)
+	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", n.name, n.kind)
 }
 
 // writeError says which write failed, and why.
@@ -309,11 +309,11 @@ type writeError struct {
 	err   error
 }
 
-func (e *writeError) Error() string {
-	return fmt.Sprintf("%s %s %s: %v", e.write.verb, e.kind, client.ObjectKeyFromObject(e.write.object), e.err)
+func (w *writeError) Error() string {
+	return fmt.Sprintf("%s %s %s: %v", w.write.verb, w.kind, client.ObjectKeyFromObject(w.write.object), w.err)
 }
 
-func (e *writeError) Unwrap() error { return e.err }
+func (w *writeError) Unwrap() error { return w.err }
 
 // failed returns the writes that failed according to the error of a Run.
 func failed(err error) (out []Write) {
@@ -376,7 +376,7 @@ func IsRefused(err error) bool {
 }
 
 // record records an event. The recorder may drop it under load.
-func (x *Executor) record(job client.Object, e Event) { x.emit(job, e, x.recorder.Eventf) }
+func (ex *Executor) record(job client.Object, e Event) { ex.emit(job, e, ex.recorder.Eventf) }
 
 // budgetedRecorder is an event recorder that reports whether it recorded an event. An event that it had no capacity for
 // is not counted as dropped, because it is tried again later.
@@ -386,13 +386,13 @@ type budgetedRecorder interface {
 
 // recordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
 // tries again later.
-func (x *Executor) recordStanding(job client.Object, e Event) (told bool) {
-	r, ok := x.recorder.(budgetedRecorder)
+func (ex *Executor) recordStanding(job client.Object, e Event) (told bool) {
+	r, ok := ex.recorder.(budgetedRecorder)
 	if !ok {
-		x.record(job, e)
+		ex.record(job, e)
 		return true
 	}
-	x.emit(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	ex.emit(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 		told = r.TryEventf(regarding, related, eventtype, reason, action, note, args...)
 	})
 	return told
@@ -400,6 +400,6 @@ func (x *Executor) recordStanding(job client.Object, e Event) (told bool) {
 
 // emit passes an event on. Its message is never used as a format, has no control characters, and is cut to the
 // API's limit.
-func (x *Executor) emit(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
+func (ex *Executor) emit(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
 	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

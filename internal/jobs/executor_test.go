@@ -33,10 +33,10 @@ type fakeRecorder struct {
 	events []string
 }
 
-func (r *fakeRecorder) Eventf(_, _ runtime.Object, kind, reason, action, note string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.events = append(r.events, kind+" "+reason+": "+fmt.Sprintf(note, args...))
+func (f *fakeRecorder) Eventf(_, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events = append(f.events, kind+" "+reason+": "+fmt.Sprintf(note, args...))
 }
 
 // executorTest is an executor with a fake API server that records each write as "verb name", and fails those in fail.
@@ -104,14 +104,14 @@ func errorOr(err error, write func() error) error {
 	return write()
 }
 
-func (b *executorTest) run(t *testing.T, p Plan) error {
+func (e *executorTest) run(t *testing.T, p Plan) error {
 	t.Helper()
-	return b.executor.Run(t.Context(), b.job, p)
+	return e.executor.Run(t.Context(), e.job, p)
 }
 
 // withChangedStatus returns the job with another status than it has.
-func (b *executorTest) withChangedStatus() *batchv1.Job {
-	out := b.job.DeepCopy()
+func (e *executorTest) withChangedStatus() *batchv1.Job {
+	out := e.job.DeepCopy()
 	out.Status.Succeeded++
 	return out
 }

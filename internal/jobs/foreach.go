@@ -37,12 +37,12 @@ type writeErrors []error
 const writeErrorsShown = 3
 
 // Error returns a line for each of the first errors, and how many there are besides.
-func (e writeErrors) Error() string {
-	if more := len(e) - writeErrorsShown; more > 0 {
-		return fmt.Sprintf("%v\nand %d more", errors.Join(e[:writeErrorsShown]...), more)
+func (w writeErrors) Error() string {
+	if more := len(w) - writeErrorsShown; more > 0 {
+		return fmt.Sprintf("%v\nand %d more", errors.Join(w[:writeErrorsShown]...), more)
 	}
-	return errors.Join(e...).Error()
+	return errors.Join(w...).Error()
 }
 
 // Unwrap returns the errors.
-func (e writeErrors) Unwrap() []error { return e }
+func (w writeErrors) Unwrap() []error { return w }

@@ -86,13 +86,13 @@ type podSetGang struct {
 }
 
 // countThere adds existing pods. names gives the PodGroup of each pod set, going the pods that the plan deletes.
-func (c gangSet) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
+func (g gangSet) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
 	for _, pod := range pods {
 		podSet := pod.Labels[kueue.PodSetLabel]
 		if name := names[podSet]; name == "" || podspec.HasEnded(pod) || !IsOfGang(&pod.Spec, name) {
 			continue
 		}
-		gang := c.of(*pod.Spec.SchedulingGroup.PodGroupName, podSet)
+		gang := g.of(*pod.Spec.SchedulingGroup.PodGroupName, podSet)
 		switch goes := going[pod.Name] || !pod.DeletionTimestamp.IsZero(); {
 		case !goes:
 			gang.count(pod)
@@ -103,11 +103,11 @@ func (c gangSet) countThere(pods []*corev1.Pod, going map[string]bool, names map
 }
 
 // of returns the gang of this name, creating it if necessary.
-func (c gangSet) of(name, podSet string) *podSetGang {
-	if c[name] == nil {
-		c[name] = &podSetGang{Gang{Name: name}, podSet}
+func (g gangSet) of(name, podSet string) *podSetGang {
+	if g[name] == nil {
+		g[name] = &podSetGang{Gang{Name: name}, podSet}
 	}
-	return c[name]
+	return g[name]
 }
 
 // count adds a pod.

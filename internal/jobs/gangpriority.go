@@ -19,22 +19,22 @@ const priorityInfix = ".p"
 // the PodGroup, whose priority is set at its creation. So pods that would get the cluster's default class name the
 // class of their PodGroup instead, since the default may have changed in the meantime. If that class cannot be named,
 // because there was none or it is gone, they form a gang of their own.
-func (facts PriorityFacts) GangFor(name, class string, children []client.Object) (group, priorityClass string) {
+func (p PriorityFacts) GangFor(name, class string, children []client.Object) (group, priorityClass string) {
 	for {
 		there := podGroupOf(name, children)
 		switch {
 		case there == nil:
-			if byDefault := facts.podDefault(); class == "" && byDefault != nil {
+			if byDefault := p.podDefault(); class == "" && byDefault != nil {
 				class = byDefault.Name
 			}
 			return name, class
 		case there.Spec.Priority == nil:
 			return name, class // the cluster does not set priorities of PodGroups
-		case class == "" && facts.suits(there, there.Spec.PriorityClassName):
+		case class == "" && p.suits(there, there.Spec.PriorityClassName):
 			return name, there.Spec.PriorityClassName
 		}
-		value, known := facts.OfPods(class)
-		if !known || facts.suits(there, class) {
+		value, known := p.OfPods(class)
+		if !known || p.suits(there, class) {
 			return name, class
 		}
 		name += priorityInfix + strconv.FormatInt(int64(value), 10)
@@ -43,28 +43,28 @@ func (facts PriorityFacts) GangFor(name, class string, children []client.Object)
 
 // suits reports whether pods that are created now with this class have the priority and preemption policy of the
 // PodGroup.
-func (facts PriorityFacts) suits(group *schedulingv1beta1.PodGroup, class string) bool {
-	value, known := facts.OfPods(class)
-	policy := facts.policyOf(class)
+func (p PriorityFacts) suits(group *schedulingv1beta1.PodGroup, class string) bool {
+	value, known := p.OfPods(class)
+	policy := p.policyOf(class)
 	return known && value == *group.Spec.Priority && policy == corev1.PreemptionPolicy(ptr.Deref(group.Spec.PreemptionPolicy, schedulingv1beta1.PreemptionPolicy(policy)))
 }
 
 // Excludes reports whether kube-scheduler would not bind pods of the PodGroup that are created now with this class,
 // because they would get another priority than the PodGroup.
-func (facts PriorityFacts) Excludes(group, class string, children []client.Object) bool {
+func (p PriorityFacts) Excludes(group, class string, children []client.Object) bool {
 	there := podGroupOf(group, children)
 	if there == nil || there.Spec.Priority == nil {
 		return false
 	}
-	_, known := facts.OfPods(class)
-	return known && !facts.suits(there, class)
+	_, known := p.OfPods(class)
+	return known && !p.suits(there, class)
 }
 
 // policyOf returns whether pods that name the class may preempt others.
-func (facts PriorityFacts) policyOf(class string) corev1.PreemptionPolicy {
-	found := facts.Pod[class]
+func (p PriorityFacts) policyOf(class string) corev1.PreemptionPolicy {
+	found := p.Pod[class]
 	if class == "" {
-		found = facts.podDefault()
+		found = p.podDefault()
 	}
 	if found == nil {
 		return corev1.PreemptLowerPriority

@@ -100,12 +100,12 @@ type lateMapper struct {
 	fails int
 }
 
-func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	if kind.Kind == "PodGroup" && m.fails > 0 {
-		m.fails--
+func (l *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if kind.Kind == "PodGroup" && l.fails > 0 {
+		l.fails--
 		return nil, apierrors.NewServiceUnavailable("overloaded")
 	}
-	return m.RESTMapper.RESTMapping(kind, versions...)
+	return l.RESTMapper.RESTMapping(kind, versions...)
 }
 
 // TestLeftoverPodGroupsAreRelaxed: once jobs create no PodGroups any more, nothing updates existing ones, so their

@@ -139,108 +139,108 @@ func t9kPodGroups() client.Object {
 }
 
 // begin returns the world in which the life starts, with the fault.
-func (l genericLife) begin(t *testing.T, f fault) *genericWorld {
+func (g genericLife) begin(t *testing.T, f fault) *genericWorld {
 	t.Helper()
 	queue := clusterQueue("cq")
-	if l.bounded {
+	if g.bounded {
 		queue.Annotations = map[string]string{muster.MaxDurationAnnotation: "1h"}
 	}
-	objects := []client.Object{l.job(), queue, flavor()}
-	if l.extra != nil {
-		objects = append(objects, l.extra())
+	objects := []client.Object{g.job(), queue, flavor()}
+	if g.extra != nil {
+		objects = append(objects, g.extra())
 	}
-	w := &genericWorld{newPodWorld(t, f, of(genericjob.API), objects...), l}
-	w.code, w.userAction, w.mayEnd, w.onCreate = l.code, w.act, w.endsNow, w.checkPodGroupExists
+	w := &genericWorld{newPodWorld(t, f, of(genericjob.API), objects...), g}
+	w.code, w.userAction, w.mayEnd, w.onCreate = g.code, w.act, w.endsNow, w.checkPodGroupExists
 	return w
 }
 
 // checkPodGroupExists checks that no pod is created for t9k-scheduler before its PodGroup.
-func (w *genericWorld) checkPodGroupExists(o client.Object) {
-	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName && len(w.podGroups()) != 1 {
-		w.t.Errorf("%s is created before its PodGroup", pod.Name)
+func (g *genericWorld) checkPodGroupExists(o client.Object) {
+	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName && len(g.podGroups()) != 1 {
+		g.t.Errorf("%s is created before its PodGroup", pod.Name)
 	}
 }
 
-func (w *genericWorld) genericJob() *tensorstack.GenericJob {
-	return &list[tensorstack.GenericJobList](w.world).Items[0]
+func (g *genericWorld) genericJob() *tensorstack.GenericJob {
+	return &list[tensorstack.GenericJobList](g.world).Items[0]
 }
 
 // act evicts, resizes, pauses or resumes the job, whichever comes next, once all its pods run.
-func (w *genericWorld) act() {
-	job := w.genericJob()
+func (g *genericWorld) act() {
+	job := g.genericJob()
 	switch {
-	case isPaused(job) && w.restsWithoutPods(job):
-		w.life.pauses--
-		w.pause(job, false)
+	case isPaused(job) && g.restsWithoutPods(job):
+		g.life.pauses--
+		g.pause(job, false)
 	case isPaused(job), job.Status.Phase != tensorstack.JobPhaseRunning:
-	case w.life.pauses > 0 && !w.life.bounded:
-		w.pause(job, true)
-	case len(w.life.sizes) > 0 && w.runsAsGranted(job):
-		wl := w.workload()
-		wl.Status.Admission.PodSetAssignments[1].Count = ptr.To(w.life.sizes[0])
-		w.life.sizes = w.life.sizes[1:]
-		w.updateStatus(wl)
-	case w.life.evictions > 0:
-		w.life.evictions--
-		w.evict()
+	case g.life.pauses > 0 && !g.life.bounded:
+		g.pause(job, true)
+	case len(g.life.sizes) > 0 && g.runsAsGranted(job):
+		wl := g.workload()
+		wl.Status.Admission.PodSetAssignments[1].Count = ptr.To(g.life.sizes[0])
+		g.life.sizes = g.life.sizes[1:]
+		g.updateStatus(wl)
+	case g.life.evictions > 0:
+		g.life.evictions--
+		g.evict()
 	}
 }
 
 // runsAsGranted reports whether the job's status has as many workers as were granted, all of which run, and there are
 // no other pods.
-func (w *genericWorld) runsAsGranted(job *tensorstack.GenericJob) bool {
-	granted := int(*w.workload().Status.Admission.PodSetAssignments[1].Count)
+func (g *genericWorld) runsAsGranted(job *tensorstack.GenericJob) bool {
+	granted := int(*g.workload().Status.Admission.PodSetAssignments[1].Count)
 	return len(job.Status.Tasks[1].Replicas) == granted && int(job.Status.Aggregate.Running) == granted+1 &&
-		len(list[corev1.PodList](w.world).Items) == granted+1
+		len(list[corev1.PodList](g.world).Items) == granted+1
 }
 
 // restsWithoutPods reports whether a paused job has no pods and no Workload, except one that it names.
-func (w *genericWorld) restsWithoutPods(job *tensorstack.GenericJob) bool {
-	return len(list[corev1.PodList](w.world).Items) == 0 &&
-		(job.Labels[kueue.PrebuiltWorkloadLabel] != "" || len(list[kueue.WorkloadList](w.world).Items) == 0)
+func (g *genericWorld) restsWithoutPods(job *tensorstack.GenericJob) bool {
+	return len(list[corev1.PodList](g.world).Items) == 0 &&
+		(job.Labels[kueue.PrebuiltWorkloadLabel] != "" || len(list[kueue.WorkloadList](g.world).Items) == 0)
 }
 
 func isPaused(job *tensorstack.GenericJob) bool {
 	return job.Spec.RunMode != nil && job.Spec.RunMode.Pause != nil && job.Spec.RunMode.Pause.Enabled
 }
 
-func (w *genericWorld) pause(job *tensorstack.GenericJob, is bool) {
-	w.changes++
+func (g *genericWorld) pause(job *tensorstack.GenericJob, is bool) {
+	g.changes++
 	if job.Spec.RunMode == nil {
 		job.Spec.RunMode = &tensorstack.RunMode{}
 	}
 	job.Spec.RunMode.Pause = &tensorstack.PauseMode{Enabled: is}
-	if err := w.api.Update(w.t.Context(), job); err != nil {
-		w.t.Fatal(err)
+	if err := g.api.Update(g.t.Context(), job); err != nil {
+		g.t.Fatal(err)
 	}
 }
 
 // endsNow reports whether the pod may end: not while the job is still to be paused, evicted or resized, and not after
 // the job's end if the pod is to be deleted then.
-func (w *genericWorld) endsNow(pod *corev1.Pod) bool {
-	job := w.genericJob()
+func (g *genericWorld) endsNow(pod *corev1.Pod) bool {
+	job := g.genericJob()
 	over := job.Status.Phase == tensorstack.JobPhaseSucceeded || job.Status.Phase == tensorstack.JobPhaseFailed
-	switch keepsRunning := w.life.keepsRunning != nil && w.life.keepsRunning(pod.Name); {
-	case w.life.pauses > 0 || w.life.evictions > 0 || isPaused(job) || len(w.life.sizes) > 0:
+	switch keepsRunning := g.life.keepsRunning != nil && g.life.keepsRunning(pod.Name); {
+	case g.life.pauses > 0 || g.life.evictions > 0 || isPaused(job) || len(g.life.sizes) > 0:
 		return false
-	case w.life.sizes != nil && !w.allStarted():
+	case g.life.sizes != nil && !g.allStarted():
 		return false
 	case over:
-		return keepsRunning && !w.life.bounded
+		return keepsRunning && !g.life.bounded
 	default:
 		return !keepsRunning && job.Status.Phase == tensorstack.JobPhaseRunning
 	}
 }
 
 // allStarted reports whether as many pods as were granted have started.
-func (w *genericWorld) allStarted() bool {
+func (g *genericWorld) allStarted() bool {
 	n := 0
-	for _, pod := range list[corev1.PodList](w.world).Items {
+	for _, pod := range list[corev1.PodList](g.world).Items {
 		if pod.Status.Phase != "" && pod.DeletionTimestamp.IsZero() {
 			n++
 		}
 	}
-	return n == int(*w.workload().Status.Admission.PodSetAssignments[1].Count)+1
+	return n == int(*g.workload().Status.Admission.PodSetAssignments[1].Count)+1
 }
 
 // genericState holds the job without its resourceVersion and times, and the PodGroups.
@@ -249,8 +249,8 @@ type genericState struct {
 	PodGroups []unstructured.Unstructured
 }
 
-func (w *genericWorld) genericState() genericState {
-	s := genericState{Job: *w.genericJob(), PodGroups: w.podGroups()}
+func (g *genericWorld) genericState() genericState {
+	s := genericState{Job: *g.genericJob(), PodGroups: g.podGroups()}
 	s.Job.ResourceVersion = ""
 	for j := range s.Job.Status.Conditions {
 		s.Job.Status.Conditions[j].LastTransitionTime = metav1.Time{}
@@ -265,11 +265,11 @@ func (w *genericWorld) genericState() genericState {
 var t9kPodGroupKind = schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Version: "v1beta1", Kind: "PodGroup"}
 
 // podGroups returns the PodGroups of t9k-scheduler.
-func (w *genericWorld) podGroups() []unstructured.Unstructured {
+func (g *genericWorld) podGroups() []unstructured.Unstructured {
 	groups := &unstructured.UnstructuredList{}
 	groups.SetGroupVersionKind(t9kPodGroupKind)
-	if err := w.api.List(w.t.Context(), groups); err != nil {
-		w.t.Fatal(err)
+	if err := g.api.List(g.t.Context(), groups); err != nil {
+		g.t.Fatal(err)
 	}
 	return groups.Items
 }

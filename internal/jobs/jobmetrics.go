@@ -47,16 +47,16 @@ type jobStates struct {
 }
 
 // start starts the observation, if it has not been started yet.
-func (l *jobStates) start(now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.startLocked(now)
+func (j *jobStates) start(now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.startLocked(now)
 }
 
 // startLocked is start for callers that hold the lock.
-func (l *jobStates) startLocked(now time.Time) {
-	if l.seen == nil {
-		l.seen, l.since = map[types.NamespacedName]jobState{}, now.Truncate(time.Second) // creation times have seconds only
+func (j *jobStates) startLocked(now time.Time) {
+	if j.seen == nil {
+		j.seen, j.since = map[types.NamespacedName]jobState{}, now.Truncate(time.Second) // creation times have seconds only
 	}
 }
 
@@ -71,33 +71,33 @@ type jobState struct {
 type transition struct{ created, deleted, succeeded, failed, restarted bool }
 
 // observe records the state of the job and returns what is new.
-func (l *jobStates) observe(job client.Object, p Progress, now time.Time) (m transition) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.startLocked(now)
+func (j *jobStates) observe(job client.Object, p Progress, now time.Time) (m transition) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.startLocked(now)
 	key := client.ObjectKeyFromObject(job)
-	was, known := l.seen[key]
+	was, known := j.seen[key]
 	if known && was.uid != job.GetUID() {
 		m.deleted, known = true, false
 	}
 	if !known {
-		m.created = !job.GetCreationTimestamp().Time.Before(l.since)
+		m.created = !job.GetCreationTimestamp().Time.Before(j.since)
 	}
 	is := jobState{uid: job.GetUID(), ended: p.Outcome != nil, restarts: p.Restarts}
 	if is.ended && (known && !was.ended || m.created) {
 		m.succeeded, m.failed = p.Outcome.Succeeded, !p.Outcome.Succeeded
 	}
 	m.restarted = known && is.restarts > was.restarts
-	l.seen[key] = is
+	j.seen[key] = is
 	return m
 }
 
 // forget records that the job does not exist any more, and reports whether it was known.
-func (l *jobStates) forget(key types.NamespacedName) (was bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, was = l.seen[key]
-	delete(l.seen, key)
+func (j *jobStates) forget(key types.NamespacedName) (was bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, was = j.seen[key]
+	delete(j.seen, key)
 	return was
 }
 
@@ -105,18 +105,18 @@ func (l *jobStates) forget(key types.NamespacedName) (was bool) {
 const ownMetrics = "JobSet"
 
 // count increments the metrics for a job of this kind and namespace.
-func (m transition) count(kind, namespace string) {
+func (t transition) count(kind, namespace string) {
 	if kind == ownMetrics {
-		countIf(m.succeeded, jobSetsCompleted, namespace)
-		countIf(m.failed, jobSetsFailed, namespace)
+		countIf(t.succeeded, jobSetsCompleted, namespace)
+		countIf(t.failed, jobSetsFailed, namespace)
 		return
 	}
 	framework := strings.ToLower(kind)
-	countIf(m.created, jobsCreated, namespace, framework)
-	countIf(m.deleted, jobsDeleted, namespace, framework)
-	countIf(m.succeeded, jobsSuccessful, namespace, framework)
-	countIf(m.failed, jobsFailed, namespace, framework)
-	countIf(m.restarted, jobsRestarted, namespace, framework)
+	countIf(t.created, jobsCreated, namespace, framework)
+	countIf(t.deleted, jobsDeleted, namespace, framework)
+	countIf(t.succeeded, jobsSuccessful, namespace, framework)
+	countIf(t.failed, jobsFailed, namespace, framework)
+	countIf(t.restarted, jobsRestarted, namespace, framework)
 }
 
 func countIf(holds bool, counter *prometheus.CounterVec, labels ...string) {
@@ -134,16 +134,16 @@ const countsOutlive = time.Minute
 type countForgetter struct{ client client.Reader }
 
 // addTo adds its controller to the manager.
-func (f countForgetter) addTo(mgr ctrl.Manager) error {
+func (c countForgetter) addTo(mgr ctrl.Manager) error {
 	deleted := handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue requests) {
 		queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}, countsOutlive)
 	}}
-	return ctrl.NewControllerManagedBy(mgr).Named("job-counts").Watches(&corev1.Namespace{}, deleted).Complete(f)
+	return ctrl.NewControllerManagedBy(mgr).Named("job-counts").Watches(&corev1.Namespace{}, deleted).Complete(c)
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (f countForgetter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	err := f.client.Get(ctx, request.NamespacedName, &corev1.Namespace{})
+func (c countForgetter) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	err := c.client.Get(ctx, request.NamespacedName, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
 		forgetCounts(request.Name)
 	}

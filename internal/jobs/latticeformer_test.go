@@ -78,8 +78,8 @@ func TestTasksThatAreGoneLeaveNoPolicy(t *testing.T) {
 }
 
 // ownObjects is objects without the LatticeJob, and without what tells its generations apart.
-func (w *latticeWorld) ownObjects() map[string]any {
-	out := w.objects()
+func (l *latticeWorld) ownObjects() map[string]any {
+	out := l.objects()
 	delete(out, "LatticeJob job")
 	for _, object := range out {
 		o := object.(client.Object)

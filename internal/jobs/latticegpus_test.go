@@ -45,18 +45,18 @@ func requests(template *corev1.PodTemplateSpec, name corev1.ResourceName) bool {
 }
 
 // checkQueued checks that the job waits for quota of the resource.
-func (w *latticeWorld) checkQueued(name corev1.ResourceName) {
-	w.t.Helper()
-	status, wl := w.latticeJob().Status, w.workload()
+func (l *latticeWorld) checkQueued(name corev1.ResourceName) {
+	l.t.Helper()
+	status, wl := l.latticeJob().Status, l.workload()
 	if status.Phase != lattice.Pending || !strings.HasPrefix(status.Message, "Waiting for quota") || wl == nil || !requests(&wl.Spec.PodSets[0].Template, name) {
-		w.t.Errorf("the LatticeJob is %s (%s), with the Workload %+v; want it waiting for quota of %s", status.Phase, status.Message, wl, name)
+		l.t.Errorf("the LatticeJob is %s (%s), with the Workload %+v; want it waiting for quota of %s", status.Phase, status.Message, wl, name)
 	}
 }
 
-func (w *latticeWorld) deleteNode() {
-	w.t.Helper()
-	if err := w.api.Delete(w.t.Context(), nodeWith(compile.VGPUNumber)); err != nil {
-		w.t.Fatal(err)
+func (l *latticeWorld) deleteNode() {
+	l.t.Helper()
+	if err := l.api.Delete(l.t.Context(), nodeWith(compile.VGPUNumber)); err != nil {
+		l.t.Fatal(err)
 	}
 }
 

@@ -60,9 +60,9 @@ func runWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWo
 }
 
 // workload returns the only Workload, nil if there is none.
-func (w *latticeWorld) workload() *kueue.Workload {
-	w.t.Helper()
-	all := list[kueue.WorkloadList](w.world).Items
+func (l *latticeWorld) workload() *kueue.Workload {
+	l.t.Helper()
+	all := list[kueue.WorkloadList](l.world).Items
 	if len(all) == 0 {
 		return nil
 	}
@@ -70,22 +70,22 @@ func (w *latticeWorld) workload() *kueue.Workload {
 }
 
 // deleteVCJob deletes the VCJob as a user would.
-func (w *latticeWorld) deleteVCJob() {
-	w.t.Helper()
-	w.changes++
-	if err := w.api.DeleteAllOf(w.t.Context(), &volcano.Job{}, client.InNamespace("ns")); err != nil {
-		w.t.Fatal(err)
+func (l *latticeWorld) deleteVCJob() {
+	l.t.Helper()
+	l.changes++
+	if err := l.api.DeleteAllOf(l.t.Context(), &volcano.Job{}, client.InNamespace("ns")); err != nil {
+		l.t.Fatal(err)
 	}
 }
 
 // withoutVCJobs is a client whose cache does not contain any VCJob yet.
 type withoutVCJobs struct{ client.Client }
 
-func (b withoutVCJobs) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (w withoutVCJobs) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, is := list.(*volcano.JobList); is {
 		return nil
 	}
-	return b.Client.List(ctx, list, opts...)
+	return w.Client.List(ctx, list, opts...)
 }
 
 // staleJob is a client whose cache contains an earlier version of the job.
@@ -94,12 +94,12 @@ type staleJob struct {
 	job *lattice.LatticeJob
 }
 
-func (b staleJob) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (s staleJob) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
 	if job, is := object.(*lattice.LatticeJob); is {
-		b.job.DeepCopyInto(job)
+		s.job.DeepCopyInto(job)
 		return nil
 	}
-	return b.Client.Get(ctx, key, object, opts...)
+	return s.Client.Get(ctx, key, object, opts...)
 }
 
 // TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart: the job is admitted as it was before, and would otherwise hold
@@ -181,11 +181,11 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 }
 
 // evict evicts the job.
-func (w *latticeWorld) evict() {
-	w.t.Helper()
-	evicted := w.workload()
+func (l *latticeWorld) evict() {
+	l.t.Helper()
+	evicted := l.workload()
 	meta.SetStatusCondition(&evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedByPreemption})
-	w.updateStatus(evicted)
+	l.updateStatus(evicted)
 }
 
 // TestEvictedJobIsNotLost if the operator is killed between any two of its writes: the VCJob that it has deleted itself

@@ -94,33 +94,33 @@ func newLatticeWorld(t *testing.T, f fault, steps []func(*latticeWorld)) *lattic
 }
 
 // run does the steps, each once the reconciler does not write any more.
-func (w *latticeWorld) run() *latticeWorld {
-	w.t.Helper()
+func (l *latticeWorld) run() *latticeWorld {
+	l.t.Helper()
 	for {
-		w.settle()
-		if len(w.steps) == 0 {
-			return w
+		l.settle()
+		if len(l.steps) == 0 {
+			return l
 		}
-		w.steps[0](w)
-		w.steps = w.steps[1:]
+		l.steps[0](l)
+		l.steps = l.steps[1:]
 	}
 }
 
 // settle reconciles the job until that writes nothing.
-func (w *latticeWorld) settle() {
-	w.t.Helper()
+func (l *latticeWorld) settle() {
+	l.t.Helper()
 	for range 20 {
-		before := w.changes
-		if w.reconcile(); w.changes == before {
+		before := l.changes
+		if l.reconcile(); l.changes == before {
 			return
 		}
 	}
-	w.failUnsettled()
+	l.failUnsettled()
 }
 
-func (w *latticeWorld) latticeJob() *lattice.LatticeJob {
-	w.t.Helper()
-	return &list[lattice.LatticeJobList](w.world).Items[0]
+func (l *latticeWorld) latticeJob() *lattice.LatticeJob {
+	l.t.Helper()
+	return &list[lattice.LatticeJobList](l.world).Items[0]
 }
 
 // setVCJobPhase returns a step that sets the phase of the VCJob.
@@ -172,16 +172,16 @@ var latticeLives = map[string]struct {
 }
 
 // objects returns all objects of the job as "Kind name", without resourceVersions, UIDs and field managers.
-func (w *latticeWorld) objects() map[string]any {
+func (l *latticeWorld) objects() map[string]any {
 	out := map[string]any{}
 	add := func(o client.Object) {
 		o.SetResourceVersion("")
 		o.SetUID("")
 		o.SetManagedFields(nil)
-		out[w.kind(o)+" "+o.GetName()] = o
+		out[l.kind(o)+" "+o.GetName()] = o
 	}
-	for i := range list[lattice.LatticeJobList](w.world).Items {
-		add(&list[lattice.LatticeJobList](w.world).Items[i])
+	for i := range list[lattice.LatticeJobList](l.world).Items {
+		add(&list[lattice.LatticeJobList](l.world).Items[i])
 	}
 	kinds := []schema.GroupVersionKind{volcano.GroupVersion.WithKind("Job")}
 	for _, kind := range []string{"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
@@ -193,8 +193,8 @@ func (w *latticeWorld) objects() map[string]any {
 	for _, kind := range kinds {
 		all := &unstructured.UnstructuredList{}
 		all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := w.api.List(w.t.Context(), all); err != nil {
-			w.t.Fatal(err)
+		if err := l.api.List(l.t.Context(), all); err != nil {
+			l.t.Fatal(err)
 		}
 		for i := range all.Items {
 			add(&all.Items[i])

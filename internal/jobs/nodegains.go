@@ -17,11 +17,11 @@ import (
 // nodeGains remembers when nodes last became able to take more pods. It is safe for concurrent use.
 type nodeGains struct{ at atomic.Pointer[time.Time] }
 
-func (g *nodeGains) note(now time.Time) { g.at.Store(&now) }
+func (n *nodeGains) note(now time.Time) { n.at.Store(&now) }
 
 // last returns when that was, zero if it was not seen.
-func (g *nodeGains) last() time.Time {
-	if at := g.at.Load(); at != nil {
+func (n *nodeGains) last() time.Time {
+	if at := n.at.Load(); at != nil {
 		return *at
 	}
 	return time.Time{}

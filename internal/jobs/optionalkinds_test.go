@@ -22,25 +22,25 @@ func newExternalWorld(t *testing.T) *latticeWorld {
 }
 
 // restart starts a new operator, which does not know yet whether the cluster serves Volcano's kinds.
-func (w *latticeWorld) restart() {
-	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), w.recordingClient(), w.events, w.clock)
+func (l *latticeWorld) restart() {
+	l.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), l.recordingClient(), l.events, l.clock)
 }
 
 // setVolcanoServed tells the operator whether the cluster serves Volcano's kinds.
-func (w *latticeWorld) setVolcanoServed(served bool) {
-	jobs.SetOptionalKindsServed[*lattice.LatticeJob](w.reconciler, served)
+func (l *latticeWorld) setVolcanoServed(served bool) {
+	jobs.SetOptionalKindsServed[*lattice.LatticeJob](l.reconciler, served)
 }
 
 // edit updates the LatticeJob as a user would.
-func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
-	w.t.Helper()
+func (l *latticeWorld) edit(change func(*lattice.LatticeJob)) {
+	l.t.Helper()
 	var job lattice.LatticeJob
-	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}, &job); err != nil {
-		w.t.Fatal(err)
+	if err := l.api.Get(l.t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}, &job); err != nil {
+		l.t.Fatal(err)
 	}
 	change(&job)
-	if err := w.api.Update(w.t.Context(), &job); err != nil {
-		w.t.Fatal(err)
+	if err := l.api.Update(l.t.Context(), &job); err != nil {
+		l.t.Fatal(err)
 	}
 }
 

@@ -49,59 +49,59 @@ func of[T client.Object](api jobs.API[T]) func(client.Client, *recorder, clock.P
 }
 
 // settle runs all controllers in turn, and advances the clock to what is due, until none of them writes any more.
-func (w *podWorld) settle() {
-	w.t.Helper()
+func (p *podWorld) settle() {
+	p.t.Helper()
 	for range 200 {
-		before := w.changes
-		due := w.reconcile().RequeueAfter
-		w.admit()
-		w.userAction()
-		w.kubelet()
-		if w.changes == before {
+		before := p.changes
+		due := p.reconcile().RequeueAfter
+		p.admit()
+		p.userAction()
+		p.kubelet()
+		if p.changes == before {
 			if due == 0 {
 				return
 			}
-			w.clock.SetTime(w.clock.Now().Add(due))
+			p.clock.SetTime(p.clock.Now().Add(due))
 		}
 	}
-	w.failUnsettled()
+	p.failUnsettled()
 }
 
 // kubelet moves every pod one step on: it runs and is ready, it ends; a deleted pod is removed.
-func (w *podWorld) kubelet() {
-	for _, pod := range list[corev1.PodList](w.world).Items {
+func (p *podWorld) kubelet() {
+	for _, pod := range list[corev1.PodList](p.world).Items {
 		s := &pod.Status
 		at := metav1.NewTime(epoch)
 		switch {
 		case !pod.DeletionTimestamp.IsZero():
-			w.changes++
+			p.changes++
 			pod.Finalizers = nil
-			if err := w.api.Update(w.t.Context(), &pod); client.IgnoreNotFound(err) != nil {
-				w.t.Fatal(err)
+			if err := p.api.Update(p.t.Context(), &pod); client.IgnoreNotFound(err) != nil {
+				p.t.Fatal(err)
 			}
-			w.onRemoved()
+			p.onRemoved()
 			continue
 		case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed:
 			continue
-		case s.Phase != corev1.PodRunning && w.mayStart(&pod):
+		case s.Phase != corev1.PodRunning && p.mayStart(&pod):
 			s.Phase = corev1.PodRunning
 			s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
-		case s.Phase != corev1.PodRunning || !w.mayEnd(&pod):
+		case s.Phase != corev1.PodRunning || !p.mayEnd(&pod):
 			continue
 		default:
-			w.end(&pod)
+			p.end(&pod)
 			continue
 		}
-		w.updateStatus(&pod)
+		p.updateStatus(&pod)
 	}
 }
 
 // end ends a pod with its exit code.
-func (w *podWorld) end(pod *corev1.Pod) {
+func (p *podWorld) end(pod *corev1.Pod) {
 	var code int32
-	if w.code != nil {
-		code = w.code(pod.Name, pod.Annotations[muster.RestartsAnnotation])
+	if p.code != nil {
+		code = p.code(pod.Name, pod.Annotations[muster.RestartsAnnotation])
 	}
 	s := &pod.Status
 	s.Phase, s.Conditions = corev1.PodSucceeded, nil
@@ -110,20 +110,20 @@ func (w *podWorld) end(pod *corev1.Pod) {
 	}
 	s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(epoch)}}}}
-	w.updateStatus(pod)
+	p.updateStatus(pod)
 }
 
 // evict evicts the job.
-func (w *podWorld) evict() {
-	w.evictWorkload(w.workload())
+func (p *podWorld) evict() {
+	p.evictWorkload(p.workload())
 }
 
 // workload returns the only Workload.
-func (w *podWorld) workload() *kueue.Workload {
-	w.t.Helper()
-	all := list[kueue.WorkloadList](w.world).Items
+func (p *podWorld) workload() *kueue.Workload {
+	p.t.Helper()
+	all := list[kueue.WorkloadList](p.world).Items
 	if len(all) != 1 {
-		w.t.Fatalf("there are %d Workloads, want 1", len(all))
+		p.t.Fatalf("there are %d Workloads, want 1", len(all))
 	}
 	return &all[0]
 }
@@ -136,8 +136,8 @@ type otherObjects struct {
 	Workloads []kueue.Workload
 }
 
-func (w *podWorld) otherObjects() otherObjects {
-	s := otherObjects{list[corev1.PodList](w.world).Items, list[corev1.ServiceList](w.world).Items, list[kueue.WorkloadList](w.world).Items}
+func (p *podWorld) otherObjects() otherObjects {
+	s := otherObjects{list[corev1.PodList](p.world).Items, list[corev1.ServiceList](p.world).Items, list[kueue.WorkloadList](p.world).Items}
 	for i := range s.Pods {
 		s.Pods[i].ResourceVersion = ""
 	}
@@ -160,9 +160,9 @@ func (w *podWorld) otherObjects() otherObjects {
 }
 
 // checkFinished checks that all Workloads are finished and have no finalizer.
-func (s otherObjects) checkFinished(t *testing.T) {
+func (o otherObjects) checkFinished(t *testing.T) {
 	t.Helper()
-	for _, w := range s.Workloads {
+	for _, w := range o.Workloads {
 		if !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
 			t.Fatalf("the Workload is not finished, or has finalizers: %+v", w)
 		}

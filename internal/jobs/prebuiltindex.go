@@ -20,52 +20,52 @@ type prebuiltIndex struct {
 
 // set records which Workload the job names. It is called before that Workload is read, so that an event for it that
 // comes later finds the job.
-func (n *prebuiltIndex) set(job client.Object) {
+func (p *prebuiltIndex) set(job client.Object) {
 	key := client.ObjectKeyFromObject(job)
 	workload := types.NamespacedName{Namespace: job.GetNamespace(), Name: prebuiltName(job)}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.named[key] == workload {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.named[key] == workload {
 		return
 	}
-	n.remove(key)
+	p.remove(key)
 	if workload.Name == "" {
 		return
 	}
-	if n.named == nil {
-		n.named, n.of = map[types.NamespacedName]types.NamespacedName{}, map[types.NamespacedName]sets.Set[types.NamespacedName]{}
+	if p.named == nil {
+		p.named, p.of = map[types.NamespacedName]types.NamespacedName{}, map[types.NamespacedName]sets.Set[types.NamespacedName]{}
 	}
-	n.named[key] = workload
-	if n.of[workload] == nil {
-		n.of[workload] = sets.New[types.NamespacedName]()
+	p.named[key] = workload
+	if p.of[workload] == nil {
+		p.of[workload] = sets.New[types.NamespacedName]()
 	}
-	n.of[workload].Insert(key)
+	p.of[workload].Insert(key)
 }
 
 // forget removes a job that is gone.
-func (n *prebuiltIndex) forget(job types.NamespacedName) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.remove(job)
+func (p *prebuiltIndex) forget(job types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remove(job)
 }
 
 // remove removes the job. The caller holds the lock.
-func (n *prebuiltIndex) remove(job types.NamespacedName) {
-	workload, names := n.named[job]
+func (p *prebuiltIndex) remove(job types.NamespacedName) {
+	workload, names := p.named[job]
 	if !names {
 		return
 	}
-	delete(n.named, job)
-	if n.of[workload].Delete(job).Len() == 0 {
-		delete(n.of, workload)
+	delete(p.named, job)
+	if p.of[workload].Delete(job).Len() == 0 {
+		delete(p.of, workload)
 	}
 }
 
 // jobsNaming returns the jobs that name the Workload.
-func (n *prebuiltIndex) jobsNaming(workload client.Object) (out []reconcile.Request) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for job := range n.of[client.ObjectKeyFromObject(workload)] {
+func (p *prebuiltIndex) jobsNaming(workload client.Object) (out []reconcile.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for job := range p.of[client.ObjectKeyFromObject(workload)] {
 		out = append(out, reconcile.Request{NamespacedName: job})
 	}
 	return out

@@ -59,18 +59,18 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 
 // remembering returns the facts with the class by which the Workload has its priority, even if that class has been
 // deleted: a job that waits or runs keeps its priority.
-func (facts PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
-	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil || facts.Workload[w.Spec.PriorityClassName] != nil {
-		return facts
+func (p PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
+	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil || p.Workload[w.Spec.PriorityClassName] != nil {
+		return p
 	}
-	facts.Workload = maps.Clone(facts.Workload)
-	if facts.Workload == nil {
-		facts.Workload = map[string]*kueue.WorkloadPriorityClass{}
+	p.Workload = maps.Clone(p.Workload)
+	if p.Workload == nil {
+		p.Workload = map[string]*kueue.WorkloadPriorityClass{}
 	}
-	facts.Workload[w.Spec.PriorityClassName] = &kueue.WorkloadPriorityClass{
+	p.Workload[w.Spec.PriorityClassName] = &kueue.WorkloadPriorityClass{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Spec.PriorityClassName}, Value: *w.Spec.Priority,
 	}
-	return facts
+	return p
 }
 
 // keptBy returns the priority of a job whose Workload is w, nil for none. One that has quota by a WorkloadPriorityClass
@@ -88,11 +88,11 @@ func (p priority) keptBy(w *kueue.Workload, facts PriorityFacts) priority {
 
 // OfPods returns the priority of pods that name this class. For "", it is the priority of the cluster's default class,
 // else 0. It is unknown if the class does not exist; pods that name it cannot be created.
-func (facts PriorityFacts) OfPods(class string) (value int32, known bool) {
-	found := facts.Pod[class]
+func (p PriorityFacts) OfPods(class string) (value int32, known bool) {
+	found := p.Pod[class]
 	switch {
 	case class == "":
-		if found = facts.podDefault(); found == nil {
+		if found = p.podDefault(); found == nil {
 			return 0, true
 		}
 	case found == nil:
@@ -102,9 +102,9 @@ func (facts PriorityFacts) OfPods(class string) (value int32, known bool) {
 }
 
 // podDefault returns the class of pods that name none, nil if there is none.
-func (facts PriorityFacts) podDefault() *schedulingv1.PriorityClass {
+func (p PriorityFacts) podDefault() *schedulingv1.PriorityClass {
 	var byDefault *schedulingv1.PriorityClass
-	for _, class := range facts.Pod {
+	for _, class := range p.Pod {
 		// Like the API server: of several defaults, the lowest counts.
 		if class.GlobalDefault && (byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value), cmp.Compare(class.Name, byDefault.Name)) < 0) {
 			byDefault = class

@@ -36,25 +36,25 @@ type QueueFacts struct {
 }
 
 // Serves reports whether jobs of the namespace can go to the queue of this name.
-func (f QueueFacts) Serves(name string) bool {
-	return f.isThere(f.Local[name]) || workload.SelectsNamespace(f.Cluster[name], f.Namespace)
+func (q QueueFacts) Serves(name string) bool {
+	return q.isThere(q.Local[name]) || workload.SelectsNamespace(q.Cluster[name], q.Namespace)
 }
 
 // isThere reports whether the LocalQueue exists and counts. One that Muster made for a ClusterQueue goes with it.
-func (f QueueFacts) isThere(local *kueue.LocalQueue) bool {
-	return local != nil && (!madeByMuster(local) || f.Cluster[string(local.Spec.ClusterQueue)] != nil)
+func (q QueueFacts) isThere(local *kueue.LocalQueue) bool {
+	return local != nil && (!madeByMuster(local) || q.Cluster[string(local.Spec.ClusterQueue)] != nil)
 }
 
 // Names returns the names of all queues that a job could name, sorted.
-func (f QueueFacts) Names() []string {
+func (q QueueFacts) Names() []string {
 	var names []string
-	for name, local := range f.Local {
-		if f.isThere(local) {
+	for name, local := range q.Local {
+		if q.isThere(local) {
 			names = append(names, name)
 		}
 	}
-	for name := range f.Cluster {
-		if f.Local[name] == nil && f.Serves(name) {
+	for name := range q.Cluster {
+		if q.Local[name] == nil && q.Serves(name) {
 			names = append(names, name)
 		}
 	}
@@ -67,12 +67,12 @@ const queueNotFound = "QueueNotFound"
 
 // NotFound returns a message that the queue does not exist and which queues do, or "" if jobs of the namespace can go
 // to it.
-func (f QueueFacts) NotFound(name, namespace string) string {
-	if f.Serves(name) {
+func (q QueueFacts) NotFound(name, namespace string) string {
+	if q.Serves(name) {
 		return ""
 	}
 	there := "there are no queues"
-	if names := f.Names(); len(names) > 0 {
+	if names := q.Names(); len(names) > 0 {
 		there = "there are " + strings.Join(names, ", ")
 	}
 	return notFound(name, namespace) + there

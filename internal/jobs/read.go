@@ -192,12 +192,12 @@ func (r *reconciler[T]) features(ctx context.Context, job T) (map[NodeFeature]bo
 }
 
 // of reports whether the node has the feature.
-func (f NodeFeature) of(node *corev1.Node) bool {
-	if f.Label != "" {
-		_, labelled := node.Labels[f.Label]
+func (n NodeFeature) of(node *corev1.Node) bool {
+	if n.Label != "" {
+		_, labelled := node.Labels[n.Label]
 		return labelled
 	}
-	amount := node.Status.Allocatable[f.Resource]
+	amount := node.Status.Allocatable[n.Resource]
 	return amount.Sign() > 0
 }
 

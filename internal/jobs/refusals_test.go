@@ -35,17 +35,17 @@ type refusedJob struct {
 }
 
 // seen returns what a reconcile at a time sees.
-func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
+func (rj *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	after := func(seconds int) time.Time { return earlier.Add(time.Duration(seconds) * time.Second) }
 	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}, Now: after(at),
 		Admission: Admission{Grant: Admitted, UnreadySince: earlier}, Refusals: map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
-	if j.waits {
+	if rj.waits {
 		out.Admission.Grant = Waiting
 	}
-	if at < j.ready {
+	if at < rj.ready {
 		out.Admission.UnreadySince = time.Time{}
 	}
-	for _, r := range j.refusals {
+	for _, r := range rj.refusals {
 		if r.observed <= at {
 			out.Refusals["u"] = append(out.Refusals["u"], Refusal{r.message, after(r.last)})
 		}
@@ -55,16 +55,16 @@ func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 
 // refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or
 // the job is due. It returns when and why the job counts as refused; 0 for never.
-func (j *refusedJob) refused() (at int, why string) {
+func (rj *refusedJob) refused() (at int, why string) {
 	var known byJob[MissingPods]
 	var due time.Time
 	observed, missing := -1, int32(-1)
-	for at := j.from; at < 300; at++ {
-		seen := j.seen(at)
-		if at != j.ready && len(seen.Refusals["u"]) == observed && j.missing(at) == missing && (due.IsZero() || seen.Now.Before(due)) {
+	for at := rj.from; at < 300; at++ {
+		seen := rj.seen(at)
+		if at != rj.ready && len(seen.Refusals["u"]) == observed && rj.missing(at) == missing && (due.IsZero() || seen.Now.Before(due)) {
 			continue
 		}
-		observed, missing, due = len(seen.Refusals["u"]), j.missing(at), time.Time{}
+		observed, missing, due = len(seen.Refusals["u"]), rj.missing(at), time.Time{}
 		p := Progress{Active: true}
 		seen.MissingPods = known.get(seen.Job)
 		if missing > 0 {

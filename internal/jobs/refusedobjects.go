@@ -80,17 +80,17 @@ func compareBools(a, b bool) int {
 }
 
 // isHeldBack reports whether the write was not tried, because others like it were refused.
-func (e *writeError) isHeldBack() bool {
+func (w *writeError) isHeldBack() bool {
 	var heldBack *heldBackError
-	return errors.As(e.err, &heldBack)
+	return errors.As(w.err, &heldBack)
 }
 
 // cannot says what the refused write would have done.
-func (e *writeError) cannot() string {
-	if e.write.verb == verbChange {
-		return fmt.Sprintf("%s %s cannot be changed", e.kind, e.write.object.GetName())
+func (w *writeError) cannot() string {
+	if w.write.verb == verbChange {
+		return fmt.Sprintf("%s %s cannot be changed", w.kind, w.write.object.GetName())
 	}
-	return fmt.Sprintf("Its %s cannot be created", plural(e.kind))
+	return fmt.Sprintf("Its %s cannot be created", plural(w.kind))
 }
 
 // plural returns the plural of a kind, which for pods is a common word.

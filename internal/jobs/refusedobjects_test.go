@@ -40,8 +40,8 @@ func (quotaError) Error() string { return "exceeded quota: none" }
 var errQuota = quotaError{}
 
 // refusedConditions returns the conditions of the only Workload that say that something is refused, as "Type: message".
-func (w *podWorld) refusedConditions() (out []string) {
-	for _, c := range w.workload().Status.Conditions {
+func (p *podWorld) refusedConditions() (out []string) {
+	for _, c := range p.workload().Status.Conditions {
 		if c.Status == metav1.ConditionTrue && (c.Type == muster.RefusedCondition || c.Type == kueue.WorkloadEvicted) {
 			out = append(out, c.Type+": "+c.Message)
 		}

@@ -38,8 +38,8 @@ func (e Event) sameStanding(other Event) bool {
 
 // tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
 // now: record returns false if the recorder has no capacity.
-func (t *standingEvents) tell(job client.Object, standing []Event, record func(client.Object, Event) bool) (all bool) {
-	before := t.get(job)
+func (s *standingEvents) tell(job client.Object, standing []Event, record func(client.Object, Event) bool) (all bool) {
+	before := s.get(job)
 	var known []Event
 	for _, e := range standing {
 		saidHere := slices.ContainsFunc(known, e.sameStanding) // a job's API and queue may both report it
@@ -47,6 +47,6 @@ func (t *standingEvents) tell(job client.Object, standing []Event, record func(c
 			known = append(known, e)
 		}
 	}
-	t.set(job, known)
+	s.set(job, known)
 	return len(known) == len(standing)
 }

@@ -60,12 +60,12 @@ func evict(w *trainingWorld) { w.evict() }
 // suspend is an action by which the user suspends the job; act resumes it.
 func suspend(w *trainingWorld) { w.suspend(true) }
 
-func (w *trainingWorld) suspend(is bool) {
-	w.changes++
-	job := w.trainingJob()
+func (t *trainingWorld) suspend(is bool) {
+	t.changes++
+	job := t.trainingJob()
 	job.Spec.RunPolicy.Suspend = &is
-	if err := w.api.Update(w.t.Context(), job); err != nil {
-		w.t.Fatal(err)
+	if err := t.api.Update(t.t.Context(), job); err != nil {
+		t.t.Fatal(err)
 	}
 }
 
@@ -90,10 +90,10 @@ var trainingLives = map[string]trainingLife{
 }
 
 // run goes through the life with the fault, and returns the world after it.
-func (l trainingLife) run(t *testing.T, f fault) *trainingWorld {
+func (tl trainingLife) run(t *testing.T, f fault) *trainingWorld {
 	t.Helper()
-	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), l.job(), clusterQueue("cq"), flavor()), l.actions, l.stuck}
-	w.code, w.userAction = l.code, w.act
+	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), tl.job(), clusterQueue("cq"), flavor()), tl.actions, tl.stuck}
+	w.code, w.userAction = tl.code, w.act
 	w.mayStart = func(*corev1.Pod) bool { return w.stuckPods == 0 }
 	w.mayEnd = func(*corev1.Pod) bool {
 		return len(w.actions) == 0 && !ptr.Deref(w.trainingJob().Spec.RunPolicy.Suspend, false) && w.allStarted()
@@ -107,50 +107,50 @@ func (l trainingLife) run(t *testing.T, f fault) *trainingWorld {
 	return w
 }
 
-func (w *trainingWorld) trainingJob() *breezeml.TrainingJob {
-	return &list[breezeml.TrainingJobList](w.world).Items[0]
+func (t *trainingWorld) trainingJob() *breezeml.TrainingJob {
+	return &list[breezeml.TrainingJobList](t.world).Items[0]
 }
 
 // act does the next action once all pods run, and resumes a suspended job once it has no pods and no Workload.
-func (w *trainingWorld) act() {
-	job := w.trainingJob()
+func (t *trainingWorld) act() {
+	job := t.trainingJob()
 	switch {
 	case ptr.Deref(job.Spec.RunPolicy.Suspend, false):
-		if len(list[corev1.PodList](w.world).Items)+len(list[kueue.WorkloadList](w.world).Items) == 0 {
-			w.suspend(false)
+		if len(list[corev1.PodList](t.world).Items)+len(list[kueue.WorkloadList](t.world).Items) == 0 {
+			t.suspend(false)
 		}
-	case len(w.actions) > 0 && w.runs(job):
-		act := w.actions[0]
-		w.actions = w.actions[1:]
-		act(w)
+	case len(t.actions) > 0 && t.runs(job):
+		act := t.actions[0]
+		t.actions = t.actions[1:]
+		act(t)
 	}
 }
 
 // runs reports whether the job runs at the size that was granted, according to its status.
-func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
+func (t *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	s := &job.Status
-	wls := list[kueue.WorkloadList](w.world).Items
+	wls := list[kueue.WorkloadList](t.world).Items
 	if len(wls) != 1 || wls[0].Status.Admission == nil || s.CurrentSize != *wls[0].Status.Admission.PodSetAssignments[0].Count {
 		return false
 	}
-	pods := list[corev1.PodList](w.world).Items
+	pods := list[corev1.PodList](t.world).Items
 	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize && len(pods) == int(s.CurrentSize)
 }
 
 // allStarted reports whether all pods have started, and so may end.
-func (w *trainingWorld) allStarted() bool {
+func (t *trainingWorld) allStarted() bool {
 	n := 0
-	for _, pod := range list[corev1.PodList](w.world).Items {
+	for _, pod := range list[corev1.PodList](t.world).Items {
 		if pod.Status.Phase != corev1.PodPending && pod.Status.Phase != "" && pod.DeletionTimestamp.IsZero() {
 			n++
 		}
 	}
-	return n == int(w.trainingJob().Status.CurrentSize)
+	return n == int(t.trainingJob().Status.CurrentSize)
 }
 
 // state returns the job without its resourceVersion and times; times that are set stay set.
-func (w *trainingWorld) state() breezeml.TrainingJob {
-	job := *w.trainingJob()
+func (t *trainingWorld) state() breezeml.TrainingJob {
+	job := *t.trainingJob()
 	job.ResourceVersion = ""
 	status := &job.Status
 	for _, at := range []**metav1.Time{&status.SubmitTime, &status.QueuedTime, &status.LastExecTime, &status.CompletionTime,

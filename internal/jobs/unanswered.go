@@ -179,16 +179,16 @@ func touch(job *batchv1.Job, now time.Time) Write {
 
 // add adds to the plan what follows from the silence. The plan's own writes come first: a Job that it changes is looked at
 // anyway.
-func (o silent) add(p *Plan, unready bool) {
-	p.DueBy(o.due)
-	for _, write := range o.touches {
+func (s silent) add(p *Plan, unready bool) {
+	p.DueBy(s.due)
+	for _, write := range s.touches {
 		if !slices.ContainsFunc(p.Writes, func(w Write) bool { return w.object.GetUID() == write.object.GetUID() && !w.isToWorkload() }) {
 			p.Writes = append(p.Writes, write)
 		}
 	}
-	if o.without != nil && unready && p.Progress.Outcome == nil && p.Progress.Refused == "" {
-		p.Progress.RefusedWhat = fmt.Sprintf("Job %s has no pods", o.without.Name)
-		p.Progress.Refused = fmt.Sprintf("the Job controller of Kubernetes has not looked at it for %s; it may leave a Job alone for five minutes if another one of its name was just deleted", o.so)
+	if s.without != nil && unready && p.Progress.Outcome == nil && p.Progress.Refused == "" {
+		p.Progress.RefusedWhat = fmt.Sprintf("Job %s has no pods", s.without.Name)
+		p.Progress.Refused = fmt.Sprintf("the Job controller of Kubernetes has not looked at it for %s; it may leave a Job alone for five minutes if another one of its name was just deleted", s.so)
 	}
 }
 

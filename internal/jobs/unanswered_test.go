@@ -55,42 +55,42 @@ func silently(w *podWorld, recreated bool, job *batchv1.Job) silentWorld {
 }
 
 // reconcileAll reconciles until nothing is written any more.
-func (w silentWorld) reconcileAll() {
+func (s silentWorld) reconcileAll() {
 	for range 8 {
-		w.reconcile()
+		s.reconcile()
 	}
 }
 
-func (w silentWorld) pass(d time.Duration) {
-	w.clock.SetTime(w.clock.Now().Add(d))
-	w.reconcileAll()
+func (s silentWorld) pass(d time.Duration) {
+	s.clock.SetTime(s.clock.Now().Add(d))
+	s.reconcileAll()
 }
 
 // evicted returns why the Workload is evicted, "" if it is not.
-func (w silentWorld) evicted() string {
-	if c := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadEvicted); c != nil && c.Status == metav1.ConditionTrue {
+func (s silentWorld) evicted() string {
+	if c := meta.FindStatusCondition(s.workload().Status.Conditions, kueue.WorkloadEvicted); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Message
 	}
 	return ""
 }
 
-func (w silentWorld) holdsQuota() bool { return w.workload().Status.Admission != nil }
+func (s silentWorld) holdsQuota() bool { return s.workload().Status.Admission != nil }
 
 // onlyJob returns the only batch Job.
-func (w silentWorld) onlyJob() *batchv1.Job {
-	w.t.Helper()
-	all := list[batchv1.JobList](w.world).Items
+func (s silentWorld) onlyJob() *batchv1.Job {
+	s.t.Helper()
+	all := list[batchv1.JobList](s.world).Items
 	if len(all) != 1 {
-		w.t.Fatalf("there are %d Jobs, want 1", len(all))
+		s.t.Fatalf("there are %d Jobs, want 1", len(all))
 	}
 	return &all[0]
 }
 
 // PodOf creates a running pod of the Job.
-func (w silentWorld) podOf(job *batchv1.Job) *corev1.Pod {
+func (s silentWorld) podOf(job *batchv1.Job) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name + "-x", Namespace: "ns", Labels: map[string]string{
 		batchv1.ControllerUidLabel: string(job.UID), jobsetv1alpha2.JobSetUIDKey: "js-uid"}}}
-	w.put(pod)
+	s.put(pod)
 	return pod
 }
 

@@ -26,15 +26,15 @@ type unlikeClaimError struct {
 	err         error
 }
 
-func (e *unlikeClaimError) Error() string {
-	text := fmt.Sprintf("the PersistentVolumeClaim %s exists, and cannot be changed: %s. Ask for what it has, or for another volume", e.name, strings.Join(e.differences, ", "))
-	if apierrors.IsInvalid(e.err) {
+func (u *unlikeClaimError) Error() string {
+	text := fmt.Sprintf("the PersistentVolumeClaim %s exists, and cannot be changed: %s. Ask for what it has, or for another volume", u.name, strings.Join(u.differences, ", "))
+	if apierrors.IsInvalid(u.err) {
 		return text
 	}
-	return fmt.Sprintf("%s (%v)", text, e.err)
+	return fmt.Sprintf("%s (%v)", text, u.err)
 }
 
-func (e *unlikeClaimError) Unwrap() error { return e.err }
+func (u *unlikeClaimError) Unwrap() error { return u.err }
 
 // explainClaim returns the error of an apply of wanted, which was found to exist, as an unlikeClaimError if it is one.
 func explainClaim(found client.Object, wanted *unstructured.Unstructured, err error) error {

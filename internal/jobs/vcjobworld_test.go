@@ -143,29 +143,29 @@ func workerFailsOnce(name, attempt string) int32 {
 }
 
 // run goes through the life with the fault, and returns the world after it.
-func (l vcjobLife) run(t *testing.T, f fault) *vcjobWorld {
+func (v vcjobLife) run(t *testing.T, f fault) *vcjobWorld {
 	t.Helper()
 	job := newVCJob()
-	if l.change != nil {
-		l.change(&job.Spec)
+	if v.change != nil {
+		v.change(&job.Spec)
 	}
-	w := &vcjobWorld{newPodWorld(t, f, of(vcjob.API), job, clusterQueue("cq"), flavor()), l, l.actions}
-	w.code, w.userAction = l.code, w.act
+	w := &vcjobWorld{newPodWorld(t, f, of(vcjob.API), job, clusterQueue("cq"), flavor()), v, v.actions}
+	w.code, w.userAction = v.code, w.act
 	w.mayEnd = func(pod *corev1.Pod) bool {
-		return len(w.actions) == 0 && runsFully(w) && (l.keepsRunning == nil || !l.keepsRunning(pod.Name))
+		return len(w.actions) == 0 && runsFully(w) && (v.keepsRunning == nil || !v.keepsRunning(pod.Name))
 	}
 	w.settle()
 	return w
 }
 
-func (w *vcjobWorld) vcjob() *volcano.Job { return &list[volcano.JobList](w.world).Items[0] }
+func (v *vcjobWorld) vcjob() *volcano.Job { return &list[volcano.JobList](v.world).Items[0] }
 
 // act does the next action once the job is in its state.
-func (w *vcjobWorld) act() {
-	if len(w.actions) > 0 && w.actions[0].once(w) {
-		act := w.actions[0].do
-		w.actions = w.actions[1:]
-		act(w)
+func (v *vcjobWorld) act() {
+	if len(v.actions) > 0 && v.actions[0].once(v) {
+		act := v.actions[0].do
+		v.actions = v.actions[1:]
+		act(v)
 	}
 }
 
@@ -192,8 +192,8 @@ func rests(w *vcjobWorld) bool {
 }
 
 // state returns the job without its resourceVersion and times.
-func (w *vcjobWorld) state() volcano.Job {
-	job := *w.vcjob()
+func (v *vcjobWorld) state() volcano.Job {
+	job := *v.vcjob()
 	job.ResourceVersion = ""
 	job.Status.State.LastTransitionTime, job.Status.RunningDuration = metav1.Time{}, nil
 	for i := range job.Status.Conditions {

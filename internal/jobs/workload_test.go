@@ -40,25 +40,25 @@ func waiting() workloadBuilder {
 }
 
 // is adds a condition.
-func (b workloadBuilder) is(kind string, status metav1.ConditionStatus, reason, message string) workloadBuilder {
-	b.w.Status.Conditions = append(b.w.Status.Conditions, metav1.Condition{
+func (w workloadBuilder) is(kind string, status metav1.ConditionStatus, reason, message string) workloadBuilder {
+	w.w.Status.Conditions = append(w.w.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(earlier)})
-	return b
+	return w
 }
 
 // admission assigns the flavors to the pod set main, without a condition.
-func (b workloadBuilder) admission(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) workloadBuilder {
-	b.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Flavors: flavors}}}
-	return b
+func (w workloadBuilder) admission(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) workloadBuilder {
+	w.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Flavors: flavors}}}
+	return w
 }
 
-func (b workloadBuilder) admitted() workloadBuilder {
-	return b.admission(nil).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved", "Quota reserved in ClusterQueue cq").
+func (w workloadBuilder) admitted() workloadBuilder {
+	return w.admission(nil).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved", "Quota reserved in ClusterQueue cq").
 		is("Admitted", metav1.ConditionTrue, "Admitted", "The workload is admitted")
 }
 
-func (b workloadBuilder) evicted(reason string) workloadBuilder {
-	return b.is("Evicted", metav1.ConditionTrue, reason, "because")
+func (w workloadBuilder) evicted(reason string) workloadBuilder {
+	return w.is("Evicted", metav1.ConditionTrue, reason, "because")
 }
 
 // conditions returns a Workload's conditions as lines of text, "Type=Status Reason: message".

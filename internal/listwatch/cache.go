@@ -118,9 +118,9 @@ type listWatchers struct {
 }
 
 // skipRuleOf returns which unreadable objects of a custom resource are skipped.
-func (w listWatchers) skipRuleOf(kind schema.GroupVersionKind) skipRule {
+func (l listWatchers) skipRuleOf(kind schema.GroupVersionKind) skipRule {
 	switch {
-	case !slices.Contains(w.strictGroups, kind.Group):
+	case !slices.Contains(l.strictGroups, kind.Group):
 		return skipAll
 	case kind.GroupKind() == kueue.GroupVersion.WithKind("Workload").GroupKind():
 		return skipWaiting
@@ -131,24 +131,24 @@ func (w listWatchers) skipRuleOf(kind schema.GroupVersionKind) skipRule {
 // forObject returns the lister and watcher for the kind of the object. It behaves like lw, but a watch with initial
 // events starts with a list that is read object by object, and custom resources are decoded by this package. If the
 // client for that cannot be made it returns lw, which runs into the same error and reports it.
-func (w listWatchers) forObject(object runtime.Object, lw toolscache.ListerWatcher) toolscache.ListerWatcher {
+func (l listWatchers) forObject(object runtime.Object, lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	switch object.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		return lw
 	}
-	kind, err := apiutil.GVKForObject(object, w.options.Scheme)
+	kind, err := apiutil.GVKForObject(object, l.options.Scheme)
 	if err != nil {
 		return lw
 	}
-	o := listThenWatch{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }, onUnreadable: w.onUnreadable}
+	o := listThenWatch{newObject: func() (runtime.Object, error) { return l.options.Scheme.New(kind) }, onUnreadable: l.onUnreadable}
 	var ask requests
 	if isCustom(kind) {
-		o.lists = jsonLists{kind, o.newObject, w.skipRuleOf(kind), w.onUnreadable}
-		ask, err = w.requestsOfCustom(kind)
+		o.lists = jsonLists{kind, o.newObject, l.skipRuleOf(kind), l.onUnreadable}
+		ask, err = l.requestsOfCustom(kind)
 		o.watch = ask.watch
 	} else {
 		o.lists = protobufLists{o.newObject}
-		ask, err = w.requestsOfBuiltIn(kind)
+		ask, err = l.requestsOfBuiltIn(kind)
 		o.watch = toolscache.ToWatcherWithContext(lw).WatchWithContext
 	}
 	if err != nil {
@@ -186,29 +186,29 @@ func (r requests) watch(ctx context.Context, options metav1.ListOptions) (watch.
 	return r.ask(options).Watch(ctx)
 }
 
-func (w listWatchers) requestsOfCustom(kind schema.GroupVersionKind) (requests, error) {
-	reader, err := w.clientOf(kind)
+func (l listWatchers) requestsOfCustom(kind schema.GroupVersionKind) (requests, error) {
+	reader, err := l.clientOf(kind)
 	if err != nil {
 		return requests{}, err
 	}
-	return w.requestsOf(kind, reader, w.namespace)
+	return l.requestsOf(kind, reader, l.namespace)
 }
 
 // requestsOfBuiltIn fails if the cache has only a part of the kind.
-func (w listWatchers) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, error) {
-	namespace, whole := builtInScope(kind, w.options)
+func (l listWatchers) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, error) {
+	namespace, whole := builtInScope(kind, l.options)
 	if !whole {
 		return requests{}, fmt.Errorf("a cache that keeps a part of %s cannot read it by itself", kind.Kind)
 	}
-	reader, err := apiutil.RESTClientForGVK(kind, false, false, w.config, serializer.NewCodecFactory(w.options.Scheme), w.options.HTTPClient)
+	reader, err := apiutil.RESTClientForGVK(kind, false, false, l.config, serializer.NewCodecFactory(l.options.Scheme), l.options.HTTPClient)
 	if err != nil {
 		return requests{}, err
 	}
-	return w.requestsOf(kind, reader, namespace)
+	return l.requestsOf(kind, reader, namespace)
 }
 
-func (w listWatchers) requestsOf(kind schema.GroupVersionKind, reader rest.Interface, namespace string) (requests, error) {
-	mapping, err := w.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+func (l listWatchers) requestsOf(kind schema.GroupVersionKind, reader rest.Interface, namespace string) (requests, error) {
+	mapping, err := l.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return requests{}, err
 	}
@@ -219,16 +219,16 @@ func (w listWatchers) requestsOf(kind schema.GroupVersionKind, reader rest.Inter
 }
 
 // clientOf returns a client that decodes the kind with this package's decoders.
-func (w listWatchers) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) {
-	config := rest.CopyConfig(w.config)
+func (l listWatchers) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) {
+	config := rest.CopyConfig(l.config)
 	config.APIPath = "/apis"
 	config.GroupVersion = new(kind.GroupVersion())
 	config.ContentType = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = codec{
-		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(w.options.Scheme)},
-		scheme:               w.options.Scheme,
+		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(l.options.Scheme)},
+		scheme:               l.options.Scheme,
 		kind:                 kind,
-		skip:                 w.skipRuleOf(kind),
+		skip:                 l.skipRuleOf(kind),
 	}
-	return rest.RESTClientForConfigAndClient(config, w.options.HTTPClient)
+	return rest.RESTClientForConfigAndClient(config, l.options.HTTPClient)
 }

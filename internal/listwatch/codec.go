@@ -49,16 +49,16 @@ func (c codec) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersione
 type eventDecoder struct{ runtime.Serializer }
 
 // Decode sets the event's type and its raw object, which shares memory with data.
-func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (e eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
-		return d.Serializer.Decode(data, defaults, into)
+		return e.Serializer.Decode(data, defaults, into)
 	}
 	rest, begins := bytes.CutPrefix(data, []byte(`{"type":"`))
 	kind, object, follows := bytes.Cut(rest, []byte(`","object":`))
 	object, ends := bytes.CutSuffix(bytes.TrimSuffix(object, []byte("\n")), []byte("}"))
 	if !begins || !follows || !ends {
-		return d.Serializer.Decode(data, defaults, into)
+		return e.Serializer.Decode(data, defaults, into)
 	}
 	event.Type, event.Object.Raw = string(kind), object
 	return event, defaults, nil
@@ -78,22 +78,22 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 
 // Decode returns the object in data, or an unreadable. Like client-go it leaves the object's own apiVersion and kind
 // empty.
-func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	if into != nil || !bytes.HasPrefix(data, d.head) {
-		return d.Decoder.Decode(data, defaults, into)
+func (o objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into != nil || !bytes.HasPrefix(data, o.head) {
+		return o.Decoder.Decode(data, defaults, into)
 	}
-	object, err := d.scheme.New(d.kind)
+	object, err := o.scheme.New(o.kind)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := json.Unmarshal(data, object, lenient); err != nil {
-		err = fmt.Errorf("decoding a %s: %w", d.kind.Kind, err)
-		if !isUnreadable(err) || !d.skip.skips(func() bool { return holdsQuota(data) }) {
+		err = fmt.Errorf("decoding a %s: %w", o.kind.Kind, err)
+		if !isUnreadable(err) || !o.skip.skips(func() bool { return holdsQuota(data) }) {
 			return nil, nil, err
 		}
-		is, err := asUnreadable(data, d.kind, err)
-		return is, &d.kind, err
+		is, err := asUnreadable(data, o.kind, err)
+		return is, &o.kind, err
 	}
 	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	return object, &d.kind, nil
+	return object, &o.kind, nil
 }

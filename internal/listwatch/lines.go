@@ -25,36 +25,36 @@ type lineReader struct {
 	long []byte // holds lines longer than the reader's buffer
 }
 
-func (r *lineReader) Read(into []byte) (int, error) {
-	if len(r.line) == 0 {
-		line, err := r.next()
+func (l *lineReader) Read(into []byte) (int, error) {
+	if len(l.line) == 0 {
+		line, err := l.next()
 		if err != nil {
 			return 0, err
 		}
-		r.line = line
+		l.line = line
 	}
-	n := copy(into, r.line)
-	r.line = r.line[n:]
-	if len(r.line) > 0 {
+	n := copy(into, l.line)
+	l.line = l.line[n:]
+	if len(l.line) > 0 {
 		return n, io.ErrShortBuffer
 	}
 	return n, nil
 }
 
 // next returns the next line, valid until the following call. A last line without a newline is an unexpected end.
-func (r *lineReader) next() ([]byte, error) {
-	r.long = r.long[:0]
+func (l *lineReader) next() ([]byte, error) {
+	l.long = l.long[:0]
 	for {
-		part, err := r.from.ReadSlice('\n')
+		part, err := l.from.ReadSlice('\n')
 		switch {
-		case err == nil && len(r.long) == 0:
+		case err == nil && len(l.long) == 0:
 			return part, nil
 		case err == nil:
-			r.long = append(r.long, part...)
-			return r.long, nil
+			l.long = append(l.long, part...)
+			return l.long, nil
 		case errors.Is(err, bufio.ErrBufferFull):
-			r.long = append(r.long, part...)
-		case errors.Is(err, io.EOF) && len(r.long)+len(part) > 0:
+			l.long = append(l.long, part...)
+		case errors.Is(err, io.EOF) && len(l.long)+len(part) > 0:
 			return nil, io.ErrUnexpectedEOF
 		default:
 			return nil, err

@@ -31,7 +31,7 @@ type jsonLists struct {
 	onUnreadable UnreadableFunc
 }
 
-func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
+func (j jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
 	decoder := jsontext.NewDecoder(from, lenient)
 	if err := expect(decoder, '{'); err != nil {
 		return list, err
@@ -43,7 +43,7 @@ func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list m
 		}
 		switch name.String() {
 		case "items":
-			err = l.items(decoder, take)
+			err = j.items(decoder, take)
 		case "metadata":
 			err = json.UnmarshalDecode(decoder, &list, lenient)
 		default:
@@ -57,7 +57,7 @@ func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list m
 }
 
 // items reads the items of a list; null is an empty list.
-func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) error) error {
+func (j jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) error) error {
 	if decoder.PeekKind() == 'n' {
 		return decoder.SkipValue()
 	}
@@ -65,7 +65,7 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		return err
 	}
 	for decoder.PeekKind() != ']' {
-		object, err := l.newObject()
+		object, err := j.newObject()
 		if err != nil {
 			return err
 		}
@@ -73,10 +73,10 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		switch {
 		case err != nil:
 			return err
-		case bad != nil && !l.skip.skips(func() bool { return bad.holds }):
+		case bad != nil && !j.skip.skips(func() bool { return bad.holds }):
 			return bad.why
 		case bad != nil:
-			l.onUnreadable.report(l.kind, object.(metav1.Object), bad.why) // metadata comes first in the object, and so was decoded
+			j.onUnreadable.report(j.kind, object.(metav1.Object), bad.why) // metadata comes first in the object, and so was decoded
 			continue
 		}
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as for objects from a watch
@@ -111,7 +111,7 @@ const (
 	itemOfList     = 2
 )
 
-func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
+func (p protobufLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
 	reader := bufio.NewReaderSize(from, 32<<10)
 	mark := make([]byte, len(protobufMark))
 	if _, err := io.ReadFull(reader, mark); err != nil || string(mark) != protobufMark {
@@ -126,7 +126,7 @@ func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (li
 		case err != nil:
 			return list, err
 		case field == listOfEnvelope:
-			err = l.items(fields{reader, size}, &list, take)
+			err = p.items(fields{reader, size}, &list, take)
 		default:
 			_, err = io.CopyN(io.Discard, reader, size)
 		}
@@ -140,7 +140,7 @@ func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (li
 const maxItemBytes = 64 << 20
 
 // items reads the list within the envelope.
-func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runtime.Object) error) error {
+func (p protobufLists) items(from fields, list *metav1.ListMeta, take func(runtime.Object) error) error {
 	var buffer []byte // may be reused: decoded objects do not share its memory
 	for from.left > 0 {
 		field, size, err := from.next()
@@ -158,7 +158,7 @@ func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runti
 		case metadataOfList:
 			err = list.Unmarshal(buffer)
 		case itemOfList:
-			err = l.item(buffer, take)
+			err = p.item(buffer, take)
 		}
 		if err != nil {
 			return err
@@ -167,8 +167,8 @@ func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runti
 	return nil
 }
 
-func (l protobufLists) item(data []byte, take func(runtime.Object) error) error {
-	object, err := l.newObject()
+func (p protobufLists) item(data []byte, take func(runtime.Object) error) error {
+	object, err := p.newObject()
 	if err != nil {
 		return err
 	}

@@ -31,13 +31,13 @@ type listThenWatch struct {
 const maxAhead = 64
 
 // open starts a watch with initial events, as the options request.
-func (o listThenWatch) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (l listThenWatch) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	asked := metav1.ListOptions{ResourceVersion: options.ResourceVersion}
 	if asked.ResourceVersion != "" {
 		asked.ResourceVersionMatch = options.ResourceVersionMatch
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	body, err := o.list(ctx, asked)
+	body, err := l.list(ctx, asked)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -47,7 +47,7 @@ func (o listThenWatch) open(ctx context.Context, options metav1.ListOptions) (wa
 	go func() {
 		defer close(out.events)
 		defer cancel()
-		if err := o.run(ctx, body, options, out.events); err != nil {
+		if err := l.run(ctx, body, options, out.events); err != nil {
 			send(ctx, out.events, watch.Event{Type: watch.Error, Object: statusOf(err)})
 		}
 	}()
@@ -56,31 +56,31 @@ func (o listThenWatch) open(ctx context.Context, options metav1.ListOptions) (wa
 
 // run sends the objects of the list, then the bookmark that ends the initial events, then the changes, until the
 // watch ends.
-func (o listThenWatch) run(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
-	version, err := o.sendList(ctx, body, events)
+func (l listThenWatch) run(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
+	version, err := l.sendList(ctx, body, events)
 	if err != nil {
 		return fmt.Errorf("reading a list: %w", err)
 	}
 	options.ResourceVersion = version
-	changes, err := o.watch(ctx, options)
+	changes, err := l.watch(ctx, options)
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, changes.Stop) // ends the watch with this one
-	mark, err := o.initialEventsEnd(version)
+	mark, err := l.initialEventsEnd(version)
 	if err != nil {
 		return err
 	}
 	if err := send(ctx, events, watch.Event{Type: watch.Bookmark, Object: mark}); err != nil {
 		return err
 	}
-	return o.forward(ctx, changes, events)
+	return l.forward(ctx, changes, events)
 }
 
 // sendList sends the objects of the list, and returns its version.
-func (o listThenWatch) sendList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
+func (l listThenWatch) sendList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
 	defer body.Close()
-	list, err := o.lists.read(body, func(object runtime.Object) error {
+	list, err := l.lists.read(body, func(object runtime.Object) error {
 		return send(ctx, events, watch.Event{Type: watch.Added, Object: object})
 	})
 	if err == nil && (list.ResourceVersion == "" || list.Continue != "") {
@@ -90,8 +90,8 @@ func (o listThenWatch) sendList(ctx context.Context, body io.ReadCloser, events 
 }
 
 // initialEventsEnd returns the bookmark that ends the initial events.
-func (o listThenWatch) initialEventsEnd(version string) (runtime.Object, error) {
-	mark, err := o.newObject()
+func (l listThenWatch) initialEventsEnd(version string) (runtime.Object, error) {
+	mark, err := l.newObject()
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +102,9 @@ func (o listThenWatch) initialEventsEnd(version string) (runtime.Object, error) 
 }
 
 // resume starts a watch at a version, as the options say.
-func (o listThenWatch) resume(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (l listThenWatch) resume(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	changes, err := o.watch(ctx, options)
+	changes, err := l.watch(ctx, options)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -114,15 +114,15 @@ func (o listThenWatch) resume(ctx context.Context, options metav1.ListOptions) (
 	go func() {
 		defer close(out.events)
 		defer cancel()
-		_ = o.forward(ctx, changes, out.events) // an error of the watch itself was passed on as an event
+		_ = l.forward(ctx, changes, out.events) // an error of the watch itself was passed on as an event
 	}()
 	return out, nil
 }
 
 // forward forwards the readable events of a watch until it or the context ends.
-func (o listThenWatch) forward(ctx context.Context, changes watch.Interface, events chan<- watch.Event) error {
+func (l listThenWatch) forward(ctx context.Context, changes watch.Interface, events chan<- watch.Event) error {
 	for change := range changes.ResultChan() {
-		change, is := o.filterUnreadable(change)
+		change, is := l.filterUnreadable(change)
 		if !is {
 			continue
 		}
@@ -160,7 +160,7 @@ type channelWatch struct {
 }
 
 // ResultChan implements watch.Interface.
-func (o *channelWatch) ResultChan() <-chan watch.Event { return o.events }
+func (c *channelWatch) ResultChan() <-chan watch.Event { return c.events }
 
 // Stop implements watch.Interface.
-func (o *channelWatch) Stop() { o.stop() }
+func (c *channelWatch) Stop() { c.stop() }

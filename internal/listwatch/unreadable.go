@@ -46,16 +46,16 @@ func asUnreadable(data []byte, kind schema.GroupVersionKind, why error) (*unread
 }
 
 // filterUnreadable drops watch events of unreadable objects, except deletions, for which the metadata is enough.
-func (o listThenWatch) filterUnreadable(event watch.Event) (watch.Event, bool) {
+func (l listThenWatch) filterUnreadable(event watch.Event) (watch.Event, bool) {
 	bad, is := event.Object.(*unreadable)
 	if !is {
 		return event, true
 	}
 	if event.Type != watch.Deleted {
-		o.onUnreadable.report(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
+		l.onUnreadable.report(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
 		return event, false
 	}
-	gone, err := o.newObject()
+	gone, err := l.newObject()
 	if err != nil {
 		return watch.Event{Type: watch.Error, Object: statusOf(err)}, true
 	}
@@ -66,12 +66,12 @@ func (o listThenWatch) filterUnreadable(event watch.Event) (watch.Event, bool) {
 }
 
 // report reports an unreadable object to the log, to the metric, and to t.
-func (t UnreadableFunc) report(kind schema.GroupVersionKind, object metav1.Object, why error) {
+func (u UnreadableFunc) report(kind schema.GroupVersionKind, object metav1.Object, why error) {
 	unreadableTotal.WithLabelValues(kind.Kind).Inc()
 	log.Log.Error(why, "an object cannot be decoded: Muster continues with its previous state, or without it",
 		"kind", kind.GroupKind().String(), "object", client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}.String())
-	if t != nil {
-		t(kind, object, why)
+	if u != nil {
+		u(kind, object, why)
 	}
 }
 
@@ -89,8 +89,8 @@ const (
 )
 
 // skips reports whether an unreadable object is skipped: holds reports whether it may hold quota.
-func (r skipRule) skips(holds func() bool) bool {
-	return r == skipAll || r == skipWaiting && !holds()
+func (s skipRule) skips(holds func() bool) bool {
+	return s == skipAll || s == skipWaiting && !holds()
 }
 
 // HoldsQuota reports whether a Workload may hold quota, by its JSON.

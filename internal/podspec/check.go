@@ -10,8 +10,8 @@ import (
 
 // Check returns why the API server, or Muster, would refuse pods of the spec. index and name are those of the pod set
 // in its Workload; stored is what Stored returned for the spec. The violations are in no particular order.
-func (s Environment) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
-	c := checker{site: s, podSet: index, name: name, spec: spec, stored: stored}
+func (e Environment) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
+	c := checker{site: e, podSet: index, name: name, spec: spec, stored: stored}
 	c.checkRuntimeClass()
 	c.checkClaims()
 	c.checkAffinity()

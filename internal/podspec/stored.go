@@ -23,14 +23,14 @@ type Environment struct {
 // defaults of LimitRanges, the RuntimeClass, and last pod-level resources.
 //
 // The result shares unchanged parts with the spec, and is the spec itself if nothing changes; it must not be changed.
-func (s Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
-	class := s.runtimeClass(spec)
-	if len(s.LimitRanges) == 0 && class == nil && isStored(spec) {
+func (e Environment) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
+	class := e.runtimeClass(spec)
+	if len(e.LimitRanges) == 0 && class == nil && isStored(spec) {
 		return spec
 	}
 	out := *spec
-	out.Containers = s.storedContainers(spec.Containers)
-	out.InitContainers = s.storedContainers(spec.InitContainers)
+	out.Containers = e.storedContainers(spec.Containers)
+	out.InitContainers = e.storedContainers(spec.InitContainers)
 	if spec.Overhead != nil {
 		out.Overhead = normalizedList(spec.Overhead)
 	}
@@ -67,13 +67,13 @@ func isStored(spec *corev1.PodSpec) bool {
 	return true
 }
 
-func (s Environment) storedContainers(given []corev1.Container) []corev1.Container {
+func (e Environment) storedContainers(given []corev1.Container) []corev1.Container {
 	out := slices.Clone(given)
 	for i := range out {
 		r := &out[i].Resources
 		r.Limits, r.Requests = normalizedList(r.Limits), normalizedList(r.Requests)
 		fill(r.Requests, r.Limits)
-		for _, limitRange := range s.LimitRanges {
+		for _, limitRange := range e.LimitRanges {
 			for _, item := range limitRange.Spec.Limits {
 				if item.Type == corev1.LimitTypeContainer {
 					fill(r.Limits, item.Default)
@@ -88,11 +88,11 @@ func (s Environment) storedContainers(given []corev1.Container) []corev1.Contain
 	return out
 }
 
-func (s Environment) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
+func (e Environment) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
 	if spec.RuntimeClassName == nil {
 		return nil
 	}
-	return s.RuntimeClasses[*spec.RuntimeClassName]
+	return e.RuntimeClasses[*spec.RuntimeClassName]
 }
 
 // applyRuntimeClass adds the overhead and the scheduling of the class. An overhead in the spec stays: its author took

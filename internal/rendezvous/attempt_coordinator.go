@@ -37,27 +37,27 @@ type attemptCoordinator struct {
 	firstAt uint64
 }
 
-func (c *attemptCoordinator) observe(caller, protocol.Request, uint64) bool { return true }
+func (a *attemptCoordinator) observe(caller, protocol.Request, uint64) bool { return true }
 
 // disconnected does nothing: the attempt of a pod is in its annotations.
-func (c *attemptCoordinator) disconnected(caller, uint64) {}
+func (a *attemptCoordinator) disconnected(caller, uint64) {}
 
-func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request protocol.Request, serial uint64) (protocol.Response, bool, error) {
+func (a *attemptCoordinator) answer(ctx context.Context, agent caller, request protocol.Request, serial uint64) (protocol.Response, bool, error) {
 	if request.State == protocol.Done {
 		return protocol.Response{}, true, nil
 	}
 	var js jobset.JobSet
-	if err := c.client.Get(ctx, c.key, &js); err != nil || js.UID != c.uid {
+	if err := a.client.Get(ctx, a.key, &js); err != nil || js.UID != a.uid {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
 	if js.Spec.FailurePolicy == nil || js.Spec.FailurePolicy.RestartStrategy != jobset.InPlaceRestart {
 		return protocol.Response{Refused: fmt.Sprintf("JobSet %s does not restart in place, and the agent was not added to it", js.Name)}, true, nil
 	}
 	var pod corev1.Pod
-	if err := c.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
-	pods, err := c.podsByJob(ctx, &js)
+	pods, err := a.podsByJob(ctx, &js)
 	if err != nil {
 		return protocol.Response{}, false, err
 	}
@@ -66,16 +66,16 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 		return protocol.Response{Refused: "the pod does not have the labels of a pod of JobSet " + js.Name}, true, nil
 	}
 	if rank == 0 && pod.DeletionTimestamp.IsZero() {
-		c.recordMaster(request, serial)
+		a.recordMaster(request, serial)
 	}
 	decision := attempt.Decide(observed(&js, &pod), request)
 	switch {
 	case decision.Over != "":
 		return protocol.Response{Over: decision.Over}, true, nil
 	case decision.Assign != nil:
-		return protocol.Response{}, false, c.assign(ctx, &pod, *decision.Assign, request.Join)
+		return protocol.Response{}, false, a.assign(ctx, &pod, *decision.Assign, request.Join)
 	case decision.Go != nil:
-		address, port, err := c.masterOf(ctx, &js)
+		address, port, err := a.masterOf(ctx, &js)
 		if err != nil || address == "" {
 			return protocol.Response{}, false, err
 		}
@@ -88,37 +88,37 @@ func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 
 // recordMaster remembers the address of rank 0, and notifies the agents that wait for it. A held request of an agent
 // that is gone is evaluated again with each change; its lower serial keeps it from replacing a newer address.
-func (c *attemptCoordinator) recordMaster(request protocol.Request, serial uint64) {
-	c.mu.Lock()
-	if serial < c.firstAt {
-		c.mu.Unlock()
+func (a *attemptCoordinator) recordMaster(request protocol.Request, serial uint64) {
+	a.mu.Lock()
+	if serial < a.firstAt {
+		a.mu.Unlock()
 		return
 	}
-	changed := c.first.Join != request.Join
-	c.first, c.firstAt = request, serial
-	c.mu.Unlock()
+	changed := a.first.Join != request.Join
+	a.first, a.firstAt = request, serial
+	a.mu.Unlock()
 	if changed {
-		c.notify()
+		a.notify()
 	}
 }
 
 // master returns the address of rank 0; empty if it is not known yet.
-func (c *attemptCoordinator) master() (string, int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.first.Address, c.first.Port
+func (a *attemptCoordinator) master() (string, int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.first.Address, a.first.Port
 }
 
 // masterOf returns the address of rank 0 as master does. If rank 0 has succeeded before this operator started, it never
 // asks again: the others are then given its former host name. Nothing listens there any more, as would be so at its
 // former address; programs that do not need rank 0 can go on.
-func (c *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
-	if address, port := c.master(); address != "" {
+func (a *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
+	if address, port := a.master(); address != "" {
 		return address, port, nil
 	}
 	name := firstJob(js)
 	var job batchv1.Job
-	if err := c.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
 		return "", 0, client.IgnoreNotFound(err)
 	}
 	if !completedFirstIndex(&job) {
@@ -149,7 +149,7 @@ func firstJob(js *jobset.JobSet) string {
 }
 
 // assign records the pod's attempt in its annotations.
-func (c *attemptCoordinator) assign(ctx context.Context, pod *corev1.Pod, number int32, join string) error {
+func (a *attemptCoordinator) assign(ctx context.Context, pod *corev1.Pod, number int32, join string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, // guards against a new pod with the same name
 		"annotations": map[string]string{
@@ -162,7 +162,7 @@ func (c *attemptCoordinator) assign(ctx context.Context, pod *corev1.Pod, number
 	}
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	if err := c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := a.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("saying that pod %s is in attempt %d: %w", client.ObjectKeyFromObject(pod), number, err)
 	}
 	return nil
@@ -183,13 +183,13 @@ func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
 // podsByJob returns how many pods each Job of a replicated job runs at a time, in the order of the spec. Jobs that were
 // made larger in the spec may be smaller than that until they get more quota: nobody must wait for pods that do not come.
 // All Jobs of a replicated job are of one size.
-func (c *attemptCoordinator) podsByJob(ctx context.Context, js *jobset.JobSet) ([]int, error) {
+func (a *attemptCoordinator) podsByJob(ctx context.Context, js *jobset.JobSet) ([]int, error) {
 	pods := make([]int, len(js.Spec.ReplicatedJobs))
 	for i := range js.Spec.ReplicatedJobs {
 		rj := &js.Spec.ReplicatedJobs[i]
 		pods[i] = podsOf(&rj.Template.Spec)
 		var job batchv1.Job
-		if err := c.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: js.Name + "-" + rj.Name + "-0"}, &job); client.IgnoreNotFound(err) != nil {
+		if err := a.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: js.Name + "-" + rj.Name + "-0"}, &job); client.IgnoreNotFound(err) != nil {
 			return nil, err
 		} else if err == nil && metav1.IsControlledBy(&job, js) {
 			pods[i] = min(pods[i], podsOf(&job.Spec))

@@ -9,20 +9,20 @@ type broadcast struct {
 }
 
 // changed returns a channel that the next notify closes.
-func (n *broadcast) changed() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.channel == nil {
-		n.channel = make(chan struct{})
+func (b *broadcast) changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.channel == nil {
+		b.channel = make(chan struct{})
 	}
-	return n.channel
+	return b.channel
 }
 
-func (n *broadcast) notify() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.channel != nil {
-		close(n.channel)
-		n.channel = nil
+func (b *broadcast) notify() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.channel != nil {
+		close(b.channel)
+		b.channel = nil
 	}
 }

@@ -32,10 +32,10 @@ func newOwnership() ownership {
 
 // belongs reports whether the pod belongs to the job with the rendezvous ID. A pod whose Job is not known yet is kept
 // until the Job is observed.
-func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.forgetPending(pod.UID)
+func (o *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgetPending(pod.UID)
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:
@@ -46,44 +46,44 @@ func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") || !strings.HasPrefix(pod.Name, owner.Name+"-"):
 		return false
 	}
-	known, seen := p.ids[owner.UID]
+	known, seen := o.ids[owner.UID]
 	if deleted || seen {
 		return known == id
 	}
-	if p.pending[owner.UID] == nil {
-		p.pending[owner.UID] = map[types.UID]*corev1.Pod{}
+	if o.pending[owner.UID] == nil {
+		o.pending[owner.UID] = map[types.UID]*corev1.Pod{}
 	}
-	p.pending[owner.UID][pod.UID], p.pendingFor[pod.UID] = pod, owner.UID
+	o.pending[owner.UID][pod.UID], o.pendingFor[pod.UID] = pod, owner.UID
 	return false
 }
 
 // forget forgets a pod that waits for its Job, if it does: it no longer asks for rounds.
-func (p *ownership) forget(pod types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.forgetPending(pod)
+func (o *ownership) forget(pod types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgetPending(pod)
 }
 
 // forgetPending does the same for a caller that holds p.mu.
-func (p *ownership) forgetPending(pod types.UID) {
-	job, waits := p.pendingFor[pod]
+func (o *ownership) forgetPending(pod types.UID) {
+	job, waits := o.pendingFor[pod]
 	if !waits {
 		return
 	}
-	delete(p.pendingFor, pod)
-	delete(p.pending[job], pod)
-	if len(p.pending[job]) == 0 {
-		delete(p.pending, job)
+	delete(o.pendingFor, pod)
+	delete(o.pending[job], pod)
+	if len(o.pending[job]) == 0 {
+		delete(o.pending, job)
 	}
 }
 
 // updateJob records a Job, and returns the pods that were waiting for it.
-func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (o *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if deleted {
-		delete(p.ids, job.UID)
-		p.release(job.UID)
+		delete(o.ids, job.UID)
+		o.release(job.UID)
 		return nil
 	}
 	id := job.Spec.Template.Labels[muster.RendezvousLabel]
@@ -91,23 +91,23 @@ func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
 	if id == "" || owner == nil || string(owner.UID) != id || !strings.HasPrefix(job.Name, owner.Name+"-") {
 		return nil
 	}
-	p.ids[job.UID] = id
-	return p.release(job.UID)
+	o.ids[job.UID] = id
+	return o.release(job.UID)
 }
 
 // idOf returns the rendezvous ID of a Job of a JobSet, "" if the Job has none.
-func (p *ownership) idOf(job types.UID) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ids[job]
+func (o *ownership) idOf(job types.UID) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ids[job]
 }
 
 // release returns the pods that were waiting for the Job, which wait no longer. The caller holds p.mu.
-func (p *ownership) release(job types.UID) (out []*corev1.Pod) {
-	for uid, pod := range p.pending[job] {
+func (o *ownership) release(job types.UID) (out []*corev1.Pod) {
+	for uid, pod := range o.pending[job] {
 		out = append(out, pod)
-		delete(p.pendingFor, uid)
+		delete(o.pendingFor, uid)
 	}
-	delete(p.pending, job)
+	delete(o.pending, job)
 	return out
 }

@@ -23,23 +23,23 @@ func newProxy(t *testing.T, to string) *proxy {
 	return w
 }
 
-func (w *proxy) open() {
-	w.t.Helper()
-	listener, err := net.Listen("tcp", w.address)
+func (p *proxy) open() {
+	p.t.Helper()
+	listener, err := net.Listen("tcp", p.address)
 	if err != nil {
-		w.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	w.mu.Lock()
-	w.address, w.listener = listener.Addr().String(), listener
-	w.mu.Unlock()
+	p.mu.Lock()
+	p.address, p.listener = listener.Addr().String(), listener
+	p.mu.Unlock()
 	go func() {
 		for {
 			in, err := listener.Accept()
 			if err != nil {
 				return // it is closed
 			}
-			if out, err := net.Dial("tcp", w.to); err == nil {
-				w.forward(listener, in, out)
+			if out, err := net.Dial("tcp", p.to); err == nil {
+				p.forward(listener, in, out)
 			} else {
 				in.Close()
 			}
@@ -48,15 +48,15 @@ func (w *proxy) open() {
 }
 
 // forward copies data both ways, if the listener is still the proxy's.
-func (w *proxy) forward(listener net.Listener, in, out net.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.listener != listener {
+func (p *proxy) forward(listener net.Listener, in, out net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != listener {
 		in.Close()
 		out.Close()
 		return
 	}
-	w.connections = append(w.connections, in, out)
+	p.connections = append(p.connections, in, out)
 	for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
 		go func() {
 			_, _ = io.Copy(pair[0], pair[1])
@@ -66,14 +66,14 @@ func (w *proxy) forward(listener net.Listener, in, out net.Conn) {
 }
 
 // close closes the listener and all connections.
-func (w *proxy) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.listener != nil {
-		w.listener.Close()
+func (p *proxy) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != nil {
+		p.listener.Close()
 	}
-	for _, c := range w.connections {
+	for _, c := range p.connections {
 		c.Close()
 	}
-	w.listener, w.connections = nil, nil
+	p.listener, p.connections = nil, nil
 }

@@ -29,10 +29,10 @@ func newPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Po
 	}}
 }
 
-func (h *registry) has(pod *corev1.Pod) bool {
-	h.mu.Lock()
-	found := h.byPod[string(pod.UID)]
-	h.mu.Unlock()
+func (r *registry) has(pod *corev1.Pod) bool {
+	r.mu.Lock()
+	found := r.byPod[string(pod.UID)]
+	r.mu.Unlock()
 	if found == nil {
 		return false
 	}

@@ -32,48 +32,48 @@ func newRoundCoordinator(id string, least, most int, timeouts round.Timeouts) *r
 }
 
 // change applies a change to the group, and notifies held requests if answers may have changed.
-func (c *roundCoordinator) change(what func(*round.Group, time.Time)) {
-	c.mu.Lock()
+func (r *roundCoordinator) change(what func(*round.Group, time.Time)) {
+	r.mu.Lock()
 	now := time.Now()
-	what(c.group, now)
-	version := c.group.Version()
-	changed := version != c.version
-	c.version = version
-	if due := c.group.Due(now); due.IsZero() {
-		c.timer.Stop()
+	what(r.group, now)
+	version := r.group.Version()
+	changed := version != r.version
+	r.version = version
+	if due := r.group.Due(now); due.IsZero() {
+		r.timer.Stop()
 	} else {
-		c.timer.Reset(due.Sub(now))
+		r.timer.Reset(due.Sub(now))
 	}
-	c.mu.Unlock()
+	r.mu.Unlock()
 	if changed {
-		c.notify()
+		r.notify()
 	}
 }
 
-func (c *roundCoordinator) observe(agent caller, request protocol.Request, serial uint64) (known bool) {
-	c.change(func(g *round.Group, now time.Time) {
-		if serial < c.last[agent.UID] { // a newer request of the pod has replaced it
+func (r *roundCoordinator) observe(agent caller, request protocol.Request, serial uint64) (known bool) {
+	r.change(func(g *round.Group, now time.Time) {
+		if serial < r.last[agent.UID] { // a newer request of the pod has replaced it
 			known = g.Knows(agent.UID)
 			return
 		}
 		if known = g.Observe(agent.UID, request, now); known {
-			c.last[agent.UID] = serial
+			r.last[agent.UID] = serial
 		}
 	})
 	return known
 }
 
-func (c *roundCoordinator) disconnected(agent caller, serial uint64) {
-	c.change(func(g *round.Group, now time.Time) {
-		if c.last[agent.UID] == serial {
+func (r *roundCoordinator) disconnected(agent caller, serial uint64) {
+	r.change(func(g *round.Group, now time.Time) {
+		if r.last[agent.UID] == serial {
 			g.Disconnected(agent.UID, now)
 		}
 	})
 }
 
 // updatePod adds or updates a pod, which may have succeeded, and removes it if it is gone.
-func (c *roundCoordinator) updatePod(pod round.Pod, succeeded, gone bool) {
-	c.change(func(g *round.Group, now time.Time) {
+func (r *roundCoordinator) updatePod(pod round.Pod, succeeded, gone bool) {
+	r.change(func(g *round.Group, now time.Time) {
 		switch {
 		case succeeded:
 			g.AddSucceeded(pod, now)
@@ -82,44 +82,44 @@ func (c *roundCoordinator) updatePod(pod round.Pod, succeeded, gone bool) {
 		}
 	})
 	if gone {
-		c.removePod(pod.UID)
+		r.removePod(pod.UID)
 	}
 }
 
-func (c *roundCoordinator) removePod(uid string) {
-	c.change(func(g *round.Group, now time.Time) {
+func (r *roundCoordinator) removePod(uid string) {
+	r.change(func(g *round.Group, now time.Time) {
 		g.RemovePod(uid, now)
-		delete(c.last, uid)
+		delete(r.last, uid)
 	})
 }
 
-func (c *roundCoordinator) resize(least, most int) {
-	c.change(func(g *round.Group, now time.Time) { g.Resize(least, most, now) })
+func (r *roundCoordinator) resize(least, most int) {
+	r.change(func(g *round.Group, now time.Time) { g.Resize(least, most, now) })
 }
 
-func (c *roundCoordinator) setTarget(pods int) {
-	c.change(func(g *round.Group, now time.Time) { g.SetTarget(pods, now) })
+func (r *roundCoordinator) setTarget(pods int) {
+	r.change(func(g *round.Group, now time.Time) { g.SetTarget(pods, now) })
 }
 
-func (c *roundCoordinator) empty() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.group.Empty()
+func (r *roundCoordinator) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.group.Empty()
 }
 
-func (c *roundCoordinator) answer(_ context.Context, agent caller, request protocol.Request, _ uint64) (protocol.Response, bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if request.State == protocol.Running && !c.group.Knows(agent.UID) {
+func (r *roundCoordinator) answer(_ context.Context, agent caller, request protocol.Request, _ uint64) (protocol.Response, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if request.State == protocol.Running && !r.group.Knows(agent.UID) {
 		return protocol.Response{Over: "the pod is being deleted"}, true, nil
 	}
-	response, says := c.group.Answer(agent.UID)
+	response, says := r.group.Answer(agent.UID)
 	return response, says, nil
 }
 
-func (c *roundCoordinator) close() {
-	c.mu.Lock()
-	c.timer.Stop()
-	c.mu.Unlock()
-	c.notify()
+func (r *roundCoordinator) close() {
+	r.mu.Lock()
+	r.timer.Stop()
+	r.mu.Unlock()
+	r.notify()
 }

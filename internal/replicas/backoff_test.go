@@ -21,10 +21,10 @@ func TestRestartDelaysDoubleUpToFiveMinutes(t *testing.T) {
 }
 
 // ran makes the ended pod have run for so long.
-func (b podBuilder) ran(long time.Duration) podBuilder {
-	ended := b.Status.ContainerStatuses[0].State.Terminated
+func (p podBuilder) ran(long time.Duration) podBuilder {
+	ended := p.Status.ContainerStatuses[0].State.Terminated
 	ended.StartedAt = metav1.NewTime(ended.FinishedAt.Add(-long))
-	return b
+	return p
 }
 
 // TestRestartsWaitForTheirDelay: the delay of a replica follows from its restarts and its pod, so that it

@@ -23,36 +23,36 @@ func podOf(name string, attempt int) podBuilder {
 		Annotations: map[string]string{muster.RestartsAnnotation: strconv.Itoa(attempt)}}}}
 }
 
-func (b podBuilder) bound() podBuilder { b.Spec.NodeName = "n"; return b }
+func (p podBuilder) bound() podBuilder { p.Spec.NodeName = "n"; return p }
 
-func (b podBuilder) running() podBuilder {
-	b.bound().Status.Phase = corev1.PodRunning
-	b.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	b.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}}}
-	return b
+func (p podBuilder) running() podBuilder {
+	p.bound().Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}}}
+	return p
 }
 
 // ended ends the pod with the exit code, at that time after its creation.
-func (b podBuilder) ended(code int32, after time.Duration) podBuilder {
-	b.running().Status.Phase = corev1.PodSucceeded
+func (p podBuilder) ended(code int32, after time.Duration) podBuilder {
+	p.running().Status.Phase = corev1.PodSucceeded
 	if code != 0 {
-		b.Status.Phase = corev1.PodFailed
+		p.Status.Phase = corev1.PodFailed
 	}
-	b.Status.Conditions = nil
-	b.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(now.Add(after))}}
-	return b
+	p.Status.Conditions = nil
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(now.Add(after))}}
+	return p
 }
 
 // removed marks the pod as being removed by its kubelet at that time.
-func (b podBuilder) removed(after time.Duration) podBuilder {
-	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after)))
-	b.DeletionGracePeriodSeconds = ptr.To[int64](0)
-	return b
+func (p podBuilder) removed(after time.Duration) podBuilder {
+	p.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after)))
+	p.DeletionGracePeriodSeconds = ptr.To[int64](0)
+	return p
 }
 
 // deleted marks the pod as deleted at that time, with a grace period of 30 seconds.
-func (b podBuilder) deleted(after time.Duration) podBuilder {
-	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after + 30*time.Second)))
-	b.DeletionGracePeriodSeconds = ptr.To[int64](30)
-	return b
+func (p podBuilder) deleted(after time.Duration) podBuilder {
+	p.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after + 30*time.Second)))
+	p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	return p
 }

@@ -37,12 +37,12 @@ type Restart struct {
 }
 
 // appliesTo reports whether the policy restarts the replica in its phase.
-func (p Restart) appliesTo(r *Replica) bool {
+func (re Restart) appliesTo(r *Replica) bool {
 	switch r.Phase {
 	case Failed:
-		return p.OnFailure && (p.Retry == nil || r.Pod != nil && p.Retry(r.Pod))
+		return re.OnFailure && (re.Retry == nil || r.Pod != nil && re.Retry(r.Pod))
 	case Succeeded:
-		return p.OnSuccess
+		return re.OnSuccess
 	}
 	return false
 }

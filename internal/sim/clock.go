@@ -40,15 +40,15 @@ type scheduled struct {
 // schedule is a heap of scheduled functions.
 type schedule []scheduled
 
-func (a schedule) Len() int { return len(a) }
-func (a schedule) Less(i, j int) bool {
-	return a[i].when < a[j].when || a[i].when == a[j].when && a[i].order < a[j].order
+func (s schedule) Len() int { return len(s) }
+func (s schedule) Less(i, j int) bool {
+	return s[i].when < s[j].when || s[i].when == s[j].when && s[i].order < s[j].order
 }
-func (a schedule) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *schedule) Push(x any)   { *a = append(*a, x.(scheduled)) }
-func (a *schedule) Pop() any {
-	last := len(*a) - 1
-	out := (*a)[last]
-	*a = (*a)[:last]
+func (s schedule) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *schedule) Push(x any)   { *s = append(*s, x.(scheduled)) }
+func (s *schedule) Pop() any {
+	last := len(*s) - 1
+	out := (*s)[last]
+	*s = (*s)[:last]
 	return out
 }

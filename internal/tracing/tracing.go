@@ -102,7 +102,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 type everyReplica struct{ run func(context.Context) error }
 
 // Start implements manager.Runnable.
-func (a everyReplica) Start(ctx context.Context) error { return a.run(ctx) }
+func (e everyReplica) Start(ctx context.Context) error { return e.run(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everyReplica) NeedLeaderElection() bool { return false }
@@ -152,9 +152,9 @@ type throttledLog struct {
 }
 
 // Handle implements otel.ErrorHandler.
-func (c *throttledLog) Handle(err error) {
-	now := c.clock.Now().UnixNano()
-	if last := c.last.Load(); now-last >= int64(errorLogInterval) && c.last.CompareAndSwap(last, now) {
+func (t *throttledLog) Handle(err error) {
+	now := t.clock.Now().UnixNano()
+	if last := t.last.Load(); now-last >= int64(errorLogInterval) && t.last.CompareAndSwap(last, now) {
 		ctrl.Log.WithName("tracing").Error(err, "spans are lost: the collector did not take them")
 	}
 }

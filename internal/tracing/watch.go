@@ -63,17 +63,17 @@ type span struct {
 }
 
 // start subscribes to the manager's informers.
-func (t *watch) start(ctx context.Context, mgr ctrl.Manager) error {
+func (wa *watch) start(ctx context.Context, mgr ctrl.Manager) error {
 	for kind, handler := range map[client.Object]cache.ResourceEventHandlerFuncs{
 		&kueue.Workload{}: {
-			AddFunc:    func(o any) { t.workload(ctx, o.(*kueue.Workload)) },
-			UpdateFunc: func(_, o any) { t.workload(ctx, o.(*kueue.Workload)) },
-			DeleteFunc: func(o any) { t.workloadDeleted(last(o).(*kueue.Workload)) },
+			AddFunc:    func(o any) { wa.workload(ctx, o.(*kueue.Workload)) },
+			UpdateFunc: func(_, o any) { wa.workload(ctx, o.(*kueue.Workload)) },
+			DeleteFunc: func(o any) { wa.workloadDeleted(last(o).(*kueue.Workload)) },
 		},
 		&corev1.Pod{}: {
-			AddFunc:    func(o any) { t.pod(ctx, o.(*corev1.Pod), true) },
-			UpdateFunc: func(_, o any) { t.pod(ctx, o.(*corev1.Pod), false) },
-			DeleteFunc: func(o any) { t.podDeleted(ctx, last(o).(*corev1.Pod)) },
+			AddFunc:    func(o any) { wa.pod(ctx, o.(*corev1.Pod), true) },
+			UpdateFunc: func(_, o any) { wa.pod(ctx, o.(*corev1.Pod), false) },
+			DeleteFunc: func(o any) { wa.podDeleted(ctx, last(o).(*corev1.Pod)) },
 		},
 	} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
@@ -96,146 +96,146 @@ func last(o any) client.Object {
 }
 
 // startLeading starts exporting steps, including those of the last catchUp.
-func (t *watch) startLeading() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.exportSince = t.clock.Now().Add(-catchUp)
-	for _, j := range t.journeys {
-		t.exportSteps(j)
+func (wa *watch) startLeading() {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
+	wa.exportSince = wa.clock.Now().Add(-catchUp)
+	for _, j := range wa.journeys {
+		wa.exportSteps(j)
 	}
 }
 
 // workload updates the journey of a Workload's job.
-func (t *watch) workload(ctx context.Context, w *kueue.Workload) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	j := t.journeyOf(ctx, w)
+func (wa *watch) workload(ctx context.Context, w *kueue.Workload) {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
+	j := wa.journeyOf(ctx, w)
 	if j == nil || j.done {
-		t.forgetEnded(w)
+		wa.forgetEnded(w)
 		return
 	}
-	j.observeWorkload(w, t.clock.Now())
-	t.exportSteps(j)
+	j.observeWorkload(w, wa.clock.Now())
+	wa.exportSteps(j)
 	if message, at, failed, ended := outcome(w); ended {
 		if !failed {
 			message = ""
 		}
-		t.exportJob(j, at, message)
-		t.forgetEnded(w)
+		wa.exportJob(j, at, message)
+		wa.forgetEnded(w)
 	}
 }
 
 // forgetEnded drops a finished job.
-func (t *watch) forgetEnded(w *kueue.Workload) {
+func (wa *watch) forgetEnded(w *kueue.Workload) {
 	if workload.IsFinished(w) {
-		delete(t.journeys, jobOf(w))
+		delete(wa.journeys, jobOf(w))
 	}
 }
 
 // workloadDeleted ends the journey of a job whose Workload was deleted.
-func (t *watch) workloadDeleted(w *kueue.Workload) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if j := t.journeys[jobOf(w)]; j != nil && j.workload == types.NamespacedName(client.ObjectKeyFromObject(w)) {
-		t.exportJob(j, t.clock.Now(), "the job was deleted before a pod was ready")
-		delete(t.journeys, jobOf(w))
+func (wa *watch) workloadDeleted(w *kueue.Workload) {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
+	if j := wa.journeys[jobOf(w)]; j != nil && j.workload == types.NamespacedName(client.ObjectKeyFromObject(w)) {
+		wa.exportJob(j, wa.clock.Now(), "the job was deleted before a pod was ready")
+		delete(wa.journeys, jobOf(w))
 	}
 }
 
 // pod updates the journey of a pod's job.
-func (t *watch) pod(ctx context.Context, pod *corev1.Pod, fresh bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if j := t.journeyOfPod(ctx, pod); j != nil && !j.done {
-		j.observePod(pod, fresh, t.clock.Now())
-		t.exportSteps(j)
+func (wa *watch) pod(ctx context.Context, pod *corev1.Pod, fresh bool) {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
+	if j := wa.journeyOfPod(ctx, pod); j != nil && !j.done {
+		j.observePod(pod, fresh, wa.clock.Now())
+		wa.exportSteps(j)
 	}
 }
 
-func (t *watch) podDeleted(ctx context.Context, pod *corev1.Pod) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if j := t.journeyOfPod(ctx, pod); j != nil && !j.done {
+func (wa *watch) podDeleted(ctx context.Context, pod *corev1.Pod) {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
+	if j := wa.journeyOfPod(ctx, pod); j != nil && !j.done {
 		j.forgetPod(pod)
 	}
 }
 
 // journeyOf returns the journey of the Workload's job, and creates it if necessary; nil if the job has ended or is
 // not sampled.
-func (t *watch) journeyOf(ctx context.Context, w *kueue.Workload) *journey {
+func (wa *watch) journeyOf(ctx context.Context, w *kueue.Workload) *journey {
 	uid := jobOf(w)
-	if j := t.journeys[uid]; j != nil {
+	if j := wa.journeys[uid]; j != nil {
 		return j
 	}
 	if workload.IsFinished(w) || !w.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	job := t.identify(ctx, w)
-	if !t.sampled(job.uid) {
+	job := wa.identify(ctx, w)
+	if !wa.sampled(job.uid) {
 		return nil
 	}
 	j := &journey{job: job, workload: client.ObjectKeyFromObject(w)}
-	t.journeys[uid] = j
+	wa.journeys[uid] = j
 	return j
 }
 
 // journeyOfPod returns the journey of the pod's job, updated from the cached Workload: the pod's event may arrive
 // before the Workload's.
-func (t *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
-	uid := t.jobOfPod(ctx, pod)
+func (wa *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
+	uid := wa.jobOfPod(ctx, pod)
 	if uid == "" {
 		return nil
 	}
-	j := t.journeys[uid]
+	j := wa.journeys[uid]
 	if j != nil && (j.done || j.attempt.admitted.known()) {
 		return j
 	}
 	var list kueue.WorkloadList
-	if err := t.client.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{jobIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {
+	if err := wa.client.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{jobIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {
 		return j
 	}
-	if j = t.journeyOf(ctx, &list.Items[0]); j != nil {
-		j.observeWorkload(&list.Items[0], t.clock.Now())
+	if j = wa.journeyOf(ctx, &list.Items[0]); j != nil {
+		j.observeWorkload(&list.Items[0], wa.clock.Now())
 	}
 	return j
 }
 
 // exportSteps exports the completed steps that were not exported yet.
-func (t *watch) exportSteps(j *journey) {
-	if t.exportSince.IsZero() || j.done {
+func (wa *watch) exportSteps(j *journey) {
+	if wa.exportSince.IsZero() || j.done {
 		return
 	}
 	a := &j.attempt
 	for _, s := range a.steps() {
 		if !a.exported[s.name] {
 			a.exported[s.name] = true
-			t.send(j, s.name, s.from, s.to, a.reserved.kept, "")
+			wa.send(j, s.name, s.from, s.to, a.reserved.kept, "")
 		}
 		if s.name == stepReady {
-			t.exportJob(j, s.to, "")
+			wa.exportJob(j, s.to, "")
 		}
 	}
 }
 
 // exportJob exports the span of the whole job.
-func (t *watch) exportJob(j *journey, at time.Time, failed string) {
-	if t.exportSince.IsZero() || j.done {
+func (wa *watch) exportJob(j *journey, at time.Time, failed string) {
+	if wa.exportSince.IsZero() || j.done {
 		return
 	}
 	j.done = true
-	t.send(j, j.job.kind, j.began(), at, time.Time{}, failed)
+	wa.send(j, j.job.kind, j.began(), at, time.Time{}, failed)
 }
 
 // send exports a span, unless it ended while another replica led.
-func (t *watch) send(j *journey, name string, from, to, attempt time.Time, failed string) {
-	if to.Before(t.exportSince) {
+func (wa *watch) send(j *journey, name string, from, to, attempt time.Time, failed string) {
+	if to.Before(wa.exportSince) {
 		return
 	}
 	attributes := map[string]string{"muster.queue": j.queue, "muster.cluster_queue": j.attempt.clusterQueue}
 	if j.attempt.pods.name != "" && (name == stepSchedule || name == stepReady) {
 		attributes["k8s.pod.name"] = j.attempt.pods.name
 	}
-	t.exporter.export(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
+	wa.exporter.export(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
 }
 
 // jobOf returns the UID of the Workload's job, that of the Workload itself if it has none.
@@ -250,7 +250,7 @@ func jobOf(w *kueue.Workload) types.UID {
 }
 
 // jobOfPod returns the UID of the pod's job, "" if it cannot belong to one.
-func (t *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
+func (wa *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
 	if uid := pod.Labels[muster.JobUIDLabel]; uid != "" {
 		return types.UID(uid)
 	}
@@ -262,8 +262,8 @@ func (t *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
 		return owner.UID
 	}
 	var job batchv1.Job
-	if err := t.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err == nil && job.UID == owner.UID {
-		if above := metav1.GetControllerOf(&job); above != nil && t.kinds[groupKind(above)] {
+	if err := wa.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err == nil && job.UID == owner.UID {
+		if above := metav1.GetControllerOf(&job); above != nil && wa.kinds[groupKind(above)] {
 			return above.UID
 		}
 	}
@@ -271,16 +271,16 @@ func (t *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
 }
 
 // identify returns the job that users know: the Workload's owner, or the topmost owner of a known kind above that.
-func (t *watch) identify(ctx context.Context, w *kueue.Workload) identity {
+func (wa *watch) identify(ctx context.Context, w *kueue.Workload) identity {
 	out := identity{kind: "Workload", namespace: w.Namespace, name: w.Name, uid: w.UID, created: w.CreationTimestamp.Time}
 	for owner := metav1.GetControllerOf(w); owner != nil; {
 		out.kind, out.name, out.uid = owner.Kind, owner.Name, owner.UID
-		job := t.read(ctx, w.Namespace, owner)
+		job := wa.read(ctx, w.Namespace, owner)
 		if job == nil {
 			return out
 		}
 		out.created, owner = job.GetCreationTimestamp().Time, nil
-		if above := metav1.GetControllerOf(job); above != nil && t.kinds[groupKind(above)] {
+		if above := metav1.GetControllerOf(job); above != nil && wa.kinds[groupKind(above)] {
 			owner = above
 		}
 	}
@@ -288,16 +288,16 @@ func (t *watch) identify(ctx context.Context, w *kueue.Workload) identity {
 }
 
 // read returns the owner if it is of a kind in the operator's cache, else nil.
-func (t *watch) read(ctx context.Context, namespace string, owner *metav1.OwnerReference) client.Object {
-	if !t.kinds[groupKind(owner)] {
+func (wa *watch) read(ctx context.Context, namespace string, owner *metav1.OwnerReference) client.Object {
+	if !wa.kinds[groupKind(owner)] {
 		return nil
 	}
-	made, err := t.scheme.New(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	made, err := wa.scheme.New(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
 	if err != nil {
 		return nil
 	}
 	job := made.(client.Object)
-	if err := t.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: owner.Name}, job); err != nil || job.GetUID() != owner.UID {
+	if err := wa.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: owner.Name}, job); err != nil || job.GetUID() != owner.UID {
 		return nil
 	}
 	return job

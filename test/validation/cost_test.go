@@ -127,7 +127,7 @@ func create(t *testing.T, resource dynamic.ResourceInterface, object *unstructur
 
 // update stores the object and returns a function that changes its spec, or its status, in a dry run. A kind without rules
 // has its status beside its spec.
-func (touch edits) update(t *testing.T, resource dynamic.ResourceInterface, object *unstructured.Unstructured) func() error {
+func (e edits) update(t *testing.T, resource dynamic.ResourceInterface, object *unstructured.Unstructured) func() error {
 	t.Helper()
 	stored, err := resource.Create(t.Context(), object, metav1.CreateOptions{})
 	if err != nil {
@@ -137,11 +137,11 @@ func (touch edits) update(t *testing.T, resource dynamic.ResourceInterface, obje
 		_ = resource.Delete(context.WithoutCancel(t.Context()), object.GetName(), metav1.DeleteOptions{})
 	})
 	if stored.GetKind() == "CronJob" {
-		touch = edits{"spec>suspend": true}
+		e = edits{"spec>suspend": true}
 	}
-	touch.apply(stored.Object)
+	e.apply(stored.Object)
 	write := resource.Update
-	if touch.touchesStatus() && !strings.HasPrefix(stored.GroupVersionKind().Group, barePrefix) {
+	if e.touchesStatus() && !strings.HasPrefix(stored.GroupVersionKind().Group, barePrefix) {
 		write = func(ctx context.Context, object *unstructured.Unstructured, options metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
 			return resource.UpdateStatus(ctx, object, options)
 		}

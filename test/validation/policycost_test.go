@@ -113,8 +113,8 @@ func compilePolicies(t *testing.T) (out []compiledPolicy) {
 	return out
 }
 
-func (p compiledPolicy) looksAt(of kind, write admission.Operation) bool {
-	return slices.ContainsFunc(p.spec.MatchConstraints.ResourceRules, func(rule admissionv1.NamedRuleWithOperations) bool {
+func (c compiledPolicy) looksAt(of kind, write admission.Operation) bool {
+	return slices.ContainsFunc(c.spec.MatchConstraints.ResourceRules, func(rule admissionv1.NamedRuleWithOperations) bool {
 		return slices.Contains(rule.APIGroups, of.resource.Group) && slices.Contains(rule.Resources, of.resource.Resource) &&
 			slices.Contains(rule.Operations, admissionv1.OperationType(write))
 	})
@@ -134,7 +134,7 @@ func costOf(
 }
 
 // cost is the CPU time of the fastest of several evaluations.
-func (p compiledPolicy) cost(t *testing.T, of kind, write admission.Operation, object, old runtime.Object) time.Duration {
+func (c compiledPolicy) cost(t *testing.T, of kind, write admission.Operation, object, old runtime.Object) time.Duration {
 	t.Helper()
 	const tries = 3
 	if write == admission.Create {
@@ -150,7 +150,7 @@ func (p compiledPolicy) cost(t *testing.T, of kind, write admission.Operation, o
 			versioned.VersionedOldObject.Set(old)
 		}
 		before := ownCPU(t)
-		p.validator.Validate(t.Context(), of.resource, versioned, nil, nil, celconfig.RuntimeCELCostBudget, allowAll{})
+		c.validator.Validate(t.Context(), of.resource, versioned, nil, nil, celconfig.RuntimeCELCostBudget, allowAll{})
 		best = min(best, ownCPU(t)-before)
 	}
 	return best

@@ -22,14 +22,14 @@ const completionTimeout = 3 * time.Second
 
 // complete completes the name of a job: it offers kind/name, or the bare name where that matches the prefix prefix. If
 // nothing in the current namespace matches and prefix starts with a namespace, it offers the jobs of that namespace.
-func (o *explainOptions) complete(cmd *cobra.Command, words []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (eo *explainOptions) complete(cmd *cobra.Command, words []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	cluster, err := connect(ctx, o.config)
+	cluster, err := connect(ctx, eo.config)
 	if err != nil || len(words) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	namespace, explicit, err := namespaceOf(o.config)
+	namespace, explicit, err := namespaceOf(eo.config)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -66,30 +66,30 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 	return cmd
 }
 
-func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStreams, argument string) error {
+func (eo *explainOptions) run(ctx context.Context, streams genericiooptions.IOStreams, argument string) error {
 	name, err := view.ParseName(argument)
 	if err != nil {
 		return usageError("%w", err)
 	}
-	if name.Namespace != "" && *o.config.Namespace != "" && name.Namespace != *o.config.Namespace {
-		return usageError("%q is in another namespace than -n %s: leave one of them out", argument, *o.config.Namespace)
+	if name.Namespace != "" && *eo.config.Namespace != "" && name.Namespace != *eo.config.Namespace {
+		return usageError("%q is in another namespace than -n %s: leave one of them out", argument, *eo.config.Namespace)
 	}
-	print, err := o.printer(streams.Out)
+	print, err := eo.printer(streams.Out)
 	if err != nil {
 		return err
 	}
 	var given *v1alpha1.Configuration
-	if o.operatorConfig != "" {
-		if given, err = config.Load(o.operatorConfig); err != nil {
+	if eo.operatorConfig != "" {
+		if given, err = config.Load(eo.operatorConfig); err != nil {
 			return usageError("%w", err)
 		}
 	}
-	cluster, err := connect(ctx, o.config)
+	cluster, err := connect(ctx, eo.config)
 	if err != nil {
 		return err
 	}
 	if name.Namespace == "" {
-		if name.Namespace, _, err = namespaceOf(o.config); err != nil {
+		if name.Namespace, _, err = namespaceOf(eo.config); err != nil {
 			return err
 		}
 	}
@@ -127,14 +127,14 @@ func read(ctx context.Context, cluster *observe.Cluster, name view.Name) (*view.
 }
 
 // printer returns a function that prints an explanation in the selected output format, or as text if there is none.
-func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, error) {
+func (eo *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, error) {
 	switch {
-	case *o.kube.OutputFormat == "name":
+	case *eo.kube.OutputFormat == "name":
 		return nil, usageError("explain has no output format name: use json or yaml")
-	case *o.kube.OutputFormat == "" && *o.kube.TemplatePrinterFlags.TemplateArgument == "":
+	case *eo.kube.OutputFormat == "" && *eo.kube.TemplatePrinterFlags.TemplateArgument == "":
 		return func(e *view.Explanation) error { return show.Explanation(out, e) }, nil
 	}
-	printObject, err := printerFor(o.kube, out)
+	printObject, err := printerFor(eo.kube, out)
 	if err != nil {
 		return nil, usageError("%w", err)
 	}

@@ -46,23 +46,23 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
-	selector, err := labels.Parse(o.selector)
+func (j *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+	selector, err := labels.Parse(j.selector)
 	if err != nil {
-		return usageError("read the selector %q: %w: write key=value", o.selector, err)
+		return usageError("read the selector %q: %w: write key=value", j.selector, err)
 	}
 	jobs := listing[view.Job]{
-		what: "jobs", config: o.config, output: o.output, watch: o.watch,
+		what: "jobs", config: j.config, output: j.output, watch: j.watch,
 		renderer: renderer[view.Job]{
-			table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, o.allNamespaces) },
+			table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, j.allNamespaces) },
 			object: func(jobs []view.Job) runtime.Object { return view.NewJobList(jobs) },
 			name:   (*view.Job).ResourceName,
 		},
 		scope: func() (observe.Scope, string, error) {
-			if o.allNamespaces {
+			if j.allNamespaces {
 				return observe.Scope{}, "", nil
 			}
-			namespace, _, err := namespaceOf(o.config)
+			namespace, _, err := namespaceOf(j.config)
 			return observe.Scope{Namespace: namespace}, namespace, err
 		},
 		list: func(snapshot *view.Snapshot, _ string, now time.Time) []view.Job {

@@ -123,8 +123,8 @@ type codedError struct {
 	err  error
 }
 
-func (e *codedError) Error() string { return e.err.Error() }
-func (e *codedError) Unwrap() error { return e.err }
+func (c *codedError) Error() string { return c.err.Error() }
+func (c *codedError) Unwrap() error { return c.err }
 
 func usageError(format string, args ...any) error {
 	return &codedError{exitUsage, fmt.Errorf(format, args...)}

@@ -41,10 +41,10 @@ namespace points.`,
 	return cmd
 }
 
-func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+func (q *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
 	queues := listing[view.Queue]{
 		what: "queues", forbidden: "queues are summed from ClusterQueues and the Workloads of all namespaces: ask for permission, or list the jobs of a namespace of yours with `muster jobs -n NAMESPACE`",
-		config: o.config, output: o.output, watch: o.watch,
+		config: q.config, output: q.output, watch: q.watch,
 		renderer: renderer[view.Queue]{
 			table:  show.QueueTable,
 			object: func(queues []view.Queue) runtime.Object { return view.NewQueueList(queues) },
@@ -52,10 +52,10 @@ func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStre
 		},
 		// The head of a queue may be a job of any namespace, so all namespaces are read even if only one is shown.
 		scope: func() (observe.Scope, string, error) {
-			if o.allNamespaces {
+			if q.allNamespaces {
 				return observe.Scope{ClusterQueues: true}, "", nil
 			}
-			return observe.Scope{ClusterQueues: true}, *o.config.Namespace, nil
+			return observe.Scope{ClusterQueues: true}, *q.config.Namespace, nil
 		},
 		list: view.Queues, changes: show.QueueChanges(),
 	}

@@ -203,7 +203,7 @@ func TestOvertaken(t *testing.T) {
 
 type writerFunc func([]byte) (int, error)
 
-func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
+func (w writerFunc) Write(text []byte) (int, error) { return w(text) }
 
 func TestPlainOutputPrintsEachChangeOnce(t *testing.T) {
 	var out bytes.Buffer

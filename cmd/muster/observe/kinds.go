@@ -41,33 +41,33 @@ type jobLists struct {
 }
 
 // kinds returns all kinds of the lists, each to be read into its list.
-func (l *jobLists) kinds() []kindRead { return append(l.queuedKinds(), l.jobKinds()...) }
+func (j *jobLists) kinds() []kindRead { return append(j.queuedKinds(), j.jobKinds()...) }
 
 // queuedKinds returns the kinds that queueing requires.
-func (l *jobLists) queuedKinds() []kindRead {
+func (j *jobLists) queuedKinds() []kindRead {
 	return []kindRead{
-		{name: "workloads", list: &l.workloads, watched: &kueue.Workload{}, namespaced: true, decides: true, needed: true},
-		{name: "localqueues", list: &l.localQueues, watched: &kueue.LocalQueue{}, namespaced: true, decides: true, needed: true},
+		{name: "workloads", list: &j.workloads, watched: &kueue.Workload{}, namespaced: true, decides: true, needed: true},
+		{name: "localqueues", list: &j.localQueues, watched: &kueue.LocalQueue{}, namespaced: true, decides: true, needed: true},
 	}
 }
 
 // jobKinds returns the kinds of jobs that users submit.
-func (l *jobLists) jobKinds() []kindRead {
+func (j *jobLists) jobKinds() []kindRead {
 	return []kindRead{
-		{name: "jobsets", list: &l.jobSets, watched: &jobset.JobSet{}, namespaced: true},
-		{name: "genericjobs", list: &l.genericJobs, watched: &tensorstack.GenericJob{}, namespaced: true},
-		{name: "trainingjobs", list: &l.trainingJobs, watched: &breezeml.TrainingJob{}, namespaced: true},
-		{name: "latticejobs", list: &l.latticeJobs, watched: &lattice.LatticeJob{}, namespaced: true},
-		{name: "vcjobs", list: &l.vcJobs, watched: &volcano.Job{}, namespaced: true},
-		{name: "jobs", list: &l.jobs, watched: &batchv1.Job{}, namespaced: true},
+		{name: "jobsets", list: &j.jobSets, watched: &jobset.JobSet{}, namespaced: true},
+		{name: "genericjobs", list: &j.genericJobs, watched: &tensorstack.GenericJob{}, namespaced: true},
+		{name: "trainingjobs", list: &j.trainingJobs, watched: &breezeml.TrainingJob{}, namespaced: true},
+		{name: "latticejobs", list: &j.latticeJobs, watched: &lattice.LatticeJob{}, namespaced: true},
+		{name: "vcjobs", list: &j.vcJobs, watched: &volcano.Job{}, namespaced: true},
+		{name: "jobs", list: &j.jobs, watched: &batchv1.Job{}, namespaced: true},
 	}
 }
 
 // put stores the items of the lists in the snapshot.
-func (l *jobLists) put(snapshot *view.Snapshot) {
-	snapshot.Workloads, snapshot.LocalQueues = l.workloads.Items, l.localQueues.Items
-	snapshot.JobSets, snapshot.GenericJobs, snapshot.TrainingJobs = l.jobSets.Items, l.genericJobs.Items, l.trainingJobs.Items
-	snapshot.LatticeJobs, snapshot.VCJobs, snapshot.Jobs = l.latticeJobs.Items, l.vcJobs.Items, l.jobs.Items
+func (j *jobLists) put(snapshot *view.Snapshot) {
+	snapshot.Workloads, snapshot.LocalQueues = j.workloads.Items, j.localQueues.Items
+	snapshot.JobSets, snapshot.GenericJobs, snapshot.TrainingJobs = j.jobSets.Items, j.genericJobs.Items, j.trainingJobs.Items
+	snapshot.LatticeJobs, snapshot.VCJobs, snapshot.Jobs = j.latticeJobs.Items, j.vcJobs.Items, j.jobs.Items
 }
 
 // clusterQueueKind describes ClusterQueues, to be read into list.

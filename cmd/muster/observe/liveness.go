@@ -42,15 +42,15 @@ func newLiveness(config *rest.Config) (*liveness, error) {
 }
 
 // lost returns why the API server does not answer, or nil while it does.
-func (p *liveness) lost() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+func (l *liveness) lost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // follow sends a request every p.every until ctx ends, and calls changed when the server stops or resumes answering.
-func (p *liveness) follow(ctx context.Context, changed func()) {
-	ticker := time.NewTicker(p.every)
+func (l *liveness) follow(ctx context.Context, changed func()) {
+	ticker := time.NewTicker(l.every)
 	defer ticker.Stop()
 	for {
 		select {
@@ -58,14 +58,14 @@ func (p *liveness) follow(ctx context.Context, changed func()) {
 			return
 		case <-ticker.C:
 		}
-		err := p.ask(ctx)
+		err := l.ask(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		p.mu.Lock()
-		was := p.err
-		p.err = err
-		p.mu.Unlock()
+		l.mu.Lock()
+		was := l.err
+		l.err = err
+		l.mu.Unlock()
 		if (was == nil) != (err == nil) {
 			changed()
 		}
@@ -74,14 +74,14 @@ func (p *liveness) follow(ctx context.Context, changed func()) {
 
 // ask returns an error if the server does not answer. Any response counts as an answer except 401: with rejected
 // credentials no events arrive any more once the open watches end.
-func (p *liveness) ask(ctx context.Context) error {
+func (l *liveness) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
 		return err
 	}
-	response, err := p.client.Do(request)
+	response, err := l.client.Do(request)
 	if err != nil {
 		return err
 	}

@@ -44,25 +44,25 @@ type generation struct {
 	number int64
 }
 
-func (p *undecodableJobs) add(of generation, job view.Unreadable) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.reported[of] {
+func (u *undecodableJobs) add(of generation, job view.Unreadable) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.reported[of] {
 		return
 	}
-	if p.reported == nil {
-		p.reported = map[generation]bool{}
+	if u.reported == nil {
+		u.reported = map[generation]bool{}
 	}
-	p.reported[of] = true
-	p.pending = append(p.pending, job)
+	u.reported[of] = true
+	u.pending = append(u.pending, job)
 }
 
 // take returns the jobs added since the last call.
-func (p *undecodableJobs) take() []view.Unreadable {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pending := p.pending
-	p.pending = nil
+func (u *undecodableJobs) take() []view.Unreadable {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	pending := u.pending
+	u.pending = nil
 	return pending
 }
 

@@ -22,7 +22,7 @@ type unwatchableKinds struct {
 }
 
 // handleWatchError is the watch error handler of a cache.
-func (r *unwatchableKinds) handleWatchError(_ context.Context, _ *toolscache.Reflector, err error) {
+func (u *unwatchableKinds) handleWatchError(_ context.Context, _ *toolscache.Reflector, err error) {
 	var refused apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &refused) {
 		return
@@ -32,25 +32,25 @@ func (r *unwatchableKinds) handleWatchError(_ context.Context, _ *toolscache.Ref
 		return
 	}
 	kind := schema.GroupResource{Group: details.Group, Resource: details.Kind}.String()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.reported[kind] {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.reported[kind] {
 		return
 	}
-	if r.reported == nil {
-		r.reported = map[string]bool{}
+	if u.reported == nil {
+		u.reported = map[string]bool{}
 	}
-	r.reported[kind] = true
-	r.pending = append(r.pending, kind)
-	r.changed()
+	u.reported[kind] = true
+	u.pending = append(u.pending, kind)
+	u.changed()
 }
 
 // take returns the kinds added since the last call, sorted by name.
-func (r *unwatchableKinds) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	pending := r.pending
-	r.pending = nil
+func (u *unwatchableKinds) take() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	pending := u.pending
+	u.pending = nil
 	slices.Sort(pending)
 	return pending
 }

@@ -140,7 +140,7 @@ func NewJobList(jobs []Job) *JobList {
 }
 
 // DeepCopyObject makes JobList a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
-func (l *JobList) DeepCopyObject() runtime.Object {
-	copied := *l
+func (j *JobList) DeepCopyObject() runtime.Object {
+	copied := *j
 	return &copied
 }

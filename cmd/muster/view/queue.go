@@ -75,8 +75,8 @@ func NewQueueList(queues []Queue) *QueueList {
 }
 
 // DeepCopyObject makes QueueList a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
-func (l *QueueList) DeepCopyObject() runtime.Object {
-	copied := *l
+func (q *QueueList) DeepCopyObject() runtime.Object {
+	copied := *q
 	return &copied
 }
 

@@ -16,38 +16,38 @@ func Node(name string, allocatable ...string) NodeBuilder {
 }
 
 // Tainted adds the taint with the key t and the effect.
-func (b NodeBuilder) Tainted(effect corev1.TaintEffect) NodeBuilder {
-	b.Node.Spec.Taints = append(b.Node.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
-	return b
+func (n NodeBuilder) Tainted(effect corev1.TaintEffect) NodeBuilder {
+	n.Node.Spec.Taints = append(n.Node.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
+	return n
 }
 
 // TaintedBy adds a NoSchedule taint with the key, as nodes with devices have.
-func (b NodeBuilder) TaintedBy(key string) NodeBuilder {
-	b.Node.Spec.Taints = append(b.Node.Spec.Taints, corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
-	return b
+func (n NodeBuilder) TaintedBy(key string) NodeBuilder {
+	n.Node.Spec.Taints = append(n.Node.Spec.Taints, corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
+	return n
 }
 
 // Labeled adds a label.
-func (b NodeBuilder) Labeled(key, value string) NodeBuilder {
-	b.Node.Labels[key] = value
-	return b
+func (n NodeBuilder) Labeled(key, value string) NodeBuilder {
+	n.Node.Labels[key] = value
+	return n
 }
 
 // Cordoned makes the node unschedulable.
-func (b NodeBuilder) Cordoned() NodeBuilder {
-	b.Node.Spec.Unschedulable = true
-	return b
+func (n NodeBuilder) Cordoned() NodeBuilder {
+	n.Node.Spec.Unschedulable = true
+	return n
 }
 
 // Deleting makes the node terminating since then.
-func (b NodeBuilder) Deleting(since time.Time) NodeBuilder {
+func (n NodeBuilder) Deleting(since time.Time) NodeBuilder {
 	at := metav1.NewTime(since)
-	b.Node.DeletionTimestamp = &at
-	return b
+	n.Node.DeletionTimestamp = &at
+	return n
 }
 
 // Ready sets the Ready condition and its transition time.
-func (b NodeBuilder) Ready(status corev1.ConditionStatus, since time.Time) NodeBuilder {
-	b.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
-	return b
+func (n NodeBuilder) Ready(status corev1.ConditionStatus, since time.Time) NodeBuilder {
+	n.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+	return n
 }

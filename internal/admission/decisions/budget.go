@@ -56,8 +56,8 @@ func newWriteCredit(a allowance) *writeCredit {
 }
 
 // earn adds the share for that many writes for jobs. Credit beyond a small amount is not kept for later.
-func (p *writeCredit) earn(writes float64) {
-	p.credit = min(p.credit+writes*p.share, max(p.spare, maxIdleCredit))
+func (w *writeCredit) earn(writes float64) {
+	w.credit = min(w.credit+writes*w.share, max(w.spare, maxIdleCredit))
 }
 
 // WriteBudget is what keeps writes that only inform users from delaying writes that jobs depend on. While there are
@@ -80,71 +80,71 @@ func NewWriteBudget(clock clock.PassiveClock) *WriteBudget {
 }
 
 // NoteWrite counts a write for a job.
-func (b *WriteBudget) NoteWrite() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.advance()
-	b.now++
-	b.earn(1)
+func (w *WriteBudget) NoteWrite() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.advance()
+	w.now++
+	w.earn(1)
 }
 
-func (b *WriteBudget) earn(writes float64) {
-	for _, p := range []*writeCredit{b.reasons, b.events, b.queues} {
+func (w *WriteBudget) earn(writes float64) {
+	for _, p := range []*writeCredit{w.reasons, w.events, w.queues} {
 		p.earn(writes)
 	}
 }
 
 // NoteDuration records how long a noted write took.
-func (b *WriteBudget) NoteDuration(took time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.took += (took - b.took) / 8
+func (w *WriteBudget) NoteDuration(took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.took += (took - w.took) / 8
 }
 
 // setOpen sets the number of writes for jobs that wait or are in flight.
-func (b *WriteBudget) setOpen(open int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open = open
+func (w *WriteBudget) setOpen(open int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = open
 }
 
 // advance starts a new second if the current one is over. A second with few writes earns credit as if it had had
 // FewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
-func (b *WriteBudget) advance() {
-	past := b.clock.Since(b.began)
+func (w *WriteBudget) advance() {
+	past := w.clock.Since(w.began)
 	if past < time.Second {
 		return
 	}
-	b.earn(float64(max(0, FewWrites-b.now)))
+	w.earn(float64(max(0, FewWrites-w.now)))
 	if past >= 2*time.Second {
-		b.began, b.now, b.before = b.clock.Now(), 0, 0
+		w.began, w.now, w.before = w.clock.Now(), 0, 0
 	} else {
-		b.began, b.now, b.before = b.began.Add(time.Second), 0, b.now
+		w.began, w.now, w.before = w.began.Add(time.Second), 0, w.now
 	}
 }
 
 // WaitForReason blocks until a pending reason may be written, or returns the context's error.
-func (b *WriteBudget) WaitForReason(ctx context.Context) error { return b.wait(ctx, b.reasons) }
+func (w *WriteBudget) WaitForReason(ctx context.Context) error { return w.wait(ctx, w.reasons) }
 
 // WaitForQueue blocks until the status of a queue may be written, or returns the context's error.
-func (b *WriteBudget) WaitForQueue(ctx context.Context) error { return b.wait(ctx, b.queues) }
+func (w *WriteBudget) WaitForQueue(ctx context.Context) error { return w.wait(ctx, w.queues) }
 
 // waitForEvent blocks until an event may be written, or returns the context's error.
-func (b *WriteBudget) waitForEvent(ctx context.Context) error { return b.wait(ctx, b.events) }
+func (w *WriteBudget) waitForEvent(ctx context.Context) error { return w.wait(ctx, w.events) }
 
 // MayRecordEvent reports whether an event may be written now.
-func (b *WriteBudget) MayRecordEvent() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ok, _ := b.spend(b.events)
+func (w *WriteBudget) MayRecordEvent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ok, _ := w.spend(w.events)
 	return ok
 }
 
-func (b *WriteBudget) wait(ctx context.Context, p *writeCredit) error {
+func (w *WriteBudget) wait(ctx context.Context, p *writeCredit) error {
 	for {
-		b.mu.Lock()
-		ok, later := b.spend(p)
-		b.mu.Unlock()
+		w.mu.Lock()
+		ok, later := w.spend(p)
+		w.mu.Unlock()
 		if ok {
 			return nil
 		}
@@ -158,8 +158,8 @@ func (b *WriteBudget) wait(ctx context.Context, p *writeCredit) error {
 
 // spend takes one write from the credit if it can, or else returns after which time to try again. The caller holds the
 // lock.
-func (b *WriteBudget) spend(p *writeCredit) (ok bool, later time.Duration) {
-	if !b.isQuiet() {
+func (w *WriteBudget) spend(p *writeCredit) (ok bool, later time.Duration) {
+	if !w.isQuiet() {
 		if p.credit < 1 {
 			return false, recheckInterval
 		}
@@ -167,7 +167,7 @@ func (b *WriteBudget) spend(p *writeCredit) (ok bool, later time.Duration) {
 		return true, 0
 	}
 	p.credit = max(p.credit, p.spare)
-	now := b.clock.Now()
+	now := w.clock.Now()
 	turn := p.quiet.ReserveN(now, 1)
 	if later = turn.DelayFrom(now); later > 0 {
 		turn.CancelAt(now)
@@ -177,25 +177,25 @@ func (b *WriteBudget) spend(p *writeCredit) (ok bool, later time.Duration) {
 }
 
 // Quiet reports whether the API server has few other writes to do.
-func (b *WriteBudget) Quiet() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.isQuiet()
+func (w *WriteBudget) Quiet() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.isQuiet()
 }
 
 // isQuiet implements quiet. The caller holds the lock.
-func (b *WriteBudget) isQuiet() bool {
-	b.advance()
-	busy := max(b.now, b.before)
-	return busy == 0 && b.open == 0 || busy <= FewWrites && b.open <= fewOpen && b.took <= quickWrite
+func (w *WriteBudget) isQuiet() bool {
+	w.advance()
+	busy := max(w.now, w.before)
+	return busy == 0 && w.open == 0 || busy <= FewWrites && w.open <= fewOpen && w.took <= quickWrite
 }
 
 // lag returns by how much watch events may be late, 0 while the API server is quiet.
-func (b *WriteBudget) lag() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.isQuiet() {
+func (w *WriteBudget) lag() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isQuiet() {
 		return 0
 	}
-	return min(lagWrites*b.took, LongestLag)
+	return min(lagWrites*w.took, LongestLag)
 }

@@ -15,42 +15,42 @@ import (
 
 // desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
 // decision in that case: already there, or superseded.
-func (a *Writer) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
+func (wr *Writer) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
-		return a.evicted(ctx, seen, d.Evict, d.Lost)
+		return wr.evicted(ctx, seen, d.Evict, d.Lost)
 	case d.Replace != nil:
-		return a.replaced(ctx, seen, d.Replace)
+		return wr.replaced(ctx, seen, d.Replace)
 	case d.Resize != nil:
-		return a.resized(ctx, seen, d.Resize, d.Lost)
+		return wr.resized(ctx, seen, d.Resize, d.Lost)
 	case d.Try != nil:
-		return a.admitted(ctx, seen, d.Try, d.Generation)
+		return wr.admitted(ctx, seen, d.Try, d.Generation)
 	}
-	return a.admitted(ctx, seen, d.Admit, d.Generation)
+	return wr.admitted(ctx, seen, d.Admit, d.Generation)
 }
 
 // evicted implements desired for an eviction, where lost are the nodes that the preemptor lost, as in engine.Decision.
-func (a *Writer) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction, lost []string) (*kueue.Workload, result, error) {
+func (wr *Writer) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction, lost []string) (*kueue.Workload, result, error) {
 	switch {
 	case !workload.HoldsQuota(seen):
 		return nil, superseded, nil
 	case workload.IsEvicted(seen):
 		return nil, alreadyThere, nil
 	}
-	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID, lost); err != nil || !wanted {
+	if wanted, err := wr.stillWanted(ctx, e.Preemptor, e.PreemptorUID, lost); err != nil || !wanted {
 		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
-	Evict(out, e, a.preemptorJob(ctx, e.Preemptor), a.Clock.Now())
+	Evict(out, e, wr.preemptorJob(ctx, e.Preemptor), wr.Clock.Now())
 	return out, unknown, nil
 }
 
 // replaced implements desired for a change of places.
-func (a *Writer) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
+func (wr *Writer) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, given.ClusterQueue) {
 		return nil, superseded, nil
 	}
-	places, known, err := a.places(ctx, given, seen.Status.Admission)
+	places, known, err := wr.places(ctx, given, seen.Status.Admission)
 	if err != nil || !known {
 		return nil, superseded, err
 	}
@@ -62,7 +62,7 @@ func (a *Writer) replaced(ctx context.Context, seen *kueue.Workload, given *engi
 }
 
 // admitted implements desired for an admission of the Workload in this generation.
-func (a *Writer) admitted(ctx context.Context, seen *kueue.Workload, given *engine.Admission, generation int64) (*kueue.Workload, result, error) {
+func (wr *Writer) admitted(ctx context.Context, seen *kueue.Workload, given *engine.Admission, generation int64) (*kueue.Workload, result, error) {
 	switch {
 	case workload.HoldsQuota(seen):
 		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
@@ -71,14 +71,14 @@ func (a *Writer) admitted(ctx context.Context, seen *kueue.Workload, given *engi
 	case seen.Generation != generation || !translate.MayBeAdmitted(seen):
 		return nil, superseded, nil
 	}
-	places, known, err := a.places(ctx, given, nil)
+	places, known, err := wr.places(ctx, given, nil)
 	if err != nil || !known {
 		return nil, superseded, err
 	}
 	out := new(*seen)
 	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
-	Admit(out, given, places, a.Clock.Now())
-	if open, err := a.stillOpen(ctx, out, given); err != nil || !open {
+	Admit(out, given, places, wr.Clock.Now())
+	if open, err := wr.stillOpen(ctx, out, given); err != nil || !open {
 		return nil, superseded, err
 	}
 	return out, unknown, nil
@@ -91,12 +91,12 @@ func holdsIn(w *kueue.Workload, clusterQueue string) bool {
 
 // nameOf returns the name by which users know a Workload: its controlling job, such as ns/trainingjob/tune, or else
 // the Workload itself; "" for the zero key.
-func (a *Writer) nameOf(ctx context.Context, key engine.Key) string {
+func (wr *Writer) nameOf(ctx context.Context, key engine.Key) string {
 	if key == (engine.Key{}) {
 		return ""
 	}
 	var w kueue.Workload
-	if err := a.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
+	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
 		if owner := metav1.GetControllerOfNoCopy(&w); owner != nil {
 			return key.Namespace + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
 		}
@@ -106,14 +106,14 @@ func (a *Writer) nameOf(ctx context.Context, key engine.Key) string {
 
 // places returns the places of an admission in the form of the API, where before is the one that it replaces. known is
 // false if an object that they refer to is gone.
-func (a *Writer) places(ctx context.Context, given *engine.Admission, before *kueue.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
-	return translate.PlaceReader{Reader: a.Client}.Assignments(ctx, given, before)
+func (wr *Writer) places(ctx context.Context, given *engine.Admission, before *kueue.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
+	return translate.PlaceReader{Reader: wr.Client}.Assignments(ctx, given, before)
 }
 
 // PreemptorJob returns the job of the Workload; one without a job stands for itself.
-func (a *Writer) preemptorJob(ctx context.Context, key engine.Key) PreemptorJob {
+func (wr *Writer) preemptorJob(ctx context.Context, key engine.Key) PreemptorJob {
 	var w kueue.Workload
-	if err := a.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
 		return PreemptorJob{} // it only informs users, and the preemptor may be gone by now
 	}
 	by := PreemptorJob{uid: w.Labels[kueue.JobUIDLabel], title: "workload/" + w.Name}

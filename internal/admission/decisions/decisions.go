@@ -74,10 +74,10 @@ func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, bu
 }
 
 // urgency returns the urgency of the open decision about a Workload, 0 if there is none.
-func (a *Writer) urgency(key engine.Key) int32 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if open := a.Open[key]; open != nil {
+func (wr *Writer) urgency(key engine.Key) int32 {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	if open := wr.Open[key]; open != nil {
 		return open.Urgency
 	}
 	return 0
@@ -85,94 +85,94 @@ func (a *Writer) urgency(key engine.Key) int32 {
 
 // Withdraw drops an admission whose writing has not begun. The outcome of one that is being written, or was, is
 // reported as usual.
-func (a *Writer) Withdraw(d engine.Decision) {
-	a.mu.Lock()
-	open := a.Open[d.Key]
+func (wr *Writer) Withdraw(d engine.Decision) {
+	wr.mu.Lock()
+	open := wr.Open[d.Key]
 	is := open != nil && open.Serial == d.Serial && !open.attempted
 	if is {
-		a.end(d.Key)
+		wr.end(d.Key)
 	}
-	a.mu.Unlock()
+	wr.mu.Unlock()
 	if is {
-		a.report(engine.Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
+		wr.report(engine.Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 	}
 }
 
 // Drop discards decisions that the engine no longer stands by, given by their serials. It reports no outcome.
-func (a *Writer) Drop(superseded map[engine.Key]int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (wr *Writer) Drop(superseded map[engine.Key]int64) {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
 	for key, serial := range superseded {
-		if open := a.Open[key]; open != nil && open.Serial == serial {
-			a.end(key)
+		if open := wr.Open[key]; open != nil && open.Serial == serial {
+			wr.end(key)
 		}
 	}
 }
 
 // end removes the open decision of a Workload. The caller holds the lock.
-func (a *Writer) end(key engine.Key) {
-	delete(a.Open, key)
-	a.Budget.setOpen(len(a.Open))
+func (wr *Writer) end(key engine.Key) {
+	delete(wr.Open, key)
+	wr.Budget.setOpen(len(wr.Open))
 }
 
 // Take queues a decision for writing. Under load it delays an eviction for the updates that are still on their way:
 // the victim may have ended already.
-func (a *Writer) Take(d engine.Decision) {
+func (wr *Writer) Take(d engine.Decision) {
 	var lag time.Duration
 	if d.Evict != nil {
-		lag = a.Budget.lag()
+		lag = wr.Budget.lag()
 	}
-	a.mu.Lock()
-	a.Open[d.Key] = &openDecision{Decision: d, notBefore: a.Clock.Now().Add(lag)}
-	a.Budget.setOpen(len(a.Open))
-	a.mu.Unlock()
-	a.Queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
-	a.Queue.AddAfter(d.Key, lag)
+	wr.mu.Lock()
+	wr.Open[d.Key] = &openDecision{Decision: d, notBefore: wr.Clock.Now().Add(lag)}
+	wr.Budget.setOpen(len(wr.Open))
+	wr.mu.Unlock()
+	wr.Queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
+	wr.Queue.AddAfter(d.Key, lag)
 }
 
-func (a *Writer) Run(ctx context.Context) {
-	Work(ctx, a.Queue, concurrentDecisions, a.Write)
+func (wr *Writer) Run(ctx context.Context) {
+	Work(ctx, wr.Queue, concurrentDecisions, wr.Write)
 }
 
 // Write makes one attempt to write the open decision of a Workload.
-func (a *Writer) Write(ctx context.Context, key engine.Key) {
+func (wr *Writer) Write(ctx context.Context, key engine.Key) {
 	if ctx.Err() != nil {
 		return // no write can succeed any more
 	}
-	open := a.begin(key)
+	open := wr.begin(key)
 	switch {
 	case open == nil:
 		return
 	case open.refusal != nil:
-		a.reportRefusal(key, open, open.refusal)
+		wr.reportRefusal(key, open, open.refusal)
 		return
 	}
 	// The first attempt relies on the cache; a retry must read what the cache may lack.
-	var reader client.Reader = a.Client
-	again := a.Queue.NumRequeues(key) > 0
+	var reader client.Reader = wr.Client
+	again := wr.Queue.NumRequeues(key) > 0
 	if again {
-		reader = a.live
+		reader = wr.live
 	}
-	outcome, version, err := a.try(ctx, reader, open)
-	a.settle(ctx, key, open, again, outcome, version, err)
+	outcome, version, err := wr.try(ctx, reader, open)
+	wr.settle(ctx, key, open, again, outcome, version, err)
 }
 
 // begin returns the open decision of a Workload, whose next attempt is now. It returns nil if there is none, or if that
 // is not due yet: then it is queued for later.
-func (a *Writer) begin(key engine.Key) *openDecision {
-	a.mu.Lock()
-	open := a.Open[key]
+func (wr *Writer) begin(key engine.Key) *openDecision {
+	wr.mu.Lock()
+	open := wr.Open[key]
 	var rest time.Duration
 	if open != nil {
-		rest = open.notBefore.Sub(a.Clock.Now())
+		rest = open.notBefore.Sub(wr.Clock.Now())
 		open.attempted = open.attempted || rest <= 0
 	}
-	a.mu.Unlock() // before anything is added to the queue, which asks for its urgency under a lock of its own
+	wr.mu.Unlock() // before anything is added to the queue, which asks for its urgency under a lock of its own
 	switch {
 	case open == nil:
-		a.Queue.Forget(key)
+		wr.Queue.Forget(key)
 	case rest > 0: // the item was queued for an earlier decision that was being retried
-		a.Queue.AddAfter(key, rest)
+		wr.Queue.AddAfter(key, rest)
 		return nil
 	}
 	return open
@@ -180,52 +180,52 @@ func (a *Writer) begin(key engine.Key) *openDecision {
 
 // settle acts on the outcome of an attempt to write a decision: it queues the next one, or ends the decision and
 // reports its outcome to the engine. again is set if this was a retry.
-func (a *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result, version int64, err error) {
+func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result, version int64, err error) {
 	d := open.Decision
 	switch {
 	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
 		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
-		a.Queue.AddRateLimited(key)
+		wr.Queue.AddRateLimited(key)
 	case outcome == unknown:
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "writing a decision about a Workload; retrying", "workload", key.String())
 		}
-		a.Queue.AddRateLimited(key)
+		wr.Queue.AddRateLimited(key)
 	case outcome == refused && (d.Admit != nil || d.Try != nil):
-		a.reportRefusal(key, open, err)
+		wr.reportRefusal(key, open, err)
 	case outcome == refused:
 		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload", "workload", key.String())
 		open.refusal = err
-		a.Queue.AddAfter(key, a.Denials.When(struct{}{}))
-	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one
+		wr.Queue.AddAfter(key, wr.Denials.When(struct{}{}))
+	case !wr.close(key, open): // the engine has made another decision since, or withdrawn this one
 	case outcome == written && d.Try != nil:
-		a.report(engine.Tried{Key: key, UID: d.UID, Serial: d.Serial})
+		wr.report(engine.Tried{Key: key, UID: d.UID, Serial: d.Serial})
 	case d.Try == nil && (outcome == written || outcome == alreadyThere):
 		if d.Admit == nil {
-			a.Denials.Forget(struct{}{})
+			wr.Denials.Forget(struct{}{})
 		}
-		a.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
+		wr.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
 	default: // superseded, finished, or a trial of what the Workload holds already
-		a.report(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
+		wr.report(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
 	}
 }
 
 // reportRefusal reports the API server's refusal to the engine, unless the decision is no longer open.
-func (a *Writer) reportRefusal(key engine.Key, open *openDecision, err error) {
-	if a.close(key, open) {
-		a.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: a.Clock.Now()})
+func (wr *Writer) reportRefusal(key engine.Key, open *openDecision, err error) {
+	if wr.close(key, open) {
+		wr.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: wr.Clock.Now()})
 	}
 }
 
 // close ends a decision and reports whether it did: not if a newer decision has replaced it, or it was dropped.
-func (a *Writer) close(key engine.Key, is *openDecision) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.Queue.Forget(key)
-	if a.Open[key] != is {
+func (wr *Writer) close(key engine.Key, is *openDecision) bool {
+	wr.mu.Lock()
+	defer wr.mu.Unlock()
+	wr.Queue.Forget(key)
+	if wr.Open[key] != is {
 		return false
 	}
-	a.end(key)
+	wr.end(key)
 	return true
 }
 

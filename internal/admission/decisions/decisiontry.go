@@ -62,7 +62,7 @@ const (
 
 // try reads the Workload and, if the decision still applies to it, writes the decision. version is the Workload's
 // version after a successful write.
-func (a *Writer) try(ctx context.Context, reader client.Reader, open *openDecision) (_ result, version int64, _ error) {
+func (wr *Writer) try(ctx context.Context, reader client.Reader, open *openDecision) (_ result, version int64, _ error) {
 	var seen kueue.Workload
 	d := open.Decision
 	if err := reader.Get(ctx, translate.ObjectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
@@ -77,7 +77,7 @@ func (a *Writer) try(ctx context.Context, reader client.Reader, open *openDecisi
 	case workload.IsFinished(&seen):
 		return workloadFinished, 0, nil
 	}
-	desired, outcome, err := a.desired(ctx, &seen, d)
+	desired, outcome, err := wr.desired(ctx, &seen, d)
 	switch {
 	case err != nil:
 		return unknown, 0, err
@@ -89,21 +89,21 @@ func (a *Writer) try(ctx context.Context, reader client.Reader, open *openDecisi
 	if err := open.failures.refusal(&seen); err != nil {
 		return refused, 0, err
 	}
-	a.Budget.NoteWrite()
-	began := a.Clock.Now()
+	wr.Budget.NoteWrite()
+	began := wr.Clock.Now()
 	if d.Try != nil {
-		_, err = WriteStatus(ctx, a.Client, &seen, desired, client.DryRunAll)
+		_, err = WriteStatus(ctx, wr.Client, &seen, desired, client.DryRunAll)
 	} else {
-		desired, version, err = WriteStatusThatFits(ctx, a.Client, &seen, desired)
+		desired, version, err = WriteStatusThatFits(ctx, wr.Client, &seen, desired)
 	}
-	a.Budget.NoteDuration(a.Clock.Since(began))
+	wr.Budget.NoteDuration(wr.Clock.Since(began))
 	switch {
 	case err == nil && d.Try != nil:
 		return written, 0, nil
 	case d.Try != nil && apierrors.IsBadRequest(err):
 		return refused, 0, err // a webhook that takes no dry run: nobody can know whether it would accept the admission
 	case err == nil:
-		a.Events.StatusChanged(&seen, desired)
+		wr.Events.StatusChanged(&seen, desired)
 		LogChange(ctx, &seen, desired)
 		if d.Evict != nil {
 			CountPreemption(d.Evict)

@@ -25,24 +25,24 @@ const (
 type JobEvents struct{ Recorder *boundedRecorder }
 
 // StatusChanged records what a status write changed, if that is of interest to users.
-func (t *JobEvents) StatusChanged(before, after *kueue.Workload) {
+func (j *JobEvents) StatusChanged(before, after *kueue.Workload) {
 	owner := metav1.GetControllerOf(after)
-	if t == nil || owner == nil {
+	if j == nil || owner == nil {
 		return
 	}
 	if c, ok := ChangeOf(before, after); ok && !admittedAtOnce(before, c) {
-		t.record(jobRef(after, owner), versionRef(before), c.Kind, c.Reason, c.Message)
+		j.record(jobRef(after, owner), versionRef(before), c.Kind, c.Reason, c.Message)
 	}
 }
 
 // Waits records why the Workload waits. The event waits for the write budget if need be: what it says lasts, and is
 // recorded once.
-func (t *JobEvents) Waits(w *kueue.Workload, why reason.Reason) {
+func (j *JobEvents) Waits(w *kueue.Workload, why reason.Reason) {
 	owner := metav1.GetControllerOf(w)
-	if t == nil || owner == nil {
+	if j == nil || owner == nil {
 		return
 	}
-	t.Recorder.Eventf(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), EventAction, "%s", workload.Cut(why.Message(), EventMessageBytes))
+	j.Recorder.Eventf(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), EventAction, "%s", workload.Cut(why.Message(), EventMessageBytes))
 }
 
 // jobRef returns a reference to the job that owns the Workload.
@@ -100,6 +100,6 @@ func newResize(before, after *kueue.Workload) *metav1.Condition {
 
 // record records the event now or not at all: the Workload's conditions say the same, and a late event would make the
 // Change look late.
-func (t *JobEvents) record(job, related *corev1.ObjectReference, kind, reason, message string) {
-	t.Recorder.recordOrDrop(job, related, kind, reason, EventAction, "%s", workload.Cut(message, EventMessageBytes))
+func (j *JobEvents) record(job, related *corev1.ObjectReference, kind, reason, message string) {
+	j.Recorder.recordOrDrop(job, related, kind, reason, EventAction, "%s", workload.Cut(message, EventMessageBytes))
 }

@@ -21,8 +21,8 @@ import (
 
 // stillOpen reports whether the queues of an admission, already set on the Workload, are still as the decision assumed:
 // present, not stopped, and with the same admission checks.
-func (a *Writer) stillOpen(ctx context.Context, w *kueue.Workload, given *engine.Admission) (bool, error) {
-	queue, err := a.openQueue(ctx, w)
+func (wr *Writer) stillOpen(ctx context.Context, w *kueue.Workload, given *engine.Admission) (bool, error) {
+	queue, err := wr.openQueue(ctx, w)
 	if queue == nil || queue.Name != given.ClusterQueue {
 		return false, err
 	}
@@ -30,16 +30,16 @@ func (a *Writer) stillOpen(ctx context.Context, w *kueue.Workload, given *engine
 }
 
 // openQueue returns the ClusterQueue of the Workload's LocalQueue, nil if either is missing, terminating or stopped.
-func (a *Writer) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.ClusterQueue, error) {
+func (wr *Writer) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.ClusterQueue, error) {
 	var local kueue.LocalQueue
-	if err := a.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if translate.Stopped(local.Spec.StopPolicy) || !local.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	var queue kueue.ClusterQueue
-	if err := a.Client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.Client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if workload.Closed(&queue) || !queue.DeletionTimestamp.IsZero() {
@@ -50,11 +50,11 @@ func (a *Writer) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.Clust
 
 // mayStillGrow reports whether the Workload, which runs in the named ClusterQueue, may be given more, by the rules
 // for an admission.
-func (a *Writer) mayStillGrow(ctx context.Context, w *kueue.Workload, in string) (bool, error) {
+func (wr *Writer) mayStillGrow(ctx context.Context, w *kueue.Workload, in string) (bool, error) {
 	if !workload.IsActive(w) || !w.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	queue, err := a.openQueue(ctx, w)
+	queue, err := wr.openQueue(ctx, w)
 	return queue != nil && queue.Name == in, err
 }
 
@@ -63,12 +63,12 @@ func (a *Writer) mayStillGrow(ctx context.Context, w *kueue.Workload, in string)
 // on the nodes that it lost, if any are given. uid is "" if it is not known. An eviction for failed nodes is for no other
 // Workload, and always wanted. Replacements of places are not checked here: their Workload runs, whatever the state of
 // its queue.
-func (a *Writer) stillWanted(ctx context.Context, key engine.Key, uid string, lost []string) (bool, error) {
+func (wr *Writer) stillWanted(ctx context.Context, key engine.Key, uid string, lost []string) (bool, error) {
 	if key == (engine.Key{}) {
 		return true, nil
 	}
 	var w kueue.Workload
-	if err := a.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	switch {
@@ -80,11 +80,11 @@ func (a *Writer) stillWanted(ctx context.Context, key engine.Key, uid string, lo
 		if !isElastic(&w) {
 			return false, nil // it was admitted after fewer evictions
 		}
-		return a.mayStillGrow(ctx, &w, string(w.Status.Admission.ClusterQueue))
+		return wr.mayStillGrow(ctx, &w, string(w.Status.Admission.ClusterQueue))
 	case !translate.MayBeAdmitted(&w):
 		return false, nil
 	}
-	queue, err := a.openQueue(ctx, &w)
+	queue, err := wr.openQueue(ctx, &w)
 	return queue != nil, err
 }
 

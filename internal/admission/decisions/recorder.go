@@ -34,51 +34,51 @@ func NewBoundedRecorder(recorder events.EventRecorder, budget *WriteBudget) *bou
 
 // Eventf records the event. If there is no budget for it now, a warning waits, since most warnings report something
 // permanent, once; any other event is dropped.
-func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+func (b *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if eventtype != corev1.EventTypeWarning {
-		r.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
+		b.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
 		return
 	}
-	if r.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
+	if b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
 		return
 	}
 	select {
-	case r.Late <- func() { r.pass(regarding, related, eventtype, reason, action, note, args...) }:
+	case b.Late <- func() { b.pass(regarding, related, eventtype, reason, action, note, args...) }:
 	default:
 		droppedEvents.Inc()
 	}
 }
 
 // recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
-func (r *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if len(r.Late) > 0 || !r.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
+func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if len(b.Late) > 0 || !b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
 		droppedEvents.Inc()
 	}
 }
 
 // TryEventf records the event if there is budget for it now, and reports whether it did. An event that it does not
 // record is not counted as dropped: it is for facts that last, which the caller reports later.
-func (r *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
-	if !r.budget.MayRecordEvent() {
+func (b *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
+	if !b.budget.MayRecordEvent() {
 		return false
 	}
-	r.pass(regarding, related, eventtype, reason, action, note, args...)
+	b.pass(regarding, related, eventtype, reason, action, note, args...)
 	return true
 }
 
 // pass records the event without control characters: its note may repeat what users wrote, and kubectl prints it.
-func (r *boundedRecorder) pass(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, "%s", plain.Text(fmt.Sprintf(note, args...)))
+func (b *boundedRecorder) pass(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	b.EventRecorder.Eventf(regarding, related, eventtype, reason, action, "%s", plain.Text(fmt.Sprintf(note, args...)))
 }
 
 // Start implements manager.Runnable: it records the waiting warnings as the budget permits, until the context ends.
-func (r *boundedRecorder) Start(ctx context.Context) error {
+func (b *boundedRecorder) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case record := <-r.Late:
-			if r.budget.waitForEvent(ctx) != nil {
+		case record := <-b.Late:
+			if b.budget.waitForEvent(ctx) != nil {
 				return nil
 			}
 			record()

@@ -20,7 +20,7 @@ import (
 
 // resized implements desired for a change of size of an admitted Workload, where lost are the nodes that the Workload lost
 // for which it shrinks, as in engine.Decision.
-func (a *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize, lost []string) (*kueue.Workload, result, error) {
+func (wr *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize, lost []string) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, r.Admission.ClusterQueue) {
 		return nil, superseded, nil
 	}
@@ -34,19 +34,19 @@ func (a *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.Re
 	if most := wantedOf(seen, r.PodSet); r.Unwanted && r.To != most || r.To > r.From && r.To > most {
 		return nil, superseded, nil // the job asks for another size by now
 	}
-	wanted, err := a.stillWanted(ctx, r.For, "", lost)
+	wanted, err := wr.stillWanted(ctx, r.For, "", lost)
 	if wanted && r.To > r.From {
-		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
+		wanted, err = wr.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
 	}
 	if err != nil || !wanted {
 		return nil, superseded, err
 	}
-	places, known, err := a.places(ctx, r.Admission, seen.Status.Admission)
+	places, known, err := wr.places(ctx, r.Admission, seen.Status.Admission)
 	if err != nil || !known {
 		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
-	resize(out, r, a.nameOf(ctx, r.For), places, a.Clock.Now())
+	resize(out, r, wr.nameOf(ctx, r.For), places, wr.Clock.Now())
 	return out, unknown, nil
 }
 

@@ -36,37 +36,37 @@ func newUrgencyQueue(urgency func(engine.Key) int32) *urgencyQueue {
 }
 
 // Push adds a Workload.
-func (q *urgencyQueue) Push(key engine.Key) {
-	q.came++
-	u := &urgencyItem{key: key, urgency: q.urgency(key), turn: q.came}
-	q.at[key] = u
-	q.arrived = append(q.arrived, u)
-	q.waiting.Put(u)
+func (uq *urgencyQueue) Push(key engine.Key) {
+	uq.came++
+	u := &urgencyItem{key: key, urgency: uq.urgency(key), turn: uq.came}
+	uq.at[key] = u
+	uq.arrived = append(uq.arrived, u)
+	uq.waiting.Put(u)
 }
 
 // Touch updates the urgency of a waiting Workload.
-func (q *urgencyQueue) Touch(key engine.Key) {
-	u := q.at[key]
-	u.urgency = q.urgency(key)
-	q.waiting.Put(u)
+func (uq *urgencyQueue) Touch(key engine.Key) {
+	u := uq.at[key]
+	u.urgency = uq.urgency(key)
+	uq.waiting.Put(u)
 }
 
 // Len returns the number of waiting Workloads.
-func (q *urgencyQueue) Len() int { return q.waiting.Len() }
+func (uq *urgencyQueue) Len() int { return uq.waiting.Len() }
 
 // Pop removes and returns the next Workload.
-func (q *urgencyQueue) Pop() engine.Key {
+func (uq *urgencyQueue) Pop() engine.Key {
 	first := 0
-	for q.at[q.arrived[first].key] != q.arrived[first] {
+	for uq.at[uq.arrived[first].key] != uq.arrived[first] {
 		first++
 	}
-	q.arrived = q.arrived[first:]
-	u := q.waiting.First()
-	if q.taken++; q.taken%oldestEvery == 0 {
-		u = q.arrived[0]
+	uq.arrived = uq.arrived[first:]
+	u := uq.waiting.First()
+	if uq.taken++; uq.taken%oldestEvery == 0 {
+		u = uq.arrived[0]
 	}
-	q.waiting.Remove(u)
-	delete(q.at, u.key)
+	uq.waiting.Remove(u)
+	delete(uq.at, u.key)
 	return u.key
 }
 

@@ -196,12 +196,12 @@ type fewEvents struct {
 	left int
 }
 
-func (r *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
-	if r.left == 0 {
+func (f *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
+	if f.left == 0 {
 		return false
 	}
-	r.left--
-	r.Eventf(regarding, related, kind, reason, action, note, args...)
+	f.left--
+	f.Eventf(regarding, related, kind, reason, action, note, args...)
 	return true
 }
 

@@ -33,8 +33,8 @@ var volcanoKind = scheduling.GroupVersion.WithKind("Queue")
 // What the Queue deserves or is guaranteed is its nominal quota, which it may reclaim from borrowers. What is
 // guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability. Resources that it does not name are
 // covered too, without nominal quota: what it uses of them does not keep it from reclaiming the others.
-func (t *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
-	quota, nominal := corev1.ResourceList{}, t.nominal(q)
+func (v *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
+	quota, nominal := corev1.ResourceList{}, v.nominal(q)
 	for _, list := range []corev1.ResourceList{cluster, q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
 		for name := range list {
 			quota[name] = nominal[name]
@@ -43,7 +43,7 @@ func (t *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceL
 	out := &kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: q.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}},
 		Spec: kueue.ClusterQueueSpec{
-			Cohort:            kueue.CohortReference(t.cohortOf(q)),
+			Cohort:            kueue.CohortReference(v.cohortOf(q)),
 			QueueingStrategy:  kueue.BestEffortFIFO,
 			NamespaceSelector: &metav1.LabelSelector{},
 			Preemption:        &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny, WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},

@@ -80,9 +80,9 @@ func isBelowItself(name string, queues map[string]*scheduling.Queue) bool {
 }
 
 // cohortOf returns the name of the cohort of the Queue's ClusterQueue.
-func (t *volcanoTree) cohortOf(q *scheduling.Queue) string {
-	switch parent := t.parents[q.Name]; {
-	case len(t.children[q.Name]) > 0:
+func (v *volcanoTree) cohortOf(q *scheduling.Queue) string {
+	switch parent := v.parents[q.Name]; {
+	case len(v.children[q.Name]) > 0:
 		return cohortName(q.Name)
 	case parent != nil:
 		return cohortName(parent.Name)
@@ -95,14 +95,14 @@ func cohortName(queue string) string { return volcanoCohort + "-" + queue }
 
 // own returns what the Queue and all below it own: what it deserves or is guaranteed, or what those below it do if that
 // is more, within its capability.
-func (t *volcanoTree) own(q *scheduling.Queue) corev1.ResourceList {
+func (v *volcanoTree) own(q *scheduling.Queue) corev1.ResourceList {
 	own := corev1.ResourceList{}
 	for _, list := range []corev1.ResourceList{q.Spec.Deserved, q.Spec.Guarantee.Resource} {
 		for name := range list {
 			own[name] = nominalOf(q, name)
 		}
 	}
-	for name, sum := range t.ownOfChildren(q) {
+	for name, sum := range v.ownOfChildren(q) {
 		if before := own[name]; sum.Cmp(before) > 0 {
 			own[name] = atMost(sum, q.Spec.Capability, name)
 		}
@@ -110,10 +110,10 @@ func (t *volcanoTree) own(q *scheduling.Queue) corev1.ResourceList {
 	return own
 }
 
-func (t *volcanoTree) ownOfChildren(q *scheduling.Queue) corev1.ResourceList {
+func (v *volcanoTree) ownOfChildren(q *scheduling.Queue) corev1.ResourceList {
 	sums := corev1.ResourceList{}
-	for _, child := range t.children[q.Name] {
-		for name, amount := range t.own(child) {
+	for _, child := range v.children[q.Name] {
+		for name, amount := range v.own(child) {
 			sum := sums[name]
 			sum.Add(amount)
 			sums[name] = sum
@@ -124,15 +124,15 @@ func (t *volcanoTree) ownOfChildren(q *scheduling.Queue) corev1.ResourceList {
 
 // share notes what the Queue and all below it own. Where that is less than what those below it would own, each of them
 // has its part of it.
-func (t *volcanoTree) share(q *scheduling.Queue, all corev1.ResourceList) {
-	t.shares[q.Name] = all
-	wanted := t.ownOfChildren(q)
-	for _, child := range t.children[q.Name] {
-		own := t.own(child)
+func (v *volcanoTree) share(q *scheduling.Queue, all corev1.ResourceList) {
+	v.shares[q.Name] = all
+	wanted := v.ownOfChildren(q)
+	for _, child := range v.children[q.Name] {
+		own := v.own(child)
 		for name, amount := range own {
 			own[name] = partOf(amount, all[name], wanted[name], name)
 		}
-		t.share(child, own)
+		v.share(child, own)
 	}
 }
 
@@ -164,35 +164,35 @@ func atMost(amount resource.Quantity, capability corev1.ResourceList, name corev
 
 // nominal returns the nominal quota of the Queue's ClusterQueue. That of a Queue with others below it has none: what it
 // owns is shared with these.
-func (t *volcanoTree) nominal(q *scheduling.Queue) corev1.ResourceList {
-	if len(t.children[q.Name]) > 0 {
+func (v *volcanoTree) nominal(q *scheduling.Queue) corev1.ResourceList {
+	if len(v.children[q.Name]) > 0 {
 		return nil
 	}
-	return t.shares[q.Name]
+	return v.shares[q.Name]
 }
 
 // cohorts returns the Cohorts of the Queues with others below them.
-func (t *volcanoTree) cohorts(queues map[string]*scheduling.Queue) map[string]*kueue.Cohort {
+func (v *volcanoTree) cohorts(queues map[string]*scheduling.Queue) map[string]*kueue.Cohort {
 	out := map[string]*kueue.Cohort{}
-	for name := range t.children {
-		out[cohortName(name)] = t.cohort(queues[name])
+	for name := range v.children {
+		out[cohortName(name)] = v.cohort(queues[name])
 	}
 	return out
 }
 
 // cohort returns the Cohort of the Queue: the part of what it owns that those below it do not, up to its capability.
-func (t *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
+func (v *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	out := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{
 		Name: cohortName(q.Name), Labels: map[string]string{muster.FollowsNodesLabel: "true"}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}}}
 	out.Spec.ParentName = volcanoCohort
-	if parent := t.parents[q.Name]; parent != nil {
+	if parent := v.parents[q.Name]; parent != nil {
 		out.Spec.ParentName = kueue.CohortReference(cohortName(parent.Name))
 	}
 	out.Spec.FairSharing = weightOf(q)
 	quota := corev1.ResourceList{}
-	for _, list := range []corev1.ResourceList{t.shares[q.Name], q.Spec.Capability} {
+	for _, list := range []corev1.ResourceList{v.shares[q.Name], q.Spec.Capability} {
 		for name := range list {
-			quota[name] = t.rest(q, name)
+			quota[name] = v.rest(q, name)
 		}
 	}
 	if len(quota) == 0 {
@@ -200,25 +200,25 @@ func (t *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	}
 	group := groupOf(quota)
 	for i := range group.Flavors[0].Resources {
-		t.limit(&group.Flavors[0].Resources[i], q)
+		v.limit(&group.Flavors[0].Resources[i], q)
 	}
 	out.Spec.ResourceGroups = []kueue.ResourceGroup{group}
 	return out
 }
 
 // rest returns what the Queue owns beyond what those below it own.
-func (t *volcanoTree) rest(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
-	left := t.shares[q.Name][name].DeepCopy()
-	for _, child := range t.children[q.Name] {
-		left.Sub(t.shares[child.Name][name])
+func (v *volcanoTree) rest(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
+	left := v.shares[q.Name][name].DeepCopy()
+	for _, child := range v.children[q.Name] {
+		left.Sub(v.shares[child.Name][name])
 	}
 	return positive(left)
 }
 
 // limit sets how much of a resource the Cohort may borrow, and how much of what is below it may be lent: not what the
 // Queue is guaranteed beyond the guarantees below it, which are not lent to the Cohort in the first place.
-func (t *volcanoTree) limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
-	owned := t.shares[q.Name][quota.Name]
+func (v *volcanoTree) limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
+	owned := v.shares[q.Name][quota.Name]
 	if most, limited := q.Spec.Capability[quota.Name]; limited {
 		most = most.DeepCopy()
 		most.Sub(owned)
@@ -229,7 +229,7 @@ func (t *volcanoTree) limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 		return
 	}
 	guaranteed, lent := guaranteed.DeepCopy(), owned.DeepCopy()
-	for _, child := range t.children[q.Name] {
+	for _, child := range v.children[q.Name] {
 		below := child.Spec.Guarantee.Resource[quota.Name]
 		guaranteed.Sub(below)
 		lent.Sub(below)

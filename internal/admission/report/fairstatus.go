@@ -19,14 +19,14 @@ import (
 )
 
 // tryCohort writes the share of a cohort, which is all that its status has.
-func (s *QueueStatusWriter) tryCohort(ctx context.Context, name string, u engine.Usage) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) tryCohort(ctx context.Context, name string, u engine.Usage) (wrote bool, err error) {
 	var seen kueue.Cohort
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
+	if err := qsw.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
 		return false, client.IgnoreNotFound(err) // many cohorts exist only as names in ClusterQueues
 	}
 	desired := seen.DeepCopy()
 	desired.Status.FairSharing = shareStatus(u.Share)
-	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+	return qsw.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 
 func shareStatus(share *int64) *kueue.FairSharingStatus {

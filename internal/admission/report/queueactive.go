@@ -82,29 +82,29 @@ func isByUsage(spec *kueue.ClusterQueueSpec) bool {
 }
 
 // flavorProblem returns which flavors cannot be used for admission and why; "" if all can be.
-func (s *Dependencies) flavorProblem() (reason, message string) {
+func (d *Dependencies) flavorProblem() (reason, message string) {
 	var faults []string
-	if len(s.withoutTopology) > 0 {
+	if len(d.withoutTopology) > 0 {
 		reason = kueue.ClusterQueueActiveReasonTopologyNotFound
-		faults = append(faults, fmt.Sprintf("references ResourceFlavor(s) of a missing Topology: %v", s.withoutTopology))
+		faults = append(faults, fmt.Sprintf("references ResourceFlavor(s) of a missing Topology: %v", d.withoutTopology))
 	}
-	if len(s.missing) > 0 {
+	if len(d.missing) > 0 {
 		reason = kueue.ClusterQueueActiveReasonFlavorNotFound
-		faults = append([]string{fmt.Sprintf("references missing ResourceFlavor(s): %v", s.missing)}, faults...)
+		faults = append([]string{fmt.Sprintf("references missing ResourceFlavor(s): %v", d.missing)}, faults...)
 	}
 	return reason, strings.Join(faults, "; ")
 }
 
 // Dependencies reads the dependencies of the ClusterQueue, except cyclic, which the engine knows.
-func (s *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out Dependencies, err error) {
-	out.Unshared = s.Unshared
-	if out.checks, err = s.checks(ctx); err != nil {
+func (qsw *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out Dependencies, err error) {
+	out.Unshared = qsw.Unshared
+	if out.checks, err = qsw.checks(ctx); err != nil {
 		return out, err
 	}
 	for _, group := range q.Spec.ResourceGroups {
 		for _, listed := range group.Flavors {
 			var flavor kueue.ResourceFlavor
-			found, err := s.exists(ctx, string(listed.Name), &flavor)
+			found, err := qsw.exists(ctx, string(listed.Name), &flavor)
 			if err != nil {
 				return out, err
 			}
@@ -113,7 +113,7 @@ func (s *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQu
 				continue
 			}
 			if name := string(ptr.Deref(flavor.Spec.TopologyName, "")); name != "" {
-				found, err := s.exists(ctx, name, &kueue.Topology{})
+				found, err := qsw.exists(ctx, name, &kueue.Topology{})
 				if err != nil {
 					return out, err
 				}
@@ -129,15 +129,15 @@ func (s *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQu
 }
 
 // exists reads a cluster-scoped object by name, and reports whether it exists.
-func (s *QueueStatusWriter) exists(ctx context.Context, name string, o client.Object) (bool, error) {
-	err := s.client.Get(ctx, client.ObjectKey{Name: name}, o, client.UnsafeDisableDeepCopy)
+func (qsw *QueueStatusWriter) exists(ctx context.Context, name string, o client.Object) (bool, error) {
+	err := qsw.client.Get(ctx, client.ObjectKey{Name: name}, o, client.UnsafeDisableDeepCopy)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
 // checks returns all AdmissionChecks by name.
-func (s *QueueStatusWriter) checks(ctx context.Context) (map[string]*kueue.AdmissionCheck, error) {
+func (qsw *QueueStatusWriter) checks(ctx context.Context) (map[string]*kueue.AdmissionCheck, error) {
 	var list kueue.AdmissionCheckList
-	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := qsw.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	out := make(map[string]*kueue.AdmissionCheck, len(list.Items))

@@ -98,108 +98,108 @@ func NewQueueGauges() *QueueGauges {
 }
 
 // Note sets the usage of a queue or a cohort; spec is given for a ClusterQueue only.
-func (g *QueueGauges) Note(key StatusOf, u engine.Usage, spec *kueue.ClusterQueue) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.usage[key] = u
+func (q *QueueGauges) Note(key StatusOf, u engine.Usage, spec *kueue.ClusterQueue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.usage[key] = u
 	if spec != nil {
-		g.specs[key.Name] = spec
+		q.specs[key.Name] = spec
 	}
 }
 
 // state sets the state of a queue, as its status has it. A queue that was deleted since that status was begun has none.
-func (g *QueueGauges) state(key StatusOf, state string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if _, noted := g.usage[key]; noted {
-		g.states[key] = state
+func (q *QueueGauges) state(key StatusOf, state string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, noted := q.usage[key]; noted {
+		q.states[key] = state
 	}
 }
 
 // SetDifferences sets the differences that the last audit found.
-func (g *QueueGauges) SetDifferences(found map[AmountOf]int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.Differences = found
+func (q *QueueGauges) SetDifferences(found map[AmountOf]int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.Differences = found
 }
 
 // Forget drops a deleted queue, with all metrics that are labeled with it.
-func (g *QueueGauges) Forget(key StatusOf) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.usage, key)
-	delete(g.states, key)
+func (q *QueueGauges) Forget(key StatusOf) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.usage, key)
+	delete(q.states, key)
 	switch key.Kind {
 	case OfClusterQueue:
-		delete(g.specs, key.Name)
+		delete(q.specs, key.Name)
 	case OfLocalQueue:
-		delete(g.clusterQueues, key.Key)
+		delete(q.clusterQueues, key.Key)
 	}
 	forgetCounted(key)
 }
 
 // Apply notes which Workloads are inadmissible, by their status, and where LocalQueues point.
-func (g *QueueGauges) Apply(event engine.Event) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (q *QueueGauges) Apply(event engine.Event) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	switch ev := event.(type) {
 	case engine.LocalQueueSet:
-		g.clusterQueues[ev.Key] = ev.ClusterQueue
+		q.clusterQueues[ev.Key] = ev.ClusterQueue
 	case engine.WorkloadSet:
 		vain := ev.Admission == nil && !ev.Inactive && (ev.ReportedCode == reason.Inadmissible || ev.ReportedCode == reason.OnHold)
-		g.setInadmissible(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
+		q.setInadmissible(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
 	case engine.WorkloadGone:
-		g.setInadmissible(ev.Key, engine.Key{}, false)
+		q.setInadmissible(ev.Key, engine.Key{}, false)
 	}
 }
 
-func (g *QueueGauges) setInadmissible(key, queue engine.Key, vain bool) {
-	if was, ok := g.inadmissibleIn[key]; ok && (!vain || was != queue) {
-		delete(g.inadmissible[was], key)
-		if len(g.inadmissible[was]) == 0 {
-			delete(g.inadmissible, was)
+func (q *QueueGauges) setInadmissible(key, queue engine.Key, vain bool) {
+	if was, ok := q.inadmissibleIn[key]; ok && (!vain || was != queue) {
+		delete(q.inadmissible[was], key)
+		if len(q.inadmissible[was]) == 0 {
+			delete(q.inadmissible, was)
 		}
-		delete(g.inadmissibleIn, key)
+		delete(q.inadmissibleIn, key)
 	}
 	if vain {
-		if g.inadmissible[queue] == nil {
-			g.inadmissible[queue] = map[engine.Key]bool{}
+		if q.inadmissible[queue] == nil {
+			q.inadmissible[queue] = map[engine.Key]bool{}
 		}
-		g.inadmissible[queue][key], g.inadmissibleIn[key] = true, queue
+		q.inadmissible[queue][key], q.inadmissibleIn[key] = true, queue
 	}
 }
 
 // Describe implements prometheus.Collector.
-func (g *QueueGauges) Describe(to chan<- *prometheus.Desc) {
+func (q *QueueGauges) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range queueDescs {
 		to <- desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (g *QueueGauges) Collect(to chan<- prometheus.Metric) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+func (q *QueueGauges) Collect(to chan<- prometheus.Metric) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	set := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	stuck := map[string]int{}
-	for queue, those := range g.inadmissible {
-		stuck[g.clusterQueues[queue]] += len(those)
+	for queue, those := range q.inadmissible {
+		stuck[q.clusterQueues[queue]] += len(those)
 	}
-	for key, u := range g.usage {
+	for key, u := range q.usage {
 		switch key.Kind {
 		case OfClusterQueue:
-			g.collectClusterQueue(set, key.Name, u, stuck[key.Name])
+			q.collectClusterQueue(set, key.Name, u, stuck[key.Name])
 		case OfLocalQueue:
-			collectLocalQueue(set, key.Key, u, len(g.inadmissible[key.Key]))
+			collectLocalQueue(set, key.Key, u, len(q.inadmissible[key.Key]))
 		case OfCohort:
 			if u.Share != nil {
 				set(cohortShare, float64(*u.Share), key.Name)
 			}
 		}
 	}
-	for key, state := range g.states {
+	for key, state := range q.states {
 		switch key.Kind {
 		case OfClusterQueue:
 			for _, s := range []string{statePending, stateActive, stateTerminating} {
@@ -211,14 +211,14 @@ func (g *QueueGauges) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for of, by := range g.Differences {
+	for of, by := range q.Differences {
 		set(auditDifference, asFloat(of.FlavorResource, by), of.Queue, of.Flavor, of.Resource)
 	}
 }
 
 type setter func(desc *prometheus.Desc, value float64, labels ...string)
 
-func (g *QueueGauges) collectClusterQueue(set setter, name string, u engine.Usage, stuck int) {
+func (q *QueueGauges) collectClusterQueue(set setter, name string, u engine.Usage, stuck int) {
 	stuck = min(stuck, u.Pending)
 	set(pendingWorkloads, float64(u.Pending-stuck), name, "active")
 	set(pendingWorkloads, float64(stuck), name, "inadmissible")
@@ -227,7 +227,7 @@ func (g *QueueGauges) collectClusterQueue(set setter, name string, u engine.Usag
 	if u.Share != nil {
 		set(queueShare, float64(*u.Share), name)
 	}
-	spec := g.specs[name]
+	spec := q.specs[name]
 	if spec == nil {
 		return
 	}

@@ -80,213 +80,213 @@ func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decis
 
 // NoteClusterQueue queues the usage of a ClusterQueue for writing, as noteLocalQueue does that of a LocalQueue and
 // NoteCohort the share of a cohort. A ClusterQueue must be noted before the LocalQueues that point to it.
-func (s *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
-	s.mu.Lock()
-	s.cyclic[name] = u.Cyclic
-	s.mu.Unlock()
-	s.note(StatusOf{OfClusterQueue, engine.Key{Name: name}}, u)
+func (qsw *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
+	qsw.mu.Lock()
+	qsw.cyclic[name] = u.Cyclic
+	qsw.mu.Unlock()
+	qsw.note(StatusOf{OfClusterQueue, engine.Key{Name: name}}, u)
 }
 
-func (s *QueueStatusWriter) NoteLocalQueue(key engine.Key, u engine.Usage) {
-	s.note(StatusOf{OfLocalQueue, key}, u)
+func (qsw *QueueStatusWriter) NoteLocalQueue(key engine.Key, u engine.Usage) {
+	qsw.note(StatusOf{OfLocalQueue, key}, u)
 }
 
-func (s *QueueStatusWriter) NoteCohort(name string, share int64) {
-	s.note(StatusOf{OfCohort, engine.Key{Name: name}}, engine.Usage{Share: &share})
+func (qsw *QueueStatusWriter) NoteCohort(name string, share int64) {
+	qsw.note(StatusOf{OfCohort, engine.Key{Name: name}}, engine.Usage{Share: &share})
 }
 
-func (s *QueueStatusWriter) note(key StatusOf, u engine.Usage) {
-	s.mu.Lock()
-	s.usage[key] = u
-	rest := s.remaining(key)
-	if s.hasty[key] {
+func (qsw *QueueStatusWriter) note(key StatusOf, u engine.Usage) {
+	qsw.mu.Lock()
+	qsw.usage[key] = u
+	rest := qsw.remaining(key)
+	if qsw.hasty[key] {
 		rest = 0
 	}
-	s.mu.Unlock()
-	s.queue.AddAfter(key, rest)
+	qsw.mu.Unlock()
+	qsw.queue.AddAfter(key, rest)
 }
 
 // Hasten has the condition Active of these queues written at once, should it have changed, when they are noted next. A
 // ClusterQueue has no namespace.
-func (s *QueueStatusWriter) Hasten(queues sets.Set[engine.Key]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (qsw *QueueStatusWriter) Hasten(queues sets.Set[engine.Key]) {
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
 	for key := range queues {
 		kind := OfLocalQueue
 		if key.Namespace == "" {
 			kind = OfClusterQueue
 		}
-		s.hasty[StatusOf{kind, key}] = true
+		qsw.hasty[StatusOf{kind, key}] = true
 	}
 }
 
 // Forget drops the state of a deleted object.
-func (s *QueueStatusWriter) Forget(key StatusOf) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.usage, key)
-	delete(s.wrote, key)
-	delete(s.hasty, key)
+func (qsw *QueueStatusWriter) Forget(key StatusOf) {
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
+	delete(qsw.usage, key)
+	delete(qsw.wrote, key)
+	delete(qsw.hasty, key)
 	if key.Kind == OfClusterQueue {
-		delete(s.cyclic, key.Name)
+		delete(qsw.cyclic, key.Name)
 	}
 }
 
 // SetDifferences sets the differences that an audit found, by ClusterQueue, and returns the ClusterQueues whose
 // difference changed.
-func (s *QueueStatusWriter) SetDifferences(found map[string]string) (changed []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.differences {
+func (qsw *QueueStatusWriter) SetDifferences(found map[string]string) (changed []string) {
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
+	for name := range qsw.differences {
 		if _, still := found[name]; !still {
 			changed = append(changed, name)
 		}
 	}
 	for name, message := range found {
-		if s.differences[name] != message {
+		if qsw.differences[name] != message {
 			changed = append(changed, name)
 		}
 	}
-	s.differences = found
+	qsw.differences = found
 	slices.Sort(changed)
 	return changed
 }
 
 // remaining returns how long the status of the object must not be written yet. The caller holds the lock.
-func (s *QueueStatusWriter) remaining(key StatusOf) time.Duration {
-	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())
+func (qsw *QueueStatusWriter) remaining(key StatusOf) time.Duration {
+	return qsw.wrote[key].Add(qsw.interval).Sub(qsw.clock.Now())
 }
 
-func (s *QueueStatusWriter) Run(ctx context.Context) { decisions.Work(ctx, s.queue, 2, s.Write) }
+func (qsw *QueueStatusWriter) Run(ctx context.Context) { decisions.Work(ctx, qsw.queue, 2, qsw.Write) }
 
-func (s *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
-	if s.noted(key) && s.budget.WaitForQueue(ctx) != nil {
+func (qsw *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
+	if qsw.noted(key) && qsw.budget.WaitForQueue(ctx) != nil {
 		return // the context ended
 	}
-	s.mu.Lock()
-	u, ok := s.usage[key]
-	rest, as := s.remaining(key), s.observed[key]
-	early := rest > 0 && s.hasty[key] // only a change of Active is written before the interval is over
+	qsw.mu.Lock()
+	u, ok := qsw.usage[key]
+	rest, as := qsw.remaining(key), qsw.observed[key]
+	early := rest > 0 && qsw.hasty[key] // only a change of Active is written before the interval is over
 	if rest <= 0 || early {
-		delete(s.usage, key)
-		delete(s.hasty, key)
+		delete(qsw.usage, key)
+		delete(qsw.hasty, key)
 	}
-	s.mu.Unlock()
+	qsw.mu.Unlock()
 	switch {
 	case !ok:
 		return
 	case rest > 0 && !early: // it was noted while the last write was in flight
-		s.queue.AddAfter(key, rest)
+		qsw.queue.AddAfter(key, rest)
 		return
 	}
-	wrote, err := s.try(ctx, key, u, early)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	wrote, err := qsw.try(ctx, key, u, early)
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
 	switch {
 	case err != nil:
 		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write the status of a queue", "queue", key.String(), "cause", err.Error())
-		s.hasty[key] = s.hasty[key] || early
-		s.keep(key, u)
-		s.queue.AddRateLimited(key)
+		qsw.hasty[key] = qsw.hasty[key] || early
+		qsw.keep(key, u)
+		qsw.queue.AddRateLimited(key)
 		return
-	case wrote && s.observed[key] == as:
-		s.wrote[key] = s.clock.Now()
+	case wrote && qsw.observed[key] == as:
+		qsw.wrote[key] = qsw.clock.Now()
 	case early && !wrote: // the numbers may have changed
-		s.keep(key, u)
-		s.queue.AddAfter(key, rest)
+		qsw.keep(key, u)
+		qsw.queue.AddAfter(key, rest)
 	}
-	s.queue.Forget(key)
+	qsw.queue.Forget(key)
 }
 
 // keep keeps the usage for another write, unless a newer one was noted. The caller holds the lock.
-func (s *QueueStatusWriter) keep(key StatusOf, u engine.Usage) {
-	if _, newer := s.usage[key]; !newer {
-		s.usage[key] = u
+func (qsw *QueueStatusWriter) keep(key StatusOf, u engine.Usage) {
+	if _, newer := qsw.usage[key]; !newer {
+		qsw.usage[key] = u
 	}
 }
 
 // noted reports whether the status of the object is to be written now.
-func (s *QueueStatusWriter) noted(key StatusOf) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.usage[key]
-	return ok && (s.hasty[key] || s.remaining(key) <= 0)
+func (qsw *QueueStatusWriter) noted(key StatusOf) bool {
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
+	_, ok := qsw.usage[key]
+	return ok && (qsw.hasty[key] || qsw.remaining(key) <= 0)
 }
 
 // try writes the status of the object if it has changed; early, only if its conditions have.
-func (s *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
 	switch key.Kind {
 	case OfClusterQueue:
-		return s.tryClusterQueue(ctx, key, u, early)
+		return qsw.tryClusterQueue(ctx, key, u, early)
 	case OfLocalQueue:
-		return s.tryLocalQueue(ctx, key, u, early)
+		return qsw.tryLocalQueue(ctx, key, u, early)
 	default:
-		return s.tryCohort(ctx, key.Name, u)
+		return qsw.tryCohort(ctx, key.Name, u)
 	}
 }
 
-func (s *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
 	var seen kueue.ClusterQueue
-	if err := s.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
+	if err := qsw.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if !s.isCurrent(key, &seen) {
+	if !qsw.isCurrent(key, &seen) {
 		return false, nil
 	}
-	around, err := s.dependencies(ctx, &seen)
+	around, err := qsw.dependencies(ctx, &seen)
 	if err != nil {
 		return false, err
 	}
 	around.cyclic = u.Cyclic
-	s.mu.Lock()
-	around.difference = s.differences[key.Name]
-	s.mu.Unlock()
+	qsw.mu.Lock()
+	around.difference = qsw.differences[key.Name]
+	qsw.mu.Unlock()
 	desired := seen.DeepCopy()
-	clusterQueueStatus(desired, u, around, s.clock.Now())
-	s.Gauges.state(key, stateOf(desired))
-	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
+	clusterQueueStatus(desired, u, around, qsw.clock.Now())
+	qsw.Gauges.state(key, stateOf(desired))
+	return qsw.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
 		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
 }
 
-func (s *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
 	var seen kueue.LocalQueue
-	if err := s.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
+	if err := qsw.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	if !s.isCurrent(key, &seen) {
+	if !qsw.isCurrent(key, &seen) {
 		return false, nil
 	}
 	var behind *kueue.ClusterQueue
 	var around Dependencies
 	var clusterQueue kueue.ClusterQueue
-	switch err := s.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
+	switch err := qsw.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
 	case err == nil:
 		behind = &clusterQueue
-		if around, err = s.dependencies(ctx, behind); err != nil {
+		if around, err = qsw.dependencies(ctx, behind); err != nil {
 			return false, err
 		}
-		s.mu.Lock()
-		around.cyclic = s.cyclic[behind.Name]
-		s.mu.Unlock()
+		qsw.mu.Lock()
+		around.cyclic = qsw.cyclic[behind.Name]
+		qsw.mu.Unlock()
 	case client.IgnoreNotFound(err) != nil:
 		return false, err
 	}
 	desired := seen.DeepCopy()
-	LocalQueueStatus(desired, behind, around, u, s.clock.Now())
+	LocalQueueStatus(desired, behind, around, u, qsw.clock.Now())
 	active := metav1.ConditionFalse
 	if meta.IsStatusConditionTrue(desired.Status.Conditions, kueue.LocalQueueActive) {
 		active = metav1.ConditionTrue
 	}
-	s.Gauges.state(key, string(active))
-	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
+	qsw.Gauges.state(key, string(active))
+	return qsw.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
 		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
 }
 
-func (s *QueueStatusWriter) patch(ctx context.Context, seen, desired client.Object, same bool) (bool, error) {
+func (qsw *QueueStatusWriter) patch(ctx context.Context, seen, desired client.Object, same bool) (bool, error) {
 	if same {
 		return false, nil
 	}
-	return true, s.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+	return true, qsw.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
 // clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.

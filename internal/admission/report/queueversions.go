@@ -20,7 +20,7 @@ func specVersionOf(o client.Object) specVersion { return specVersion{o.GetUID(),
 // Observe records the version of a queue that the engine now has. The cache may be ahead of the engine, and a status
 // with an observedGeneration promises that workloads submitted from now on are admitted by that spec.
 // One of changed and deleted is nil.
-func (s *QueueStatusWriter) Observe(changed, deleted client.Object) {
+func (qsw *QueueStatusWriter) Observe(changed, deleted client.Object) {
 	o := changed
 	if o == nil {
 		o = deleted
@@ -34,22 +34,22 @@ func (s *QueueStatusWriter) Observe(changed, deleted client.Object) {
 	default:
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
 	if changed == nil {
-		delete(s.observed, key)
+		delete(qsw.observed, key)
 		return
 	}
-	if is := specVersionOf(o); s.observed[key] != is {
-		s.observed[key] = is
-		delete(s.wrote, key) // a changed spec is acknowledged at once; only the numbers wait for the interval
+	if is := specVersionOf(o); qsw.observed[key] != is {
+		qsw.observed[key] = is
+		delete(qsw.wrote, key) // a changed spec is acknowledged at once; only the numbers wait for the interval
 	}
 }
 
 // isCurrent reports whether the engine has the version of the queue that the cache has. If not, the watch is about to
 // deliver it, and the queue will be noted again.
-func (s *QueueStatusWriter) isCurrent(key StatusOf, seen client.Object) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.observed[key] == specVersionOf(seen)
+func (qsw *QueueStatusWriter) isCurrent(key StatusOf, seen client.Object) bool {
+	qsw.mu.Lock()
+	defer qsw.mu.Unlock()
+	return qsw.observed[key] == specVersionOf(seen)
 }

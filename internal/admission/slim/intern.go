@@ -33,25 +33,25 @@ type interner[T any] struct {
 }
 
 // intern returns the interned value for the key, which is this value if there was none.
-func (a *interner[T]) intern(key []byte, value T) T {
-	return a.internFunc(key, func() T { return value })
+func (i *interner[T]) intern(key []byte, value T) T {
+	return i.internFunc(key, func() T { return value })
 }
 
 // internFunc returns the interned value for the key, and calls value to make it if there is none.
-func (a *interner[T]) internFunc(key []byte, value func() T) T {
+func (i *interner[T]) internFunc(key []byte, value func() T) T {
 	if len(key) > maxKeyBytes {
 		return value()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if known, ok := a.values[string(key)]; ok {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.values[string(key)]; ok {
 		return known
 	}
-	if a.values == nil || len(a.values) >= cmp.Or(a.max, maxInterned) {
-		a.values = map[string]T{}
+	if i.values == nil || len(i.values) >= cmp.Or(i.max, maxInterned) {
+		i.values = map[string]T{}
 	}
 	made := value()
-	a.values[string(key)] = made
+	i.values[string(key)] = made
 	return made
 }
 
@@ -70,16 +70,16 @@ type stringInterner struct {
 	known map[string]string
 }
 
-func (t *stringInterner) intern(text string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known, ok := t.known[text]; ok {
+func (s *stringInterner) intern(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.known[text]; ok {
 		return known
 	}
-	if t.known == nil || len(t.known) >= maxInterned {
-		t.known = map[string]string{}
+	if s.known == nil || len(s.known) >= maxInterned {
+		s.known = map[string]string{}
 	}
-	t.known[text] = text
+	s.known[text] = text
 	return text
 }
 

@@ -65,14 +65,14 @@ type knownPodSets struct {
 
 // intern returns the pod sets, or kept ones that are deeply equal. It does not modify its argument: an informer may
 // transform an object twice, and the second time others read it.
-func (a *podSetInterner) intern(podSets []kueue.PodSet) []kueue.PodSet {
+func (p *podSetInterner) intern(podSets []kueue.PodSet) []kueue.PodSet {
 	if len(podSets) == 0 {
 		return podSets
 	}
 	sketch := sketchOf(podSets)
-	a.mu.Lock()
-	known := a.bySketch[string(sketch)].podSets
-	a.mu.Unlock()
+	p.mu.Lock()
+	known := p.bySketch[string(sketch)].podSets
+	p.mu.Unlock()
 	if reflect.DeepEqual(known, podSets) {
 		return known
 	}
@@ -80,12 +80,12 @@ func (a *podSetInterner) intern(podSets []kueue.PodSet) []kueue.PodSet {
 	if reflect.DeepEqual(known, podSets) { // only their quantities were spelled differently
 		return known
 	}
-	a.keep(string(sketch), podSets)
+	p.keep(string(sketch), podSets)
 	return podSets
 }
 
 // keep stores the pod sets in place of others with the same sketch.
-func (a *podSetInterner) keep(sketch string, podSets []kueue.PodSet) {
+func (p *podSetInterner) keep(sketch string, podSets []kueue.PodSet) {
 	bytes := len(sketch)
 	for i := range podSets {
 		bytes += podSets[i].Template.Size()
@@ -93,13 +93,13 @@ func (a *podSetInterner) keep(sketch string, podSets []kueue.PodSet) {
 	if bytes > maxKeptPodSetBytes {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.bytes += bytes - a.bySketch[sketch].bytes
-	if a.bySketch == nil || len(a.bySketch) >= maxInterned || a.bytes > maxPodSetBytes {
-		a.bySketch, a.bytes = map[string]knownPodSets{}, bytes
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bytes += bytes - p.bySketch[sketch].bytes
+	if p.bySketch == nil || len(p.bySketch) >= maxInterned || p.bytes > maxPodSetBytes {
+		p.bySketch, p.bytes = map[string]knownPodSets{}, bytes
 	}
-	a.bySketch[sketch] = knownPodSets{podSets, bytes}
+	p.bySketch[sketch] = knownPodSets{podSets, bytes}
 }
 
 // withSharedLists returns a copy of the pod sets whose containers have interned requests and limits.

@@ -60,17 +60,17 @@ func newPodWatch() *podWatch {
 }
 
 // set returns the events for the current state of a Pod.
-func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
+func (p *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	key := KeyOf(pod)
-	was := w.refused[key]
-	w.forget(key)
+	was := p.refused[key]
+	p.forget(key)
 	switch nodes := unschedulableOn(pod); {
 	case occupiesNode(pod):
 		return []engine.Event{engine.PodBound{Pod: PodOf(pod)}}
 	case podspec.HasEnded(pod):
 		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
-		w.refuse(pod, nodes, was, now)
+		p.refuse(pod, nodes, was, now)
 	}
 	// The pod is on no node. An earlier pod of that name may have been, and this may be the only sign that it is
 	// gone.
@@ -79,7 +79,7 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 
 // refuse remembers a pod that cannot be bound to any node of its places. If the same pod was refused before, it keeps
 // that deadline, unless the refusal is now of another kind.
-func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
+func (p *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
 	_, message := refusalOf(pod)
 	workload, podSet := workloadOf(pod)
 	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes, why: nodeRefusals(message)}
@@ -88,27 +88,27 @@ func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now t
 	if before && !was.believedAt.IsZero() && (was.blocked || isCapacityRefusal(was.why) == isCapacityRefusal(is.why)) {
 		is.believedAt, is.blocked = was.believedAt, was.blocked
 	} else {
-		is.believedAt, is.blocked = now.Add(BindPatience), len(w.nodesLackingPods(is)) == 0
+		is.believedAt, is.blocked = now.Add(BindPatience), len(p.nodesLackingPods(is)) == 0
 		if is.blocked || isCapacityRefusal(is.why) {
 			is.believedAt = now.Add(RetryPatience)
 		}
 	}
-	w.remember(KeyOf(pod), is)
+	p.remember(KeyOf(pod), is)
 }
 
-func (w *podWatch) remember(key engine.Key, pod refusedPod) {
-	w.refused[key] = pod
-	w.deadlines.Push(order.Rank{Since: pod.believedAt, Key: key})
+func (p *podWatch) remember(key engine.Key, pod refusedPod) {
+	p.refused[key] = pod
+	p.deadlines.Push(order.Rank{Since: pod.believedAt, Key: key})
 }
 
-func (w *podWatch) forget(key engine.Key) {
-	delete(w.refused, key)
-	w.deadlines.Remove(key)
+func (p *podWatch) forget(key engine.Key) {
+	delete(p.refused, key)
+	p.deadlines.Remove(key)
 }
 
 // nodesLackingPods returns the nodes of the pod's places where a place has no pod.
-func (w *podWatch) nodesLackingPods(pod refusedPod) []string {
-	return slices.DeleteFunc(slices.Clone(pod.nodes), func(node string) bool { return w.Filled(pod.of, node) })
+func (p *podWatch) nodesLackingPods(pod refusedPod) []string {
+	return slices.DeleteFunc(slices.Clone(pod.nodes), func(node string) bool { return p.Filled(pod.of, node) })
 }
 
 // endOf returns the event for a Pod that has ended. A succeeded pod of a workload is not replaced.
@@ -121,8 +121,8 @@ func endOf(pod *corev1.Pod) engine.Event {
 }
 
 // delete returns the events for a deleted Pod.
-func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
-	w.forget(KeyOf(pod))
+func (p *podWatch) delete(pod *corev1.Pod) []engine.Event {
+	p.forget(KeyOf(pod))
 	if pod.Spec.NodeName == "" {
 		return nil
 	}
@@ -130,39 +130,39 @@ func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
 }
 
 // due returns when the next refusal will be believed, zero if there is none.
-func (w *podWatch) due() time.Time {
-	next, _ := w.deadlines.Peek()
+func (p *podWatch) due() time.Time {
+	next, _ := p.deadlines.Peek()
 	return next.Since
 }
 
 // overdue returns the events for the pods whose refusals are believed at now.
-func (w *podWatch) overdue(now time.Time) []engine.Event {
+func (p *podWatch) overdue(now time.Time) []engine.Event {
 	var out []engine.Event
 	for {
-		next, ok := w.deadlines.Peek()
+		next, ok := p.deadlines.Peek()
 		if !ok || now.Before(next.Since) {
 			return out
 		}
-		pod := w.refused[next.Key]
-		w.deadlines.Pop()
-		out = append(out, w.believe(next.Key, pod, now)...)
+		pod := p.refused[next.Key]
+		p.deadlines.Pop()
+		out = append(out, p.believe(next.Key, pod, now)...)
 	}
 }
 
 // believe returns the events for a pod that was refused for long enough. A pod that waits for another of its
 // workload, or did at the last check, gets more time: kube-scheduler may not have retried it since.
-func (w *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engine.Event {
-	lacking := w.nodesLackingPods(pod)
+func (p *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engine.Event {
+	lacking := p.nodesLackingPods(pod)
 	if behind := len(lacking) == 0; behind || pod.blocked {
 		pod.blocked, pod.believedAt = behind, now.Add(RetryPatience)
-		w.remember(key, pod)
+		p.remember(key, pod)
 		return nil
 	}
 	if !pod.lost {
 		lostRacesTotal.Inc()
 	}
 	pod.lost, pod.believedAt = true, time.Time{}
-	w.refused[key] = pod
+	p.refused[key] = pod
 	var out []engine.Event
 	for _, node := range lacking {
 		out = append(out, engine.PodUnschedulable{Workload: pod.of.Workload, Node: node, Why: pod.why})

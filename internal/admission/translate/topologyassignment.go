@@ -72,21 +72,21 @@ type PlaceReader struct{ client.Reader }
 // Assignments returns the places of each placed pod set in the form of the API, by pod set. before is what the Workload
 // has, nil if it is not admitted: it still describes a topology or a node that is gone, since places of pods that have
 // ended are kept there. known is false if a topology or node that they refer to does not exist, and before has it not.
-func (r PlaceReader) Assignments(ctx context.Context, given *engine.Admission, before *kueue.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
+func (pr PlaceReader) Assignments(ctx context.Context, given *engine.Admission, before *kueue.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
 	for i := range given.PodSets {
 		a := &given.PodSets[i]
 		if len(a.Places) == 0 {
 			continue
 		}
 		had, labels := describedBy(before, a.PodSet)
-		levels, err := r.levels(ctx, a)
+		levels, err := pr.levels(ctx, a)
 		if levels == nil {
 			levels = had
 		}
 		if err != nil || levels == nil {
 			return nil, false, err
 		}
-		if err := r.addLabels(ctx, a, levels, labels); err != nil {
+		if err := pr.addLabels(ctx, a, levels, labels); err != nil {
 			return nil, false, err
 		}
 		assignment := TopologyAssignment(a.Places, levels, func(host string) map[string]string { return labels[host] })
@@ -134,10 +134,10 @@ func describedBy(before *kueue.Admission, podSet string) (levels []string, label
 }
 
 // levels returns the levels of the topology by which the pod set was placed, nil if it no longer exists.
-func (r PlaceReader) levels(ctx context.Context, a *engine.Assignment) ([]string, error) {
+func (pr PlaceReader) levels(ctx context.Context, a *engine.Assignment) ([]string, error) {
 	for _, name := range slices.Compact(slices.Sorted(maps.Values(a.Flavors))) {
 		var f kueue.ResourceFlavor
-		if err := r.Get(ctx, client.ObjectKey{Name: name}, &f, client.UnsafeDisableDeepCopy); err != nil {
+		if err := pr.Get(ctx, client.ObjectKey{Name: name}, &f, client.UnsafeDisableDeepCopy); err != nil {
 			if apierrors.IsNotFound(err) {
 				continue
 			}
@@ -147,7 +147,7 @@ func (r PlaceReader) levels(ctx context.Context, a *engine.Assignment) ([]string
 			continue
 		}
 		var t kueue.Topology
-		err := r.Get(ctx, client.ObjectKey{Name: string(*f.Spec.TopologyName)}, &t, client.UnsafeDisableDeepCopy)
+		err := pr.Get(ctx, client.ObjectKey{Name: string(*f.Spec.TopologyName)}, &t, client.UnsafeDisableDeepCopy)
 		if err == nil {
 			return topologyOf(&t).Levels, nil
 		}
@@ -159,13 +159,13 @@ func (r PlaceReader) levels(ctx context.Context, a *engine.Assignment) ([]string
 }
 
 // addLabels adds the labels of the nodes of the places that exist, by hostname, if the levels need them.
-func (r PlaceReader) addLabels(ctx context.Context, a *engine.Assignment, levels []string, labels map[string]map[string]string) error {
+func (pr PlaceReader) addLabels(ctx context.Context, a *engine.Assignment, levels []string, labels map[string]map[string]string) error {
 	if levels[len(levels)-1] == place.Hostname {
 		return nil
 	}
 	for _, p := range a.Places {
 		var node corev1.Node
-		err := r.Get(ctx, client.ObjectKey{Name: p.Node}, &node, client.UnsafeDisableDeepCopy)
+		err := pr.Get(ctx, client.ObjectKey{Name: p.Node}, &node, client.UnsafeDisableDeepCopy)
 		switch {
 		case err == nil && hostOf(&node) == p.Node:
 			labels[p.Node] = node.Labels
@@ -173,7 +173,7 @@ func (r PlaceReader) addLabels(ctx context.Context, a *engine.Assignment, levels
 			return fmt.Errorf("reading the Node %s: %w", p.Node, err)
 		default: // the hostname differs from the Node's name
 			var list corev1.NodeList
-			if err := r.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node}, client.UnsafeDisableDeepCopy); err != nil {
+			if err := pr.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node}, client.UnsafeDisableDeepCopy); err != nil {
 				return fmt.Errorf("looking for the node %s: %w", p.Node, err)
 			}
 			if len(list.Items) > 0 {

@@ -36,28 +36,28 @@ func newNodeWatch(grace time.Duration) *nodeWatch {
 // set records the current state of a Node and translates it. A node that falls silent after it was not ready has a new
 // time of transition, and a node that does so again and again would never be lost by that: what counts is how long it has
 // not been ready in all.
-func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
+func (n *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
 	since := unreadySince(node, now)
 	if since.IsZero() {
-		delete(w.unready, node.Name)
+		delete(n.unready, node.Name)
 		return nodeOf(node, false)
 	}
-	lostAt := since.Add(w.grace)
-	if was, known := w.unready[node.Name]; known && was.node.UID == node.UID && was.lostAt.Before(lostAt) {
+	lostAt := since.Add(n.grace)
+	if was, known := n.unready[node.Name]; known && was.node.UID == node.UID && was.lostAt.Before(lostAt) {
 		lostAt = was.lostAt
 	}
 	lost := !now.Before(lostAt)
-	w.unready[node.Name] = unreadyNode{node, lostAt, lost}
+	n.unready[node.Name] = unreadyNode{node, lostAt, lost}
 	return nodeOf(node, lost)
 }
 
 // forget drops the state of a deleted Node.
-func (w *nodeWatch) forget(name string) { delete(w.unready, name) }
+func (n *nodeWatch) forget(name string) { delete(n.unready, name) }
 
 // due returns when the next grace period ends, zero if none is running.
-func (w *nodeWatch) due() time.Time {
+func (n *nodeWatch) due() time.Time {
 	var next time.Time
-	for _, waiting := range w.unready {
+	for _, waiting := range n.unready {
 		if !waiting.lost && (next.IsZero() || waiting.lostAt.Before(next)) {
 			next = waiting.lostAt
 		}
@@ -66,12 +66,12 @@ func (w *nodeWatch) due() time.Time {
 }
 
 // lost returns the nodes whose grace period has ended since the last call, ordered by name.
-func (w *nodeWatch) lost(now time.Time) []place.Node {
+func (n *nodeWatch) lost(now time.Time) []place.Node {
 	var out []place.Node
-	for _, name := range slices.Sorted(maps.Keys(w.unready)) {
-		if waiting := w.unready[name]; !waiting.lost && !now.Before(waiting.lostAt) {
+	for _, name := range slices.Sorted(maps.Keys(n.unready)) {
+		if waiting := n.unready[name]; !waiting.lost && !now.Before(waiting.lostAt) {
 			waiting.lost = true
-			w.unready[name] = waiting
+			n.unready[name] = waiting
 			out = append(out, nodeOf(waiting.node, true))
 		}
 	}

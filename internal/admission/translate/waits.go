@@ -16,10 +16,10 @@ import (
 
 // QueuedAt returns the time by which the Workload is ordered in its queue: its creation time, or the one that its job
 // sets by annotation. A Workload whose start failed may go behind the others, by the time of its eviction.
-func (p QueuePolicy) QueuedAt(w *kueue.Workload) time.Time {
+func (q QueuePolicy) QueuedAt(w *kueue.Workload) time.Time {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
-		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && p.requeueByEviction
+		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && q.requeueByEviction
 		if late || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck {
 			return evicted.LastTransitionTime.Time
 		}

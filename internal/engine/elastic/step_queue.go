@@ -41,72 +41,72 @@ func newStepQueue(jobs []Job, sizes []int32, indices []int, price float64, yield
 }
 
 // canStep reports whether the job can take another step.
-func (l *stepQueue) canStep(index int) bool {
-	if l.yields {
-		return l.sizes[index] > l.jobs[index].Min
+func (s *stepQueue) canStep(index int) bool {
+	if s.yields {
+		return s.sizes[index] > s.jobs[index].Min
 	}
-	return l.sizes[index] < l.jobs[index].Max
+	return s.sizes[index] < s.jobs[index].Max
 }
 
 // worth returns the speed gained by the next replica, or lost with the last one.
-func (l *stepQueue) worth(index int) float64 {
-	job, size := &l.jobs[index], l.sizes[index]
-	if l.yields {
+func (s *stepQueue) worth(index int) float64 {
+	job, size := &s.jobs[index], s.sizes[index]
+	if s.yields {
 		return job.speed(size) - job.speed(size-1)
 	}
 	return job.speed(size+1) - job.speed(size)
 }
 
 // step takes the step of the first job, and returns its index.
-func (l *stepQueue) step() (index int) {
-	index = l.waiting[0].index
-	if l.yields {
-		l.sizes[index]--
+func (s *stepQueue) step() (index int) {
+	index = s.waiting[0].index
+	if s.yields {
+		s.sizes[index]--
 	} else {
-		l.sizes[index]++
+		s.sizes[index]++
 	}
-	l.stepped()
+	s.stepped()
 	return index
 }
 
 // stepped updates the queue after a step of the first job.
-func (l *stepQueue) stepped() {
-	first := &l.waiting[0]
-	if !l.canStep(first.index) {
-		heap.Pop(l)
+func (s *stepQueue) stepped() {
+	first := &s.waiting[0]
+	if !s.canStep(first.index) {
+		heap.Pop(s)
 		return
 	}
-	first.worth, first.resized = l.worth(first.index), true
-	if !l.continues() {
-		heap.Fix(l, 0)
+	first.worth, first.resized = s.worth(first.index), true
+	if !s.continues() {
+		heap.Fix(s, 0)
 	}
 }
 
 // continues reports whether the first job also takes the next step: no other is better by more than the cost of its
 // resize.
-func (l *stepQueue) continues() bool {
-	if len(l.waiting) < 2 {
+func (s *stepQueue) continues() bool {
+	if len(s.waiting) < 2 {
 		return true
 	}
-	other := l.waiting[1]
-	if len(l.waiting) > 2 && l.before(&l.waiting[2], &other) {
-		other = l.waiting[2]
+	other := s.waiting[1]
+	if len(s.waiting) > 2 && s.before(&s.waiting[2], &other) {
+		other = s.waiting[2]
 	}
-	if job, size := &l.jobs[other.index], l.sizes[other.index]; !other.resized && l.yields {
-		other.worth += l.price * job.speed(size)
+	if job, size := &s.jobs[other.index], s.sizes[other.index]; !other.resized && s.yields {
+		other.worth += s.price * job.speed(size)
 	} else if !other.resized {
-		other.worth -= l.price * job.speed(size)
+		other.worth -= s.price * job.speed(size)
 	}
-	return !l.before(&other, &l.waiting[0])
+	return !s.before(&other, &s.waiting[0])
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
-func (l *stepQueue) Len() int           { return len(l.waiting) }
-func (l *stepQueue) Less(i, j int) bool { return l.before(&l.waiting[i], &l.waiting[j]) }
+func (s *stepQueue) Len() int           { return len(s.waiting) }
+func (s *stepQueue) Less(i, j int) bool { return s.before(&s.waiting[i], &s.waiting[j]) }
 
 // before reports whether a comes before b.
-func (l *stepQueue) before(a, b *turn) bool {
-	if l.yields {
+func (s *stepQueue) before(a, b *turn) bool {
+	if s.yields {
 		a, b = b, a
 	}
 	switch {
@@ -117,11 +117,11 @@ func (l *stepQueue) before(a, b *turn) bool {
 	}
 	return a.rank < b.rank
 }
-func (l *stepQueue) Swap(i, j int) { l.waiting[i], l.waiting[j] = l.waiting[j], l.waiting[i] }
-func (l *stepQueue) Push(x any)    { l.waiting = append(l.waiting, x.(turn)) }
-func (l *stepQueue) Pop() any {
-	last := len(l.waiting) - 1
-	out := l.waiting[last]
-	l.waiting = l.waiting[:last]
+func (s *stepQueue) Swap(i, j int) { s.waiting[i], s.waiting[j] = s.waiting[j], s.waiting[i] }
+func (s *stepQueue) Push(x any)    { s.waiting = append(s.waiting, x.(turn)) }
+func (s *stepQueue) Pop() any {
+	last := len(s.waiting) - 1
+	out := s.waiting[last]
+	s.waiting = s.waiting[:last]
 	return out
 }

@@ -121,6 +121,6 @@ func product(a, b int64, w quota.Weight) wide {
 	return wide{highest + carry, middle, lowest}
 }
 
-func (x wide) compare(y wide) int {
-	return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]), cmp.Compare(x[2], y[2]))
+func (w wide) compare(y wide) int {
+	return cmp.Or(cmp.Compare(w[0], y[0]), cmp.Compare(w[1], y[1]), cmp.Compare(w[2], y[2]))
 }

@@ -45,56 +45,56 @@ func of(flavor string, nominal int64) stock {
 func (s stock) inUse(amount int64) stock { s.used = amount; return s }
 
 // group adds a group of resources.
-func (s *testQueue) group(resources []string, flavors ...stock) *testQueue {
+func (t *testQueue) group(resources []string, flavors ...stock) *testQueue {
 	g := Group{Resources: resources}
 	for _, f := range flavors {
 		g.Flavors = append(g.Flavors, f.Name)
-		s.offer.Flavors[f.Name] = f.Flavor
+		t.offer.Flavors[f.Name] = f.Flavor
 		for _, resource := range resources {
 			fr := quota.FlavorResource{Flavor: f.Name, Resource: resource}
-			s.quotas[fr] = quota.Limits{Nominal: f.nominal, Borrowing: f.borrowing, Lending: quota.Unlimited}
+			t.quotas[fr] = quota.Limits{Nominal: f.nominal, Borrowing: f.borrowing, Lending: quota.Unlimited}
 			for l := range quota.Planned + 1 {
-				s.tree.Charge("q", l, quota.VectorOf(quota.Amount{Index: s.tree.Index(fr), Value: f.used}))
+				t.tree.Charge("q", l, quota.VectorOf(quota.Amount{Index: t.tree.Index(fr), Value: f.used}))
 			}
 		}
 	}
-	s.offer.Groups = append(s.offer.Groups, g)
-	return s
+	t.offer.Groups = append(t.offer.Groups, g)
+	return t
 }
 
 // lends adds the queue to a cohort with another queue that has this amount of cpu of the flavor.
-func (s *testQueue) lends(flavor string, cpu int64) *testQueue {
-	s.cohort = "lab"
-	s.tree.SetQueue("other of "+flavor, "lab", quota.Quotas{{Flavor: flavor, Resource: "cpu"}: {
+func (t *testQueue) lends(flavor string, cpu int64) *testQueue {
+	t.cohort = "lab"
+	t.tree.SetQueue("other of "+flavor, "lab", quota.Quotas{{Flavor: flavor, Resource: "cpu"}: {
 		Nominal: cpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}})
-	return s
+	return t
 }
 
 // leaving releases this amount of cpu of the flavor in the planned ledger.
-func (s *testQueue) leaving(flavor string, cpu int64) *testQueue {
-	s.tree.Release("q", quota.Planned, quota.VectorOf(quota.Amount{Index: s.tree.Index(quota.FlavorResource{Flavor: flavor, Resource: "cpu"}), Value: cpu}))
-	return s
+func (t *testQueue) leaving(flavor string, cpu int64) *testQueue {
+	t.tree.Release("q", quota.Planned, quota.VectorOf(quota.Amount{Index: t.tree.Index(quota.FlavorResource{Flavor: flavor, Resource: "cpu"}), Value: cpu}))
+	return t
 }
 
-func (s *testQueue) preempting(flavor string, m Mode) *testQueue { s.preemption[flavor] = m; return s }
-func (s *testQueue) fungible(f Fungibility) *testQueue           { s.ask = f; return s }
+func (t *testQueue) preempting(flavor string, m Mode) *testQueue { t.preemption[flavor] = m; return t }
+func (t *testQueue) fungible(f Fungibility) *testQueue           { t.ask = f; return t }
 
 // borrowing sets the height of borrowing after preemption.
-func (s *testQueue) borrowing(flavor string, height int) *testQueue {
-	s.above[flavor] = height
-	return s
+func (t *testQueue) borrowing(flavor string, height int) *testQueue {
+	t.above[flavor] = height
+	return t
 }
 
 // assign assigns all of the pod sets.
-func (s *testQueue) assign(podSets ...PodSet) Choice {
-	s.tree.SetQueue("q", s.cohort, s.quotas)
-	form := NewForm(podSets, s.offer, &s.tree)
+func (t *testQueue) assign(podSets ...PodSet) Choice {
+	t.tree.SetQueue("q", t.cohort, t.quotas)
+	form := NewForm(podSets, t.offer, &t.tree)
 	return form.Assign(form.Full(), Question{
-		Queue: s.tree.Queue("q"), Fungibility: s.ask,
-		MayPreempt: func(i quota.Index, _ int64) bool { return s.preemption[s.tree.Name(i).Flavor] != NoFit },
+		Queue: t.tree.Queue("q"), Fungibility: t.ask,
+		MayPreempt: func(i quota.Index, _ int64) bool { return t.preemption[t.tree.Name(i).Flavor] != NoFit },
 		Preempt: func(i quota.Index, _ int64) (Mode, int) {
-			flavor := s.tree.Name(i).Flavor
-			return s.preemption[flavor], s.above[flavor]
+			flavor := t.tree.Name(i).Flavor
+			return t.preemption[flavor], t.above[flavor]
 		},
 	})
 }

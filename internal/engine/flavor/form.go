@@ -131,7 +131,7 @@ func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 }
 
 // addFlavors adds the flavors of the group g.
-func (group *formGroup) addFlavors(ps PodSet, g Group, offer Offer, tree *quota.Tree) {
+func (fg *formGroup) addFlavors(ps PodSet, g Group, offer Offer, tree *quota.Tree) {
 	for _, name := range g.Flavors {
 		f := formFlavor{name: name}
 		if known, ok := offer.Flavors[name]; ok {
@@ -139,10 +139,10 @@ func (group *formGroup) addFlavors(ps PodSet, g Group, offer Offer, tree *quota.
 		} else {
 			f.refusal = fmt.Sprintf("flavor %s not found", name)
 		}
-		for _, resource := range group.resources {
+		for _, resource := range fg.resources {
 			f.indices = append(f.indices, tree.Index(quota.FlavorResource{Flavor: name, Resource: resource}))
 		}
-		group.flavors = append(group.flavors, f)
+		fg.flavors = append(fg.flavors, f)
 	}
 }
 
@@ -220,10 +220,10 @@ func (f *Form) asksNamed(queue *quota.Node) bool {
 	})
 }
 
-func (g *formGroup) asksNamed(queue *quota.Node) bool {
-	return slices.ContainsFunc(g.flavors, func(known formFlavor) bool {
+func (fg *formGroup) asksNamed(queue *quota.Node) bool {
+	return slices.ContainsFunc(fg.flavors, func(known formFlavor) bool {
 		for r, index := range known.indices {
-			if g.perPod[r] > 0 && queue.Names(index) {
+			if fg.perPod[r] > 0 && queue.Names(index) {
 				return true
 			}
 		}
@@ -260,9 +260,9 @@ func (f *Form) EachMayFit(counts []int32, there func(i quota.Index, asked int64)
 }
 
 // mayTake reports whether the flavor accepts the pods and has what so many of them take.
-func (g *formGroup) mayTake(known *formFlavor, count int32, there func(i quota.Index, asked int64) bool) bool {
+func (fg *formGroup) mayTake(known *formFlavor, count int32, there func(i quota.Index, asked int64) bool) bool {
 	for r, index := range known.indices {
-		if asked := quota.Times(g.perPod[r], count); asked > 0 && !there(index, asked) {
+		if asked := quota.Times(fg.perPod[r], count); asked > 0 && !there(index, asked) {
 			return false
 		}
 	}
@@ -308,12 +308,12 @@ func (f *Form) Within(counts []int32, quotaOf func(quota.Index) int64) quota.Vec
 }
 
 // enough returns what the count takes of the first flavor that is large enough, nil if none is.
-func (g *formGroup) enough(count int32, taken []quota.Amount, quotaOf func(quota.Index) int64) []quota.Amount {
-	asked := make([]quota.Amount, len(g.resources))
-	for _, f := range g.flavors {
+func (fg *formGroup) enough(count int32, taken []quota.Amount, quotaOf func(quota.Index) int64) []quota.Amount {
+	asked := make([]quota.Amount, len(fg.resources))
+	for _, f := range fg.flavors {
 		fits := f.refusal == ""
 		for r, index := range f.indices {
-			asked[r] = quota.Amount{Index: index, Value: quota.Times(g.perPod[r], count)}
+			asked[r] = quota.Amount{Index: index, Value: quota.Times(fg.perPod[r], count)}
 			fits = fits && quota.Add(sumOf(taken, index), asked[r].Value) <= quotaOf(index)
 		}
 		if fits {

@@ -54,12 +54,12 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 }
 
 // couldTake reports whether the flavor could take the count beside what is taken, if nothing else were in use.
-func (g *formGroup) couldTake(known *formFlavor, count int32, taken []quota.Amount, queue *quota.Node) bool {
+func (fg *formGroup) couldTake(known *formFlavor, count int32, taken []quota.Amount, queue *quota.Node) bool {
 	if known.refusal != "" {
 		return false
 	}
 	for r, index := range known.indices {
-		if quota.Add(sumOf(taken, index), quota.Times(g.perPod[r], count)) > queue.Capacity(index) {
+		if quota.Add(sumOf(taken, index), quota.Times(fg.perPod[r], count)) > queue.Capacity(index) {
 			return false
 		}
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 // split assigns the pod sets, splitting resources over flavors as needed.
-func (s *testQueue) split(podSets ...PodSet) Choice {
-	s.tree.SetQueue("q", s.cohort, s.quotas)
-	form := NewForm(podSets, s.offer, &s.tree)
-	return form.Split(form.Full(), Question{Queue: s.tree.Queue("q"), MayPreempt: func(quota.Index, int64) bool { return false }})
+func (t *testQueue) split(podSets ...PodSet) Choice {
+	t.tree.SetQueue("q", t.cohort, t.quotas)
+	form := NewForm(podSets, t.offer, &t.tree)
+	return form.Split(form.Full(), Question{Queue: t.tree.Queue("q"), MayPreempt: func(quota.Index, int64) bool { return false }})
 }
 
 func TestSplit(t *testing.T) {

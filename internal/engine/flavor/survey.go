@@ -51,9 +51,9 @@ func (f *Form) Survey(counts []int32, q Question, promised []Assignment) [][]Fla
 }
 
 // promisedOr returns the index of the flavor of the group that was promised, or the given one if none was.
-func (g *formGroup) promisedOr(index int, promised Assignment) int {
-	for n := range g.flavors {
-		if promised.Flavors[g.resources[0]] == g.flavors[n].name {
+func (fg *formGroup) promisedOr(index int, promised Assignment) int {
+	for n := range fg.flavors {
+		if promised.Flavors[fg.resources[0]] == fg.flavors[n].name {
 			return n
 		}
 	}
@@ -98,13 +98,13 @@ func nearestOf(looks []FlavorFit, rule Fungibility) int {
 
 // lack returns how far a flavor is from fitting: by the missing part of the request; then flavors where it never
 // fits; then those that refuse the pods.
-func (l *FlavorFit) lack() float64 {
+func (f *FlavorFit) lack() float64 {
 	const never, refused = 1e6, 1e12
-	if l.Refusal != "" {
+	if f.Refusal != "" {
 		return refused
 	}
 	var lack float64
-	for _, v := range l.Amounts {
+	for _, v := range f.Amounts {
 		if v.Asked > 0 {
 			lack += float64(v.Missing()) / float64(v.Asked)
 		}

@@ -43,18 +43,18 @@ func (f *Form) setTogether(podSets []PodSet) {
 }
 
 // isRefused reports whether no flavor of a group accepts the pods.
-func (s *formSet) isRefused() bool {
-	return slices.ContainsFunc(s.choices, func(g formGroup) bool {
+func (f *formSet) isRefused() bool {
+	return slices.ContainsFunc(f.choices, func(g formGroup) bool {
 		return !slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return known.refusal == "" })
 	})
 }
 
 // choicesOf returns what this count of the pod set is given flavors for: nothing if the workload starts without it.
-func (s *formSet) choicesOf(count int32) []formGroup {
-	if s.mayHaveNone && count == 0 {
+func (f *formSet) choicesOf(count int32) []formGroup {
+	if f.mayHaveNone && count == 0 {
 		return nil
 	}
-	return s.choices
+	return f.choices
 }
 
 // Together returns with how many pods of whichever pod sets the workload can start at least, 0 if each pod set needs some.
@@ -92,16 +92,16 @@ func (f *Form) BySize(queue *quota.Node) []int {
 }
 
 // sizeIn returns the part that one pod takes of the flavor of which it takes least.
-func (g *formGroup) sizeIn(queue *quota.Node) float64 {
+func (fg *formGroup) sizeIn(queue *quota.Node) float64 {
 	least := math.Inf(1)
-	for _, known := range g.flavors {
+	for _, known := range fg.flavors {
 		if known.refusal != "" {
 			continue
 		}
 		var size float64
 		for r, index := range known.indices {
-			if g.perPod[r] > 0 {
-				size = max(size, float64(g.perPod[r])/float64(max(1, queue.Capacity(index))))
+			if fg.perPod[r] > 0 {
+				size = max(size, float64(fg.perPod[r])/float64(max(1, queue.Capacity(index))))
 			}
 		}
 		least = min(least, size)

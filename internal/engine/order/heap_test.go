@@ -13,7 +13,7 @@ type item struct {
 	place      Place
 }
 
-func (g *item) before(other *item) bool { return compareItems(g, other) < 0 }
+func (i *item) before(other *item) bool { return compareItems(i, other) < 0 }
 
 func compareItems(a, b *item) int {
 	return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.name, b.name))

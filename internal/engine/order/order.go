@@ -126,21 +126,21 @@ type ranks struct {
 	index map[Key]int
 }
 
-func (h *ranks) Len() int           { return len(h.list) }
-func (h *ranks) Less(i, j int) bool { return compare(&h.list[i], &h.list[j]) < 0 }
-func (h *ranks) Swap(i, j int) {
-	h.list[i], h.list[j] = h.list[j], h.list[i]
-	h.index[h.list[i].Key], h.index[h.list[j].Key] = i, j
+func (ra *ranks) Len() int           { return len(ra.list) }
+func (ra *ranks) Less(i, j int) bool { return compare(&ra.list[i], &ra.list[j]) < 0 }
+func (ra *ranks) Swap(i, j int) {
+	ra.list[i], ra.list[j] = ra.list[j], ra.list[i]
+	ra.index[ra.list[i].Key], ra.index[ra.list[j].Key] = i, j
 }
-func (h *ranks) Push(x any) {
+func (ra *ranks) Push(x any) {
 	r := x.(Rank)
-	h.index[r.Key] = len(h.list)
-	h.list = append(h.list, r)
+	ra.index[r.Key] = len(ra.list)
+	ra.list = append(ra.list, r)
 }
-func (h *ranks) Pop() any {
-	last := len(h.list) - 1
-	r := h.list[last]
-	h.list = h.list[:last]
-	delete(h.index, r.Key)
+func (ra *ranks) Pop() any {
+	last := len(ra.list) - 1
+	r := ra.list[last]
+	ra.list = ra.list[:last]
+	delete(ra.index, r.Key)
 	return r
 }

@@ -41,8 +41,8 @@ func (m *Map) searchOffAvoided(f *search) bool {
 }
 
 // deepest returns the depth of the domains right above nodes in the deepest layout.
-func (f *search) deepest() (depth int32) {
-	for _, w := range f.wants {
+func (s *search) deepest() (depth int32) {
+	for _, w := range s.wants {
 		depth = max(depth, w.layout.lowest())
 	}
 	return depth
@@ -56,9 +56,9 @@ type avoidedAreas struct {
 }
 
 // areasAround returns the domains and zones with at least two of the nodes.
-func (f *search) areasAround(refused []*node) avoidedAreas {
+func (s *search) areasAround(refused []*node) avoidedAreas {
 	n := avoidedAreas{domains: map[*layout]map[int32]bool{}, zones: map[string]bool{}}
-	for _, w := range f.wants {
+	for _, w := range s.wants {
 		if n.domains[w.layout] == nil {
 			n.domains[w.layout] = w.layout.refusedTwice(refused)
 		}
@@ -75,11 +75,11 @@ func (f *search) areasAround(refused []*node) avoidedAreas {
 }
 
 // any reports whether there is an area at the depth. Zones have depth 0.
-func (n avoidedAreas) any(depth int32) bool {
-	if depth == 0 && len(n.zones) > 0 {
+func (a avoidedAreas) any(depth int32) bool {
+	if depth == 0 && len(a.zones) > 0 {
 		return true
 	}
-	for l, those := range n.domains {
+	for l, those := range a.domains {
 		for d := range those {
 			if l.depth(d) == depth {
 				return true

@@ -131,7 +131,7 @@ func (b *Bound) same(other *Bound) bool {
 }
 
 // countIn returns how many pods count for a bound in all: those that keep their places and those that are asked for.
-func (f *search) countIn(b *bounding, by *Bound) int64 {
+func (s *search) countIn(b *bounding, by *Bound) int64 {
 	var sum int64
 	for _, a := range b.keptBy {
 		if by.counts(a.PodSet) {
@@ -140,7 +140,7 @@ func (f *search) countIn(b *bounding, by *Bound) int64 {
 			}
 		}
 	}
-	for _, w := range f.wants {
+	for _, w := range s.wants {
 		if by.counts(w.PodSet) {
 			sum += int64(w.Count)
 		}

@@ -108,16 +108,16 @@ func (l *layout) namesOnce(level string) bool {
 
 // isExact reports whether the search by domains finds places with the bounds whenever there are any, so that it is in vain
 // to try all combinations.
-func (f *search) isExact() bool {
-	if f.bounding == nil {
+func (s *search) isExact() bool {
+	if s.bounding == nil {
 		return true
 	}
-	if len(f.wants) > 1 || len(f.bounding.keptBy) > 0 || f.bounding.evens() > 1 {
+	if len(s.wants) > 1 || len(s.bounding.keptBy) > 0 || s.bounding.evens() > 1 {
 		return false
 	}
-	w := f.wants[0]
-	for i := range f.bounding.rules {
-		r := &f.bounding.rules[i]
+	w := s.wants[0]
+	for i := range s.bounding.rules {
+		r := &s.bounding.rules[i]
 		_, ok := w.layout.depthOf(r.Key)
 		if !ok || !w.layout.namesOnce(r.Key) || r.Kind == Even && (len(w.layers) > 1 || w.exclusiveDepth >= 0) {
 			return false

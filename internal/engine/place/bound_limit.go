@@ -217,12 +217,12 @@ func (m *Map) joined(f *search, groups []*askGroup) []*askGroup {
 }
 
 // narrow makes the group be within a domain of the depth.
-func (p *askGroup) narrow(depth int32, mandatory bool) {
+func (a *askGroup) narrow(depth int32, mandatory bool) {
 	if !mandatory {
 		return
 	}
-	if !p.hasLevel || !p.mandatory {
-		p.depth = depth
+	if !a.hasLevel || !a.mandatory {
+		a.depth = depth
 	}
-	p.hasLevel, p.mandatory, p.depth = true, true, max(p.depth, depth)
+	a.hasLevel, a.mandatory, a.depth = true, true, max(a.depth, depth)
 }

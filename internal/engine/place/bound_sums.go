@@ -18,9 +18,9 @@ type ruleSums struct {
 // domainSums are numbers of pods by domain.
 type domainSums map[string]int64
 
-func (s domainSums) add(value string, pods int64) {
-	if s[value] += pods; s[value] == 0 {
-		delete(s, value)
+func (d domainSums) add(value string, pods int64) {
+	if d[value] += pods; d[value] == 0 {
+		delete(d, value)
 	}
 }
 

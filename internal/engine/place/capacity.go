@@ -36,32 +36,32 @@ type capacity struct {
 }
 
 // grow extends the slices to include the resource.
-func (r *capacity) grow(resource int32) {
-	for int(resource) >= len(r.allocatable) {
-		r.allocatable = append(r.allocatable, 0)
-		for b := range r.taken {
-			r.taken[b] = append(r.taken[b], quota.Sum{})
+func (c *capacity) grow(resource int32) {
+	for int(resource) >= len(c.allocatable) {
+		c.allocatable = append(c.allocatable, 0)
+		for b := range c.taken {
+			c.taken[b] = append(c.taken[b], quota.Sum{})
 		}
 	}
 }
 
 // charge adds the amounts of a number of pods to a book; a negative number takes them back. The caller
 // must call settle to update the free amounts.
-func (r *capacity) charge(b book, v vector, pods int32) {
+func (c *capacity) charge(b book, v vector, pods int32) {
 	for _, a := range v {
-		r.grow(a.resource)
+		c.grow(a.resource)
 		s := quota.Product(a.value, abs(int64(pods)))
 		if pods < 0 {
 			s = s.Negative()
 		}
-		r.taken[b][a.resource].Add(s)
+		c.taken[b][a.resource].Add(s)
 	}
 }
 
 // free returns allocatable less used, negative if the node is overcommitted.
-func (r *capacity) free(b book, resource int) int64 {
-	left := quota.SumOf(r.allocatable[resource])
-	left.Add(r.taken[b][resource].Negative())
+func (c *capacity) free(b book, resource int) int64 {
+	left := quota.SumOf(c.allocatable[resource])
+	left.Add(c.taken[b][resource].Negative())
 	return left.Value()
 }
 
@@ -80,22 +80,22 @@ type mark struct {
 }
 
 // of returns the free amount of a resource in a slot.
-func (s *freeTable) of(b book, resource, slot int32) int64 {
-	if int(resource) >= len(s.free[b]) || int(slot) >= len(s.free[b][resource]) {
+func (f *freeTable) of(b book, resource, slot int32) int64 {
+	if int(resource) >= len(f.free[b]) || int(slot) >= len(f.free[b][resource]) {
 		return 0
 	}
-	return s.free[b][resource][slot]
+	return f.free[b][resource][slot]
 }
 
 // set stores a free amount and returns the previous one.
-func (s *freeTable) set(b book, resource, slot int32, free int64) (before int64) {
-	if before = s.of(b, resource, slot); before == free {
+func (f *freeTable) set(b book, resource, slot int32, free int64) (before int64) {
+	if before = f.of(b, resource, slot); before == free {
 		return before
 	}
-	for int(resource) >= len(s.free[b]) {
-		s.free[b] = append(s.free[b], nil)
+	for int(resource) >= len(f.free[b]) {
+		f.free[b] = append(f.free[b], nil)
 	}
-	column := &s.free[b][resource]
+	column := &f.free[b][resource]
 	if missing := int(slot) + 1 - len(*column); missing > 0 {
 		*column = append(*column, make([]int64, missing)...)
 	}
@@ -104,43 +104,43 @@ func (s *freeTable) set(b book, resource, slot int32, free int64) (before int64)
 }
 
 // clear resets a slot.
-func (s *freeTable) clear(slot int32) {
-	for b := range s.free {
-		for resource := range s.free[b] {
-			s.set(book(b), int32(resource), slot, 0)
+func (f *freeTable) clear(slot int32) {
+	for b := range f.free {
+		for resource := range f.free[b] {
+			f.set(book(b), int32(resource), slot, 0)
 		}
 	}
-	s.marks[slot] = mark{}
+	f.marks[slot] = mark{}
 }
 
 // update copies the state of a node into its slot. It reports whether any amount changed, whether any
 // grew, and whether any would be smaller if nothing but resident pods ran.
-func (s *freeTable) update(n *node) (changed, grew, reduced bool) {
+func (f *freeTable) update(n *node) (changed, grew, reduced bool) {
 	for b := range book(books) {
 		for i := range n.capacity.allocatable {
 			free := n.capacity.free(b, i)
-			if before := s.set(b, int32(i), n.slot, free); before != free {
+			if before := f.set(b, int32(i), n.slot, free); before != free {
 				changed = true
 				grew = grew || free > before // also while it stays negative: there may be some once others end
 				reduced = reduced || b == resident && free < before
 			}
 		}
 	}
-	for int(n.slot) >= len(s.marks) {
-		s.marks = append(s.marks, mark{})
+	for int(n.slot) >= len(f.marks) {
+		f.marks = append(f.marks, mark{})
 	}
-	s.marks[n.slot] = mark{n.version, n.Cordoned, n.avoided, len(n.ports) > 0}
+	f.marks[n.slot] = mark{n.version, n.Cordoned, n.avoided, len(n.ports) > 0}
 	return changed, grew, reduced
 }
 
 // fit returns how many pods fit in a slot by resources, and the resource that limits the number: the first
 // one of those that limit it most, -1 if none does.
-func (s *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
+func (f *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
 	pods, bound = cap32, -1
 	for _, a := range v {
-		left := s.of(read[on][0], a.resource, slot)
+		left := f.of(read[on][0], a.resource, slot)
 		for _, b := range read[on][1:] {
-			left = min(left, s.of(b, a.resource, slot))
+			left = min(left, f.of(b, a.resource, slot))
 		}
 		fits := int64(0)
 		if left >= a.value {
@@ -154,9 +154,9 @@ func (s *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int3
 }
 
 // overcommitted reports whether more of any resource is used in a slot than the node has.
-func (s *freeTable) overcommitted(b book, slot int32) bool {
-	for resource := range s.free[b] {
-		if s.of(b, int32(resource), slot) < 0 {
+func (f *freeTable) overcommitted(b book, slot int32) bool {
+	for resource := range f.free[b] {
+		if f.of(b, int32(resource), slot) < 0 {
 			return true
 		}
 	}

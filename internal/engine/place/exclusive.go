@@ -82,8 +82,8 @@ func (m *Map) exclusiveDomainsOf(n *node) iter.Seq2[string, *exclusiveDomain] {
 }
 
 // domainOf returns the domain that the node is in, nil if it is in none.
-func (l *exclusiveLabel) domainOf(n *node, label string) *exclusiveDomain {
-	if d := l.domains[n.Labels[label]]; d != nil && d.nodes[n] {
+func (e *exclusiveLabel) domainOf(n *node, label string) *exclusiveDomain {
+	if d := e.domains[n.Labels[label]]; d != nil && d.nodes[n] {
 		return d
 	}
 	return nil
@@ -109,42 +109,42 @@ func (m *Map) exclusiveLeave(n *node) {
 	}
 }
 
-func (l *exclusiveLabel) join(n *node, label string) {
+func (e *exclusiveLabel) join(n *node, label string) {
 	value, ok := n.Labels[label]
 	if !ok || !n.exists {
 		return
 	}
-	d := l.domains[value]
+	d := e.domains[value]
 	if d == nil {
 		d = &exclusiveDomain{nodes: map[*node]bool{}}
-		l.domains[value] = d
+		e.domains[value] = d
 	}
 	d.setNode(n, true)
 	d.count(n, label, 1)
 }
 
-func (l *exclusiveLabel) leave(n *node, label string) {
-	d := l.domainOf(n, label)
+func (e *exclusiveLabel) leave(n *node, label string) {
+	d := e.domainOf(n, label)
 	if d == nil {
 		return
 	}
 	d.count(n, label, -1)
 	d.setNode(n, false)
 	if len(d.nodes) == 0 {
-		delete(l.domains, n.Labels[label])
+		delete(e.domains, n.Labels[label])
 	}
 }
 
 // setNode adds a node to the domain, or removes it.
-func (d *exclusiveDomain) setNode(n *node, in bool) {
+func (e *exclusiveDomain) setNode(n *node, in bool) {
 	change := int32(1)
 	if in {
-		d.nodes[n] = true
+		e.nodes[n] = true
 	} else {
-		delete(d.nodes, n)
+		delete(e.nodes, n)
 		change = -1
 	}
-	for b, own := range d.own {
+	for b, own := range e.own {
 		if own > 0 {
 			n.inExclusive[b] += change
 		}
@@ -152,28 +152,28 @@ func (d *exclusiveDomain) setNode(n *node, in bool) {
 }
 
 // count counts what is exclusive on a node of the domain, or takes it back if times is -1.
-func (d *exclusiveDomain) count(n *node, label string, times int32) {
+func (e *exclusiveDomain) count(n *node, label string, times int32) {
 	for by, counts := range n.exclusive {
 		for b, count := range counts {
-			d.charge(book(b), times*count, by == label)
+			e.charge(book(b), times*count, by == label)
 		}
 	}
 }
 
 // charge counts exclusive pods; own says that they are exclusive by the domain's label.
-func (d *exclusiveDomain) charge(b book, pods int32, own bool) {
-	d.units[b] += pods
+func (e *exclusiveDomain) charge(b book, pods int32, own bool) {
+	e.units[b] += pods
 	if !own {
 		return
 	}
-	before := d.own[b] > 0
-	d.own[b] += pods
-	if is := d.own[b] > 0; is != before {
+	before := e.own[b] > 0
+	e.own[b] += pods
+	if is := e.own[b] > 0; is != before {
 		change := int32(1)
 		if !is {
 			change = -1
 		}
-		for n := range d.nodes {
+		for n := range e.nodes {
 			n.inExclusive[b] += change
 		}
 	}
@@ -269,7 +269,7 @@ func (m *Map) freeUntracked() {
 }
 
 // taken returns what decides whether other pods may use the domain.
-func (d *exclusiveDomain) taken(b book) [2]bool { return [2]bool{d.units[b] > 0, d.own[b] > 0} }
+func (e *exclusiveDomain) taken(b book) [2]bool { return [2]bool{e.units[b] > 0, e.own[b] > 0} }
 
 // exclusiveChanged records that it changed which pods may use a domain.
 func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {

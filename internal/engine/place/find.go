@@ -304,8 +304,8 @@ func (m *Map) fitsAlone(f *search, w *want) bool {
 	return m.hasRoom(f, w)
 }
 
-func (f *search) groupOf(w *want) *askGroup {
-	for _, p := range f.groups {
+func (s *search) groupOf(w *want) *askGroup {
+	for _, p := range s.groups {
 		if slices.Contains(p.wants, w) {
 			return p
 		}
@@ -345,13 +345,13 @@ func orders(f *search) int {
 }
 
 // reorder reverses the order, and for each second turn also moves the first group to the end.
-func (f *search) reorder(turn int) {
-	slices.Reverse(f.groups)
-	for _, p := range f.groups {
+func (s *search) reorder(turn int) {
+	slices.Reverse(s.groups)
+	for _, p := range s.groups {
 		slices.Reverse(p.wants)
 	}
-	if turn%2 == 0 && len(f.groups) > 1 {
-		f.groups = append(f.groups[1:], f.groups[0])
+	if turn%2 == 0 && len(s.groups) > 1 {
+		s.groups = append(s.groups[1:], s.groups[0])
 	}
 }
 

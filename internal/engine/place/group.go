@@ -18,11 +18,11 @@ type askGroup struct {
 // disagrees returns an ask that cannot share a domain with those before it, and why; nil if there is none.
 // Jobs of the kinds that Muster knows were checked before they were queued; Workloads of other controllers
 // are checked here for the first time.
-func (p *askGroup) disagrees() (*want, string) {
+func (a *askGroup) disagrees() (*want, string) {
 	var first *want // the first one with a level
-	for _, w := range p.wants {
+	for _, w := range a.wants {
 		switch {
-		case w.layout != p.layout():
+		case w.layout != a.layout():
 			return w, "are of different topologies"
 		case w.Level == "":
 		case first == nil:
@@ -68,7 +68,7 @@ func (m *Map) placeGroup(f *search, p *askGroup) bool {
 	return false
 }
 
-func (p *askGroup) layout() *layout { return p.wants[0].layout }
+func (a *askGroup) layout() *layout { return a.wants[0].layout }
 
 // recountGroup updates the counts of all domains.
 func (m *Map) recountGroup(f *search, p *askGroup) {
@@ -160,14 +160,14 @@ func (m *Map) walk(l *layout, d, depth int32, visit func(d int32)) {
 }
 
 // fits reports whether each ask fits in a domain alone, and how many pods of the first one fit.
-func (p *askGroup) fits(d int32) (pods int64, ok bool) {
-	for _, w := range p.wants {
+func (a *askGroup) fits(d int32) (pods int64, ok bool) {
+	for _, w := range a.wants {
 		full, more, ok := w.need(w.layout.depth(d))
 		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) || !w.allowedAbove(d) { // measure skips domains without free places
 			return 0, false
 		}
 	}
-	return p.wants[0].pods(d), true
+	return a.wants[0].pods(d), true
 }
 
 // hasRoom reports whether a domain that may hold all of an ask has enough places.

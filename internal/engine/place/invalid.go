@@ -97,8 +97,8 @@ func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
 // invalidPlaces is the number of pods that need another place, by the places they have.
 type invalidPlaces map[*hostPlaces]int32
 
-func (b invalidPlaces) any() bool {
-	for _, count := range b {
+func (i invalidPlaces) any() bool {
+	for _, count := range i {
 		if count > 0 {
 			return true
 		}
@@ -133,11 +133,11 @@ func (m *Map) invalidOf(h *holder, podSet int) invalidPlaces {
 }
 
 // vacant returns the number of places without a pod.
-func (s *hostPlaces) vacant() int32 {
-	if s.node == nil {
-		return s.count
+func (h *hostPlaces) vacant() int32 {
+	if h.node == nil {
+		return h.count
 	}
-	return s.absent
+	return h.absent
 }
 
 // countInvalid returns how many of the places must be replaced: all of them if the node has lost its pods,
@@ -161,14 +161,14 @@ func (m *Map) countInvalid(s *hostPlaces) int32 {
 }
 
 // beyondLimit returns by how many pods the places of the workload on the host exceed what kube-scheduler accepted there.
-func (s *hostPlaces) beyondLimit() int32 {
-	for _, limit := range s.holder.PodSets[s.podSet].Ask.Limits {
-		if limit.Node != s.host.name {
+func (h *hostPlaces) beyondLimit() int32 {
+	for _, limit := range h.holder.PodSets[h.podSet].Ask.Limits {
+		if limit.Node != h.host.name {
 			continue
 		}
 		var sum int32
-		for i := range s.holder.podSets {
-			if at := s.holder.podSets[i].at(s.host.name); at != nil {
+		for i := range h.holder.podSets {
+			if at := h.holder.podSets[i].at(h.host.name); at != nil {
 				sum = addCount(sum, at.count)
 			}
 		}

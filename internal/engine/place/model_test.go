@@ -396,8 +396,8 @@ func (w *world) anyAssignment(asks []Ask, on Ledger) bool {
 }
 
 // conflicts reports whether the two ports cannot be used on one node.
-func (p HostPort) conflicts(other HostPort) bool {
+func (h HostPort) conflicts(other HostPort) bool {
 	protocol := func(p HostPort) string { return cmp.Or(string(p.Protocol), "TCP") }
 	all := func(p HostPort) bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
-	return p.Port == other.Port && protocol(p) == protocol(other) && (all(p) || all(other) || p.IP == other.IP)
+	return h.Port == other.Port && protocol(h) == protocol(other) && (all(h) || all(other) || h.IP == other.IP)
 }

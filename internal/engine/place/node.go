@@ -105,17 +105,17 @@ func sameTaint(a, b corev1.Taint) bool {
 func hostname(n *Node) string { return cmp.Or(n.Labels[Hostname], n.Name) }
 
 // allocate sets the allocatable amounts. It returns the resources that no node had before.
-func (r *capacity) allocate(m *Map, amounts map[string]int64) (learned []string) {
-	clear(r.allocatable)
-	r.grow(0)
+func (c *capacity) allocate(m *Map, amounts map[string]int64) (learned []string) {
+	clear(c.allocatable)
+	c.grow(0)
 	for name, value := range amounts {
 		if value > 0 {
 			i, isNew := m.resources.of(name)
 			if isNew {
 				learned = append(learned, name)
 			}
-			r.grow(i)
-			r.allocatable[i] = value
+			c.grow(i)
+			c.allocatable[i] = value
 		}
 	}
 	return learned

@@ -247,13 +247,13 @@ func countIn[K comparable](counts map[K]int32, of K, times int32) {
 
 // onHost returns the number of pods of a pod set on the nodes of a host. Pods whose node no longer exists
 // are not counted.
-func (c *workloadPods) onHost(podSet string, h *host) int32 {
-	if c == nil {
+func (w *workloadPods) onHost(podSet string, h *host) int32 {
+	if w == nil {
 		return 0
 	}
 	var count int32
 	for _, n := range h.nodes {
-		count += c.present[podSetOnNode{podSet, n.Name}]
+		count += w.present[podSetOnNode{podSet, n.Name}]
 	}
 	return count
 }

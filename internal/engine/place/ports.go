@@ -20,42 +20,42 @@ const (
 type portCounts map[usedPort]*[books]int32
 
 // used returns the port as it is counted.
-func (p HostPort) used() usedPort {
-	out := usedPort{p.Port, cmp.Or(string(p.Protocol), "TCP"), p.IP}
-	if p.IP == "0.0.0.0" || p.IP == "::" {
+func (h HostPort) used() usedPort {
+	out := usedPort{h.Port, cmp.Or(string(h.Protocol), "TCP"), h.IP}
+	if h.IP == "0.0.0.0" || h.IP == "::" {
 		out.address = allAddresses
 	}
 	return out
 }
 
 // on returns the same port on other addresses.
-func (p usedPort) on(address string) usedPort { return usedPort{p.port, p.protocol, address} }
+func (u usedPort) on(address string) usedPort { return usedPort{u.port, u.protocol, address} }
 
 // add counts a port of a number of pods in a book; a negative number takes them back.
-func (c portCounts) add(p HostPort, b book, pods int32) {
+func (pc portCounts) add(p HostPort, b book, pods int32) {
 	for _, key := range []usedPort{p.used(), p.used().on(someAddress)} {
-		counts := c[key]
+		counts := pc[key]
 		if counts == nil {
 			counts = new([books]int32)
-			c[key] = counts
+			pc[key] = counts
 		}
 		if counts[b] += pods; *counts == ([books]int32{}) {
-			delete(c, key)
+			delete(pc, key)
 		}
 	}
 }
 
 // conflicts returns how many pods of a book use a port that a pod with this port cannot share.
-func (c portCounts) conflicts(p HostPort, b book) int32 {
+func (pc portCounts) conflicts(p HostPort, b book) int32 {
 	key := p.used()
 	if key.address == allAddresses {
-		return c.of(key.on(someAddress), b)
+		return pc.of(key.on(someAddress), b)
 	}
-	return addCount(c.of(key, b), c.of(key.on(allAddresses), b))
+	return addCount(pc.of(key, b), pc.of(key.on(allAddresses), b))
 }
 
-func (c portCounts) of(p usedPort, b book) int32 {
-	if counts := c[p]; counts != nil {
+func (pc portCounts) of(p usedPort, b book) int32 {
+	if counts := pc[p]; counts != nil {
 		return counts[b]
 	}
 	return 0

@@ -30,22 +30,22 @@ func NewExplainer(tree *quota.Tree, p Preemptor, holders Holders) *Explainer {
 }
 
 // Why returns what prevents the holder, of that queue, from being evicted, or "" if the rules allow it.
-func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
-	s := &b.search
-	c, known := b.candidates[h.Key]
+func (e *Explainer) Why(h *Holder, queue *quota.Node) string {
+	s := &e.search
+	c, known := e.candidates[h.Key]
 	switch {
 	case known && queue == s.Queue && s.mayOnlyShrink(h):
 		return fmt.Sprintf("it is elastic, and can only shrink by %d", h.Spare)
 	case known && queue != s.Queue && len(s.Fair) > 0:
 		return s.unfair(c)
 	case known:
-		return b.borrowing(c)
+		return e.borrowing(c)
 	case s.Spared.Has(h.Key) && h.Priority > s.Priority:
 		return fmt.Sprintf("its priority %d is above %d, and the workload was evicted for it before", h.Priority, s.Priority)
 	case s.Spared.Has(h.Key):
 		return "the workload was evicted for it before, and does not take that back"
 	case queue == s.Queue:
-		return b.byRule("withinClusterQueue", s.Policy.WithinQueue, h)
+		return e.byRule("withinClusterQueue", s.Policy.WithinQueue, h)
 	case s.standingOf(queue).Protected:
 		return fmt.Sprintf("ClusterQueue %s is not preemptible", queue.Name())
 	case s.Policy.Reclaim == Never && !s.Policy.MayWhileBorrowing():
@@ -59,25 +59,25 @@ func (b *Explainer) Why(h *Holder, queue *quota.Node) string {
 	case s.Policy.Reclaim == Never:
 		return fmt.Sprintf("borrowWithinCohort is LowerPriority, and its priority %d is not below %d", h.Priority, s.Priority)
 	default:
-		return b.byRule("reclaimWithinCohort", s.Policy.Reclaim, h)
+		return e.byRule("reclaimWithinCohort", s.Policy.Reclaim, h)
 	}
 }
 
-func (b *Explainer) byRule(field string, rule Rule, h *Holder) string {
+func (e *Explainer) byRule(field string, rule Rule, h *Holder) string {
 	switch rule {
 	case Never:
 		switch {
-		case h.Priority > b.search.Priority: // no other rule would help either
-			return fmt.Sprintf("its priority %d is above %d", h.Priority, b.search.Priority)
-		case h.Priority == b.search.Priority:
+		case h.Priority > e.search.Priority: // no other rule would help either
+			return fmt.Sprintf("its priority %d is above %d", h.Priority, e.search.Priority)
+		case h.Priority == e.search.Priority:
 			return field + " is Never, and it has the same priority"
 		}
 		return field + " is Never"
 	case LowerPriority:
-		return fmt.Sprintf("%s is LowerPriority, and its priority %d is not below %d", field, h.Priority, b.search.Priority)
+		return fmt.Sprintf("%s is LowerPriority, and its priority %d is not below %d", field, h.Priority, e.search.Priority)
 	case LowerOrNewerEqualPriority:
 		return fmt.Sprintf("%s is LowerOrNewerEqualPriority, and it has priority %d, not below %d, and was not queued later",
-			field, h.Priority, b.search.Priority)
+			field, h.Priority, e.search.Priority)
 	default:
 		return "it holds nothing that would help"
 	}
@@ -104,8 +104,8 @@ func (s *search) unfair(c candidate) (why string) {
 
 // borrowing returns why the candidate, which the rules of priority allow to evict, may not be evicted by a preemptor
 // that borrows; "" if it may.
-func (b *Explainer) borrowing(c candidate) string {
-	s := &b.search
+func (e *Explainer) borrowing(c candidate) string {
+	s := &e.search
 	part := c.Usage
 	if c.Pod != nil {
 		part = c.Pod
@@ -113,7 +113,7 @@ func (b *Explainer) borrowing(c candidate) string {
 	switch {
 	case c.class == whileBorrowing && s.isOwn(c, part):
 		return fmt.Sprintf("not all of what it holds is borrowed by ClusterQueue %s", c.queue.Name())
-	case c.class != unlessBorrowing || b.staysWithin():
+	case c.class != unlessBorrowing || e.staysWithin():
 		return ""
 	case s.Policy.WhileBorrowing && c.Priority >= s.Priority:
 		return fmt.Sprintf("the workload would borrow, and borrowWithinCohort is LowerPriority: its priority %d is not below %d", c.Priority, s.Priority)

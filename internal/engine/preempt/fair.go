@@ -61,12 +61,12 @@ func (s *search) byShares() (victims []Victim) {
 }
 
 // neededVictims returns the chosen victims without those that are not necessary.
-func (s *fairSearch) neededVictims() (victims []Victim) {
-	s.restoreUnneeded()
-	for _, c := range s.victims {
+func (f *fairSearch) neededVictims() (victims []Victim) {
+	f.restoreUnneeded()
+	for _, c := range f.victims {
 		victims = append(victims, c.Victim)
 	}
-	s.trim(victims, func() bool { return s.fits(true) && s.fitsNodes() && s.allJustified(s.victims) })
+	f.trim(victims, func() bool { return f.fits(true) && f.fitsNodes() && f.allJustified(f.victims) })
 	return victims
 }
 
@@ -127,69 +127,69 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 
 // take evicts workloads that the strategy allows, each time of the queue with the largest share, until the preemptor
 // fits. It returns those that were not allowed. onceEach makes it skip a queue after one workload of it.
-func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left []part, enough bool) {
-	rivals := newRivalQueues(s.search, from)
+func (f *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left []part, enough bool) {
+	rivals := newRivalQueues(f.search, from)
 	for r := rivals.next(); r != nil; r = rivals.next() {
 		took := false
 		for !took && len(r.waiting) > 0 {
 			c := r.waiting[0]
 			r.waiting = r.waiting[1:]
-			if took = s.choose(strategy, c); !took {
+			if took = f.choose(strategy, c); !took {
 				left = append(left, c)
 			}
 		}
-		if took && s.fits(true) && s.fitsNodesNow() {
+		if took && f.fits(true) && f.fitsNodesNow() {
 			return nil, true
 		}
-		if onceEach && r.node != s.Queue {
+		if onceEach && r.node != f.Queue {
 			left = append(left, r.waiting...)
 			r.waiting = nil
 		}
 		rivals.tried(r)
 	}
-	return left, s.Nodes != nil && len(s.victims) > 0 && s.fits(true) && s.Nodes.Fits()
+	return left, f.Nodes != nil && len(f.victims) > 0 && f.fits(true) && f.Nodes.Fits()
 }
 
 // fitsNodesNow is fitsNodes, but checks only each time that the number of victims has doubled. Unnecessary victims are
 // restored later.
-func (s *fairSearch) fitsNodesNow() bool {
-	if s.Nodes == nil {
+func (f *fairSearch) fitsNodesNow() bool {
+	if f.Nodes == nil {
 		return true
 	}
-	if len(s.victims) < s.askAt {
+	if len(f.victims) < f.askAt {
 		return false
 	}
-	s.askAt = 2 * len(s.victims)
-	return s.Nodes.Fits()
+	f.askAt = 2 * len(f.victims)
+	return f.Nodes.Fits()
 }
 
 // choose evicts the candidate, or shrinks it by as many pods as allowed; it reports whether it did.
-func (s *fairSearch) choose(strategy Strategy, p part) bool {
+func (f *fairSearch) choose(strategy Strategy, p part) bool {
 	if p.pods == 0 {
-		chosen := s.stop(p.candidate, s.victimsOf(p.Holder))
-		return s.chooseVictim(strategy, p.candidate, chosen)
+		chosen := f.stop(p.candidate, f.victimsOf(p.Holder))
+		return f.chooseVictim(strategy, p.candidate, chosen)
 	}
 	mayGive := func(pods int32) bool {
-		if p.class != sameQueue && !s.borrowsWithout(p, pods-1) || !s.chooseVictim(strategy, p.candidate, p.victim(pods)) {
+		if p.class != sameQueue && !f.borrowsWithout(p, pods-1) || !f.chooseVictim(strategy, p.candidate, p.victim(pods)) {
 			return false
 		}
-		s.dropLast()
+		f.dropLast()
 		return true
 	}
 	most := int32(sort.Search(int(p.pods), func(n int) bool { return !mayGive(int32(n) + 1) }))
-	return most > 0 && s.chooseVictim(strategy, p.candidate, p.victim(most))
+	return most > 0 && f.chooseVictim(strategy, p.candidate, p.victim(most))
 }
 
 // dropLast reverses the last choice.
-func (s *fairSearch) dropLast() {
-	last := len(s.victims) - 1
-	s.charge(s.victims[last].Victim)
-	s.victims = s.victims[:last]
+func (f *fairSearch) dropLast() {
+	last := len(f.victims) - 1
+	f.charge(f.victims[last].Victim)
+	f.victims = f.victims[:last]
 }
 
 // victimsOf returns the victims chosen from the holder.
-func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
-	for _, c := range s.victims {
+func (f *fairSearch) victimsOf(h *Holder) (out []Victim) {
+	for _, c := range f.victims {
 		if c.Holder == h {
 			out = append(out, c.Victim)
 		}
@@ -198,34 +198,34 @@ func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
 }
 
 // chooseVictim makes the candidate a victim if that is justified.
-func (s *fairSearch) chooseVictim(strategy Strategy, c candidate, v Victim) bool {
+func (f *fairSearch) chooseVictim(strategy Strategy, c candidate, v Victim) bool {
 	chosen := fairVictim{Victim: v}
 	chosen.Cause = InQueue
-	if c.queue != s.Queue {
-		chosen.ours, chosen.strategy = s.beside(c.below), strategy
+	if c.queue != f.Queue {
+		chosen.ours, chosen.strategy = f.beside(c.below), strategy
 		chosen.Cause = FairShare
-		if s.entitled(chosen.ours) {
+		if f.entitled(chosen.ours) {
 			chosen.Cause = Reclaimed
 		}
 	}
 	if chosen.strategy == LessThanInitialShare && chosen.ours != nil {
 		chosen.bound = fair.Of(c.below, quota.Planned, nil)
 	}
-	s.release(chosen.Victim)
+	f.release(chosen.Victim)
 	if chosen.strategy == LessThanOrEqualToFinalShare && chosen.ours != nil {
 		chosen.bound = fair.Of(c.below, quota.Planned, nil)
 	}
-	if !s.isJustified(chosen) {
-		s.charge(chosen.Victim)
+	if !f.isJustified(chosen) {
+		f.charge(chosen.Victim)
 		return false
 	}
-	s.victims = append(s.victims, chosen)
+	f.victims = append(f.victims, chosen)
 	return true
 }
 
 // beside returns the node above the preemptor that has the same parent as below.
-func (s *fairSearch) beside(below *quota.Node) *quota.Node {
-	n := s.Queue
+func (f *fairSearch) beside(below *quota.Node) *quota.Node {
+	n := f.Queue
 	for n.Parent() != below.Parent() {
 		n = n.Parent()
 	}
@@ -246,38 +246,38 @@ func (s *search) entitled(ours *quota.Node) bool {
 }
 
 // isJustified reports whether the eviction of a victim is justified in the present state.
-func (s *fairSearch) isJustified(c fairVictim) bool {
+func (f *fairSearch) isJustified(c fairVictim) bool {
 	switch c.Cause {
 	case InQueue:
 		return true
 	case Reclaimed:
-		return s.entitled(c.ours)
+		return f.entitled(c.ours)
 	}
-	by := fair.With(c.ours, quota.Planned, s.Queue, s.Usage).Compare(c.bound)
+	by := fair.With(c.ours, quota.Planned, f.Queue, f.Usage).Compare(c.bound)
 	return by < 0 || by == 0 && c.strategy == LessThanOrEqualToFinalShare
 }
 
 // allJustified reports whether the evictions of all the victims are justified.
-func (s *fairSearch) allJustified(victims []fairVictim) bool {
-	return !slices.ContainsFunc(victims, func(v fairVictim) bool { return !s.isJustified(v) })
+func (f *fairSearch) allJustified(victims []fairVictim) bool {
+	return !slices.ContainsFunc(victims, func(v fairVictim) bool { return !f.isJustified(v) })
 }
 
 // restoreUnneeded restores unnecessary victims, in reverse order of their choice. Restoring one on the preemptor's side
 // increases that side's share: it remains a victim if the evictions of others would not be justified any more.
-func (s *fairSearch) restoreUnneeded() {
+func (f *fairSearch) restoreUnneeded() {
 	for again := true; again; {
 		again = false
-		for i := len(s.victims) - 1; i >= 0; i-- {
-			c := s.victims[i]
-			if !c.Stops() && stops(s.victimsOf(c.Holder), c.Holder) {
+		for i := len(f.victims) - 1; i >= 0; i-- {
+			c := f.victims[i]
+			if !c.Stops() && stops(f.victimsOf(c.Holder), c.Holder) {
 				continue
 			}
-			s.charge(c.Victim)
-			without := slices.Delete(slices.Clone(s.victims), i, i+1)
-			if s.fits(true) && s.fitsNodes() && s.allJustified(without) {
-				s.victims, again = without, true
+			f.charge(c.Victim)
+			without := slices.Delete(slices.Clone(f.victims), i, i+1)
+			if f.fits(true) && f.fitsNodes() && f.allJustified(without) {
+				f.victims, again = without, true
 			} else {
-				s.release(c.Victim)
+				f.release(c.Victim)
 			}
 		}
 	}

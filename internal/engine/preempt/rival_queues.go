@@ -58,14 +58,14 @@ func newRivalQueues(s *search, from []part) *rivalQueues {
 }
 
 // rival returns the rival of a node, creating it and those above it as needed.
-func (f *rivalQueues) rival(n *quota.Node) *rival {
-	if r := f.rivals[n]; r != nil {
+func (rq *rivalQueues) rival(n *quota.Node) *rival {
+	if r := rq.rivals[n]; r != nil {
 		return r
 	}
 	r := &rival{node: n, largest: order.NewHeap((*rival).before, func(r *rival) *order.Place { return &r.at })}
-	f.rivals[n] = r
+	rq.rivals[n] = r
 	if n.Parent() != nil {
-		r.parent = f.rival(n.Parent())
+		r.parent = rq.rival(n.Parent())
 	}
 	return r
 }
@@ -84,8 +84,8 @@ func (r *rival) count(by int) {
 
 // next walks down from the root, in each cohort to the child with the largest share, and returns the queue that it
 // arrives at; nil if none is left. It skips nodes that no longer borrow anything that is short.
-func (f *rivalQueues) next() *rival {
-	r := f.root
+func (rq *rivalQueues) next() *rival {
+	r := rq.root
 	for r.open > 0 {
 		switch {
 		case r.node.IsQueue():
@@ -95,8 +95,8 @@ func (f *rivalQueues) next() *rival {
 		default:
 			// No child qualifies, and none will: usage only decreases from here on.
 			r.count(-r.open)
-			f.replace(r)
-			r = f.root
+			rq.replace(r)
+			r = rq.root
 		}
 	}
 	return nil
@@ -104,36 +104,36 @@ func (f *rivalQueues) next() *rival {
 
 // tried is called after candidates of the queue were tried: it may have none left, and the shares of all nodes above
 // may have changed.
-func (f *rivalQueues) tried(r *rival) {
+func (rq *rivalQueues) tried(r *rival) {
 	if len(r.waiting) == 0 {
 		r.count(-1)
 	}
-	f.replace(r)
+	rq.replace(r)
 }
 
 // replace places the node and all above it anew.
-func (f *rivalQueues) replace(r *rival) {
+func (rq *rivalQueues) replace(r *rival) {
 	for ; r != nil; r = r.parent {
-		f.place(r)
+		rq.place(r)
 	}
 }
 
 // place puts the node where it belongs among its siblings, if it has candidates and still borrows.
-func (f *rivalQueues) place(r *rival) {
+func (rq *rivalQueues) place(r *rival) {
 	switch {
 	case r.parent == nil:
-	case r.open == 0 || !r.over && !f.borrows(r.node):
+	case r.open == 0 || !r.over && !rq.borrows(r.node):
 		r.parent.largest.Remove(r)
 	default:
-		r.share = f.share(r)
+		r.share = rq.share(r)
 		r.parent.largest.Put(r)
 	}
 }
 
 // share returns the node's share, including the preemptor if that is below it.
-func (f *rivalQueues) share(r *rival) fair.Share {
+func (rq *rivalQueues) share(r *rival) fair.Share {
 	if r.over {
-		return fair.With(r.node, quota.Planned, f.Queue, f.Usage)
+		return fair.With(r.node, quota.Planned, rq.Queue, rq.Usage)
 	}
 	return fair.Of(r.node, quota.Planned, nil)
 }

@@ -70,27 +70,27 @@ type Explanation struct {
 }
 
 // Names returns all workloads that it names, possibly with duplicates.
-func (x *Explanation) Names() []Name {
-	names := slices.Concat(x.WouldFitAfter, x.Awaits, x.Unready)
-	if x.Replacing != nil {
-		names = append(names, x.Replacing.Awaits...)
+func (e *Explanation) Names() []Name {
+	names := slices.Concat(e.WouldFitAfter, e.Awaits, e.Unready)
+	if e.Replacing != nil {
+		names = append(names, e.Replacing.Awaits...)
 	}
-	for _, ps := range x.PodSets {
+	for _, ps := range e.PodSets {
 		for _, f := range ps.Flavors {
 			names = append(names, f.WouldPreempt...)
 		}
 	}
-	for _, v := range x.WouldPreempt {
+	for _, v := range e.WouldPreempt {
 		names = append(names, v.Name)
 	}
-	for _, s := range x.WouldShrink {
+	for _, s := range e.WouldShrink {
 		names = append(names, s.Name)
 	}
-	for _, h := range x.Holders {
+	for _, h := range e.Holders {
 		names = append(names, h.Name)
 	}
-	if x.Behind != nil {
-		names = append(names, *x.Behind)
+	if e.Behind != nil {
+		names = append(names, *e.Behind)
 	}
 	return names
 }

@@ -171,43 +171,43 @@ func hasStarted(job *batchv1.Job) bool {
 }
 
 // sized returns the fields of an elastic Job to which the queue gives this size.
-func (b replacedFields) sized(size int32) replacedFields {
-	b.Size = &size
-	return b
+func (r replacedFields) sized(size int32) replacedFields {
+	r.Size = &size
+	return r
 }
 
 // keeping returns the fields of an elastic Job with the size that it asked for before its size was settled, which was
 // replaced as settled says. It gets that size back only if all its indexes are run again.
-func (b replacedFields) keeping(settled replacedFields) replacedFields {
+func (r replacedFields) keeping(settled replacedFields) replacedFields {
 	if settled.Size != nil && settled.Completions != nil {
-		b.Parallelism, b.Completions = settled.Parallelism, settled.Completions
+		r.Parallelism, r.Completions = settled.Parallelism, settled.Completions
 	}
-	return b
+	return r
 }
 
 // setByUser reports whether the user of an elastic Job has set another size since the queue chose one. 0 is no size: it
 // lets the Job run no pods for now.
-func (b replacedFields) setByUser(job *batchv1.Job) bool {
-	_, set := b.userSize(job)
+func (r replacedFields) setByUser(job *batchv1.Job) bool {
+	_, set := r.userSize(job)
 	return set
 }
 
 // userSize returns the size that the user of an elastic Job has set since the queue chose one, and false if there is none.
 // Where the user set more than was granted, the API server has put that back, and noted it.
-func (b replacedFields) userSize(job *batchv1.Job) (size int32, set bool) {
-	if b.Size == nil || paused(job) {
+func (r replacedFields) userSize(job *batchv1.Job) (size int32, set bool) {
+	if r.Size == nil || paused(job) {
 		return 0, false
 	}
-	if size = ptr.Deref(job.Spec.Parallelism, 1); size != *b.Size {
+	if size = ptr.Deref(job.Spec.Parallelism, 1); size != *r.Size {
 		return size, true
 	}
 	wanted, ok := jobs.ReplicasIn(job.Annotations, muster.WantedPodsAnnotation)
 	asked, _ := jobs.ReplicasIn(job.Annotations, muster.AskedPodsAnnotation)
-	return wanted, ok && wanted <= asked && wanted != b.wanted()
+	return wanted, ok && wanted <= asked && wanted != r.wanted()
 }
 
 // wanted returns how many pods the user of an elastic Job wanted when the queue chose its size.
-func (b replacedFields) wanted() int32 { return ptr.Deref(b.Parallelism, *b.Size) }
+func (r replacedFields) wanted() int32 { return ptr.Deref(r.Parallelism, *r.Size) }
 
 // restored returns the Job as its user made it, except for spec.suspend: without what a start added. An annotation that
 // cannot be parsed was not written by Muster, and is removed.
@@ -232,21 +232,21 @@ func restored(job *batchv1.Job) *batchv1.Job {
 // queue's, which completions follow. A settled elastic Job keeps its completions, and so does one that its user gave a
 // parallelism which they cannot follow: the API server changes them only to what parallelism is, and would refuse to
 // restore anything.
-func (b replacedFields) restoreSize(out, job *batchv1.Job) {
-	size, set := b.userSize(job)
+func (r replacedFields) restoreSize(out, job *batchv1.Job) {
+	size, set := r.userSize(job)
 	switch {
-	case b.Size != nil && isSettled(job):
+	case r.Size != nil && isSettled(job):
 		if !paused(job) {
 			out.Spec.Parallelism = job.Spec.Completions
 		}
 	case set:
 		setSize(out, size)
 	default:
-		if b.Parallelism != nil && !paused(job) {
-			out.Spec.Parallelism = b.Parallelism
+		if r.Parallelism != nil && !paused(job) {
+			out.Spec.Parallelism = r.Parallelism
 		}
-		if b.Completions != nil {
-			out.Spec.Completions = b.Completions
+		if r.Completions != nil {
+			out.Spec.Completions = r.Completions
 		}
 	}
 	if !ptr.Equal(out.Spec.Completions, job.Spec.Completions) && !hasElasticShape(out) {
@@ -255,30 +255,30 @@ func (b replacedFields) restoreSize(out, job *batchv1.Job) {
 }
 
 // restoreTemplate gives the template back what a start replaced in it.
-func (b replacedFields) restoreTemplate(template *corev1.PodTemplateSpec) {
-	if b.Labels != nil {
-		template.Labels = orNil(*b.Labels)
+func (r replacedFields) restoreTemplate(template *corev1.PodTemplateSpec) {
+	if r.Labels != nil {
+		template.Labels = orNil(*r.Labels)
 	}
-	if b.Annotations != nil {
-		template.Annotations = orNil(*b.Annotations)
+	if r.Annotations != nil {
+		template.Annotations = orNil(*r.Annotations)
 	}
-	if b.NodeSelector != nil {
-		template.Spec.NodeSelector = orNil(*b.NodeSelector)
+	if r.NodeSelector != nil {
+		template.Spec.NodeSelector = orNil(*r.NodeSelector)
 	}
-	if b.Tolerations != nil {
+	if r.Tolerations != nil {
 		template.Spec.Tolerations = nil
-		if len(*b.Tolerations) > 0 {
-			template.Spec.Tolerations = *b.Tolerations
+		if len(*r.Tolerations) > 0 {
+			template.Spec.Tolerations = *r.Tolerations
 		}
 	}
-	if b.Gates != nil {
+	if r.Gates != nil {
 		template.Spec.SchedulingGates = nil
-		if len(*b.Gates) > 0 {
-			template.Spec.SchedulingGates = *b.Gates
+		if len(*r.Gates) > 0 {
+			template.Spec.SchedulingGates = *r.Gates
 		}
 	}
-	if b.Affinity != nil {
-		template.Spec.Affinity = b.Affinity.Was
+	if r.Affinity != nil {
+		template.Spec.Affinity = r.Affinity.Was
 	}
 }
 

@@ -30,7 +30,7 @@ func newJob() jobBuilder {
 }
 
 // with adds a type of replicas.
-func (b jobBuilder) with(replicaType string, count int32, restart ...tensorstack.RestartPolicy) jobBuilder {
+func (j jobBuilder) with(replicaType string, count int32, restart ...tensorstack.RestartPolicy) jobBuilder {
 	spec := tensorstack.ReplicaSpec{Type: replicaType, Replicas: ptr.To(count)}
 	if len(restart) > 0 {
 		spec.RestartPolicy = restart[0]
@@ -38,48 +38,48 @@ func (b jobBuilder) with(replicaType string, count int32, restart ...tensorstack
 	spec.Template.Spec.InitContainers = []corev1.Container{{Name: "fetch"}}
 	spec.Template.Spec.Containers = []corev1.Container{
 		{Name: "main", Command: []string{"train"}, Args: []string{"--rank=$(rank)"}}, {Name: "log", Command: []string{"ship"}}}
-	b.Spec.ReplicaSpecs = append(b.Spec.ReplicaSpecs, spec)
-	return b
+	j.Spec.ReplicaSpecs = append(j.Spec.ReplicaSpecs, spec)
+	return j
 }
 
-func (b jobBuilder) succeedsBy(rules ...tensorstack.FinishRule) jobBuilder {
-	b.Spec.SuccessRules = rules
-	return b
+func (j jobBuilder) succeedsBy(rules ...tensorstack.FinishRule) jobBuilder {
+	j.Spec.SuccessRules = rules
+	return j
 }
 
-func (b jobBuilder) failsBy(rules ...tensorstack.FinishRule) jobBuilder {
-	b.Spec.FailureRules = rules
-	return b
+func (j jobBuilder) failsBy(rules ...tensorstack.FinishRule) jobBuilder {
+	j.Spec.FailureRules = rules
+	return j
 }
 
-func (b jobBuilder) cleans(policy tensorstack.CleanUpPolicy) jobBuilder {
-	b.Spec.CleanUpPolicy = policy
-	return b
+func (j jobBuilder) cleans(policy tensorstack.CleanUpPolicy) jobBuilder {
+	j.Spec.CleanUpPolicy = policy
+	return j
 }
 
-func (b jobBuilder) port(name string, number int32) jobBuilder {
-	if b.Spec.Service == nil {
-		b.Spec.Service = &tensorstack.ServiceOption{}
+func (j jobBuilder) port(name string, number int32) jobBuilder {
+	if j.Spec.Service == nil {
+		j.Spec.Service = &tensorstack.ServiceOption{}
 	}
-	b.Spec.Service.Ports = append(b.Spec.Service.Ports, corev1.ServicePort{Name: name, Port: number})
-	return b
+	j.Spec.Service.Ports = append(j.Spec.Service.Ports, corev1.ServicePort{Name: name, Port: number})
+	return j
 }
 
-func (b jobBuilder) mode() *tensorstack.RunMode {
-	if b.Spec.RunMode == nil {
-		b.Spec.RunMode = &tensorstack.RunMode{}
+func (j jobBuilder) mode() *tensorstack.RunMode {
+	if j.Spec.RunMode == nil {
+		j.Spec.RunMode = &tensorstack.RunMode{}
 	}
-	return b.Spec.RunMode
+	return j.Spec.RunMode
 }
 
-func (b jobBuilder) paused(is bool, resume ...tensorstack.ResumeSpec) jobBuilder {
-	b.mode().Pause = &tensorstack.PauseMode{Enabled: is, ResumeSpecs: resume}
-	return b
+func (j jobBuilder) paused(is bool, resume ...tensorstack.ResumeSpec) jobBuilder {
+	j.mode().Pause = &tensorstack.PauseMode{Enabled: is, ResumeSpecs: resume}
+	return j
 }
 
-func (b jobBuilder) debugged(specs ...tensorstack.ReplicaDebugSet) jobBuilder {
-	b.mode().Debug = &tensorstack.DebugMode{Enabled: true, ReplicaSpecs: specs}
-	return b
+func (j jobBuilder) debugged(specs ...tensorstack.ReplicaDebugSet) jobBuilder {
+	j.mode().Debug = &tensorstack.DebugMode{Enabled: true, ReplicaSpecs: specs}
+	return j
 }
 
 // rule names replicas: rule("worker", 0, "1").
@@ -96,7 +96,7 @@ func rule(replicaType string, indices ...any) tensorstack.FinishRule {
 	return r
 }
 
-func (b jobBuilder) and(r, more tensorstack.FinishRule) tensorstack.FinishRule {
+func (j jobBuilder) and(r, more tensorstack.FinishRule) tensorstack.FinishRule {
 	for replicaType, indices := range more {
 		r[replicaType] = indices
 	}

@@ -23,14 +23,14 @@ type conditionState struct {
 }
 
 // conditions returns the conditions of a job that has not finished, or finishes now.
-func (l *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
+func (pl *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
 	out := map[tensorstack.JobConditionType]conditionState{
 		tensorstack.JobInitialized:    {true, tensorstack.NoReason, tensorstack.InitializedMessage},
 		tensorstack.JobRunning:        {false, tensorstack.PodsNotRunningReason, tensorstack.NotRunningMessage},
 		tensorstack.JobFailed:         {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
 		tensorstack.JobCompleted:      {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
-		tensorstack.JobReplicaFailure: l.replicaFailure(running),
-		tensorstack.JobPaused:         l.pausedNow(),
+		tensorstack.JobReplicaFailure: pl.replicaFailure(running),
+		tensorstack.JobPaused:         pl.pausedNow(),
 	}
 	switch {
 	case over != nil && over.Succeeded:
@@ -41,36 +41,36 @@ func (l *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.J
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.FailedReason, over.Message}
 		out[tensorstack.JobFailed] = conditionState{true, tensorstack.FailedReason, over.Message}
 		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.FailedReason, over.Message}
-	case paused(l.job):
+	case paused(pl.job):
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case running:
 		out[tensorstack.JobRunning] = conditionState{true, tensorstack.NoReason, tensorstack.RunningMessage}
-	case l.seen.RefusedObjects.Message() != "":
-		out[tensorstack.JobRunning] = conditionState{false, muster.RefusedReason, l.seen.RefusedObjects.Message()}
+	case pl.seen.RefusedObjects.Message() != "":
+		out[tensorstack.JobRunning] = conditionState{false, muster.RefusedReason, pl.seen.RefusedObjects.Message()}
 	}
 	return out
 }
 
 // replicaFailure is True from when a replica fails until all run again.
-func (l *planner) replicaFailure(running bool) conditionState {
-	before := condition(l.job, tensorstack.JobReplicaFailure)
+func (pl *planner) replicaFailure(running bool) conditionState {
+	before := condition(pl.job, tensorstack.JobReplicaFailure)
 	switch {
-	case l.failed != nil && l.failed.Pod != nil:
-		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
-	case before != nil && before.Status == metav1.ConditionTrue && (!running || l.failed != nil):
+	case pl.failed != nil && pl.failed.Pod != nil:
+		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(pl.failed)}
+	case before != nil && before.Status == metav1.ConditionTrue && (!running || pl.failed != nil):
 		return conditionState{true, before.Reason, before.Message}
-	case l.failed != nil:
-		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
+	case pl.failed != nil:
+		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(pl.failed)}
 	}
 	return conditionState{false, tensorstack.NoReason, tensorstack.RunningMessage}
 }
 
 // pausedNow returns the condition Paused, whose reason also records an earlier pause.
-func (l *planner) pausedNow() conditionState {
+func (pl *planner) pausedNow() conditionState {
 	switch {
-	case paused(l.job):
+	case paused(pl.job):
 		return conditionState{true, tensorstack.PausedReason, tensorstack.PausedMessage}
-	case wasPaused(l.job):
+	case wasPaused(pl.job):
 		return conditionState{false, tensorstack.ResumedReason, tensorstack.NotPausedMessage}
 	}
 	return conditionState{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
@@ -82,21 +82,21 @@ const messageBytes = 4096
 
 // setConditions writes the conditions into the status. lastTransitionTime changes only with the status
 // of a condition.
-func (l *planner) setConditions(states map[tensorstack.JobConditionType]conditionState) {
+func (pl *planner) setConditions(states map[tensorstack.JobConditionType]conditionState) {
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {
 		s := states[kind]
-		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(l.seen.Now)}
+		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(pl.seen.Now)}
 		c.Message = workload.Cut(s.message, messageBytes)
 		if s.status {
 			c.Status = metav1.ConditionTrue
 		}
-		if before := condition(l.job, kind); before != nil && before.Status == c.Status {
+		if before := condition(pl.job, kind); before != nil && before.Status == c.Status {
 			c.LastTransitionTime = before.LastTransitionTime
 		}
 		out = append(out, c)
 	}
-	l.job.Status.Conditions = out
+	pl.job.Status.Conditions = out
 }
 
 func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) *tensorstack.JobCondition {

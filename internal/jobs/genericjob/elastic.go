@@ -119,18 +119,18 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 //
 // A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
 // reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.
-func (l *planner) elasticProgress(p *jobs.Progress) {
-	for i := range l.job.Spec.ReplicaSpecs {
-		spec := &l.job.Spec.ReplicaSpecs[i]
-		granted := l.seen.Admission.PodSets[spec.Type]
+func (pl *planner) elasticProgress(p *jobs.Progress) {
+	for i := range pl.job.Spec.ReplicaSpecs {
+		spec := &pl.job.Spec.ReplicaSpecs[i]
+		granted := pl.seen.Admission.PodSets[spec.Type]
 		b := granted.Bounds(boundsOf(spec))
 		if !b.Elastic {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
-		if n := l.succeeded(spec); n > 0 && p.Outcome == nil { // one that has ended wants no more anyway
-			needed, asked, least := l.sizes[spec.Type]-n, b.Most, b.Least
-			if l.seen.Admission.Grant == jobs.Admitted && granted.Template != nil {
+		if n := pl.succeeded(spec); n > 0 && p.Outcome == nil { // one that has ended wants no more anyway
+			needed, asked, least := pl.sizes[spec.Type]-n, b.Most, b.Least
+			if pl.seen.Admission.Grant == jobs.Admitted && granted.Template != nil {
 				asked, least = granted.Asked, jobs.BoundsOf(granted.Template.Annotations, granted.Asked).Least
 			}
 			p.Needed = map[string]int32{spec.Type: needed}
@@ -142,8 +142,8 @@ func (l *planner) elasticProgress(p *jobs.Progress) {
 			p.Pods = map[string]int32{}
 		}
 		p.Pods[spec.Type] = 0
-		for _, pod := range jobs.ChildrenOf[*corev1.Pod](l.seen.Children) {
-			if _, its := replicas.IndexOf(l.job.Name, spec.Type, pod.Name); its && !replicas.IsFinished(pod) {
+		for _, pod := range jobs.ChildrenOf[*corev1.Pod](pl.seen.Children) {
+			if _, its := replicas.IndexOf(pl.job.Name, spec.Type, pod.Name); its && !replicas.IsFinished(pod) {
 				p.Pods[spec.Type]++
 			}
 		}
@@ -151,11 +151,11 @@ func (l *planner) elasticProgress(p *jobs.Progress) {
 }
 
 // runOn counts the pods of the types that run on after the end of the job.
-func (l *planner) runOn(types map[string]int32) map[string]int32 {
+func (pl *planner) runOn(types map[string]int32) map[string]int32 {
 	out := map[string]int32{}
-	for _, pod := range l.plan.RunOn(jobs.ChildrenOf[*corev1.Pod](l.seen.Children)) {
+	for _, pod := range pl.plan.RunOn(jobs.ChildrenOf[*corev1.Pod](pl.seen.Children)) {
 		for kind := range types {
-			if _, its := replicas.IndexOf(l.job.Name, kind, pod.Name); its {
+			if _, its := replicas.IndexOf(pl.job.Name, kind, pod.Name); its {
 				out[kind]++
 			}
 		}
@@ -164,12 +164,12 @@ func (l *planner) runOn(types map[string]int32) map[string]int32 {
 }
 
 // succeeded returns the number of the type's replicas that have succeeded and do not run again.
-func (l *planner) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
+func (pl *planner) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Group == spec.Type && r.Phase == replicas.Succeeded {
+	for i := range pl.roster.Replicas {
+		if r := &pl.roster.Replicas[i]; r.Group == spec.Type && r.Phase == replicas.Succeeded {
 			n++
 		}
 	}
@@ -178,14 +178,14 @@ func (l *planner) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
 
 // ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules
 // tolerate a failed replica can be ready without it.
-func (l *planner) ready() bool {
+func (pl *planner) ready() bool {
 	up := map[string]int32{}
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Ready || r.Final() {
+	for i := range pl.roster.Replicas {
+		if r := &pl.roster.Replicas[i]; r.Ready || r.Final() {
 			up[r.Group]++
 		}
 	}
-	for replicaType, need := range l.least() {
+	for replicaType, need := range pl.least() {
 		if up[replicaType] < need {
 			return false
 		}
@@ -194,12 +194,12 @@ func (l *planner) ready() bool {
 }
 
 // least returns the minimum number of replicas of each type for the job to run.
-func (l *planner) least() map[string]int32 {
-	out := make(map[string]int32, len(l.sizes))
-	for i := range l.job.Spec.ReplicaSpecs {
-		spec := &l.job.Spec.ReplicaSpecs[i]
-		out[spec.Type] = l.sizes[spec.Type]
-		if b := l.seen.Admission.PodSets[spec.Type].Bounds(boundsOf(spec)); b.Elastic {
+func (pl *planner) least() map[string]int32 {
+	out := make(map[string]int32, len(pl.sizes))
+	for i := range pl.job.Spec.ReplicaSpecs {
+		spec := &pl.job.Spec.ReplicaSpecs[i]
+		out[spec.Type] = pl.sizes[spec.Type]
+		if b := pl.seen.Admission.PodSets[spec.Type].Bounds(boundsOf(spec)); b.Elastic {
 			out[spec.Type] = min(out[spec.Type], b.Least)
 		}
 	}

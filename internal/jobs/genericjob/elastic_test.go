@@ -18,13 +18,13 @@ import (
 )
 
 // elastic makes the last type one of between least and most replicas.
-func (b jobBuilder) elastic(least, most int32) jobBuilder {
-	spec := &b.Spec.ReplicaSpecs[len(b.Spec.ReplicaSpecs)-1]
+func (j jobBuilder) elastic(least, most int32) jobBuilder {
+	spec := &j.Spec.ReplicaSpecs[len(j.Spec.ReplicaSpecs)-1]
 	spec.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: strconv.Itoa(int(least))}
 	if most > 0 {
 		spec.Template.Annotations[muster.MaxReplicasAnnotation] = strconv.Itoa(int(most))
 	}
-	return b
+	return j
 }
 
 // granted is an admission with so many workers.

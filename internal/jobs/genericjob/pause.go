@@ -9,13 +9,13 @@ import (
 
 // pause deletes the unfinished pods of a job that its user has paused. The condition Paused is written
 // first, as later pods are created differently because of it.
-func (l *planner) pause() {
-	l.plan.DeletePods(l.roster.Pods(true))
-	if isTrue(l.job, tensorstack.JobPaused) {
+func (pl *planner) pause() {
+	pl.plan.DeletePods(pl.roster.Pods(true))
+	if isTrue(pl.job, tensorstack.JobPaused) {
 		return
 	}
-	l.plan.StatusFirst = true
-	l.plan.Events = append(l.plan.Events, jobs.Normal(tensorstack.PausedReason, pausedMessage))
+	pl.plan.StatusFirst = true
+	pl.plan.Events = append(pl.plan.Events, jobs.Normal(tensorstack.PausedReason, pausedMessage))
 }
 
 // Event messages for a job that has used up the time its queue allows.
@@ -28,11 +28,11 @@ const (
 // pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and
 // reports whether it did. Everything else waits for the next reconcile, as the status could not be
 // written over this change.
-func (l *planner) pauseAtTimeLimit() bool {
-	if paused(l.job) || !l.timeLimitReached() {
+func (pl *planner) pauseAtTimeLimit() bool {
+	if paused(pl.job) || !pl.timeLimitReached() {
 		return false
 	}
-	held := l.seen.Job.DeepCopy()
+	held := pl.seen.Job.DeepCopy()
 	if held.Spec.RunMode == nil {
 		held.Spec.RunMode = &tensorstack.RunMode{}
 	}
@@ -40,23 +40,23 @@ func (l *planner) pauseAtTimeLimit() bool {
 		held.Spec.RunMode.Pause = &tensorstack.PauseMode{}
 	}
 	held.Spec.RunMode.Pause.Enabled = true
-	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.seen.Job, held).WithEvent(jobs.Warning(maxDurationReason, maxDurationMessage)))
+	pl.plan.Writes = append(pl.plan.Writes, jobs.Change(pl.seen.Job, held).WithEvent(jobs.Warning(maxDurationReason, maxDurationMessage)))
 	return true
 }
 
 // timeLimitReached reports whether the job has used up the time that its queue allows at a stretch, and
 // otherwise schedules a reconcile for then. A job that keeps its quota while it is paused, as it names
 // a Workload, gets its full time again when it is resumed.
-func (l *planner) timeLimitReached() bool {
-	until := l.seen.Admission.Until
-	if l.seen.Admission.Grant != jobs.Admitted || until.IsZero() {
+func (pl *planner) timeLimitReached() bool {
+	until := pl.seen.Admission.Until
+	if pl.seen.Admission.Grant != jobs.Admitted || until.IsZero() {
 		return false
 	}
-	if again := l.lastResumed().Add(l.seen.Admission.Bound); until.Before(again) {
+	if again := pl.lastResumed().Add(pl.seen.Admission.Bound); until.Before(again) {
 		until = again
 	}
-	if l.seen.Now.Before(until) {
-		l.plan.DueBy(until)
+	if pl.seen.Now.Before(until) {
+		pl.plan.DueBy(until)
 		return false
 	}
 	return true
@@ -64,20 +64,20 @@ func (l *planner) timeLimitReached() bool {
 
 // lastResumed returns when the job was last resumed, zero if never. For a job that ended while paused, it
 // is the time of the pause.
-func (l *planner) lastResumed() time.Time {
-	if !wasPaused(l.job) {
+func (pl *planner) lastResumed() time.Time {
+	if !wasPaused(pl.job) {
 		return time.Time{}
 	}
-	if isTrue(l.job, tensorstack.JobPaused) && !paused(l.job) && outcome(l.seen.Job) == nil {
-		return l.seen.Now // by this reconcile
+	if isTrue(pl.job, tensorstack.JobPaused) && !paused(pl.job) && outcome(pl.seen.Job) == nil {
+		return pl.seen.Now // by this reconcile
 	}
-	return condition(l.job, tensorstack.JobPaused).LastTransitionTime.Time
+	return condition(pl.job, tensorstack.JobPaused).LastTransitionTime.Time
 }
 
 // resume adds the event that the job is no longer paused.
-func (l *planner) resume() {
-	if isTrue(l.job, tensorstack.JobPaused) {
-		l.plan.Events = append(l.plan.Events, jobs.Normal(tensorstack.ResumedReason, resumedMessage))
+func (pl *planner) resume() {
+	if isTrue(pl.job, tensorstack.JobPaused) {
+		pl.plan.Events = append(pl.plan.Events, jobs.Normal(tensorstack.ResumedReason, resumedMessage))
 	}
 }
 

@@ -89,28 +89,28 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 }
 
 // run advances a job that may have pods towards its spec.
-func (l *planner) run() {
-	l.resume()
-	l.restart()
-	l.plan.DeletePods(l.roster.Outdated())
-	l.replace(l.lost)
-	if l.seen.Admission.MayStart() {
-		l.createPodGroup()
-		l.createServices()
-		l.createPods()
-		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
+func (pl *planner) run() {
+	pl.resume()
+	pl.restart()
+	pl.plan.DeletePods(pl.roster.Outdated())
+	pl.replace(pl.lost)
+	if pl.seen.Admission.MayStart() {
+		pl.createPodGroup()
+		pl.createServices()
+		pl.createPods()
+		jobs.JoinGangs(pl.seen, kind, pl.least(), &pl.plan)
 	}
 }
 
 // restart restarts finished replicas that need it, once that is due. The status is written first: it makes their pods
 // outdated, so nothing is lost if they are not deleted now, and nothing is counted twice.
-func (l *planner) restart() {
-	restarted, next := l.roster.Restart(l.seen.Now)
-	l.plan.DueBy(next)
+func (pl *planner) restart() {
+	restarted, next := pl.roster.Restart(pl.seen.Now)
+	pl.plan.DueBy(next)
 	if len(restarted) == 0 {
 		return
 	}
-	l.plan.StatusFirst = true
+	pl.plan.StatusFirst = true
 	first := &restarted[0]
 	what := first.Name + " has succeeded and will run again"
 	if first.Phase == replicas.Failed {
@@ -119,43 +119,43 @@ func (l *planner) restart() {
 	if n := len(restarted) - 1; n > 0 {
 		what = fmt.Sprintf("%s, and %d more", what, n)
 	}
-	l.plan.Events = append(l.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(restarted), len(l.roster.Replicas), what)))
+	pl.plan.Events = append(pl.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(restarted), len(pl.roster.Replicas), what)))
 }
 
 // replace deletes pods that were lost to a disruption. New ones are created once they are gone, and no
 // restart is counted.
-func (l *planner) replace(lost []*corev1.Pod) {
+func (pl *planner) replace(lost []*corev1.Pod) {
 	lost = slices.DeleteFunc(slices.Clone(lost), replicas.IsTerminating)
 	if len(lost) == 0 {
 		return
 	}
-	l.plan.DeletePods(lost)
-	l.plan.Events = append(l.plan.Events, jobs.Warning(replacingReason, fmt.Sprintf(
-		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first", len(lost), len(l.roster.Replicas), lost[0].Name)))
+	pl.plan.DeletePods(lost)
+	pl.plan.Events = append(pl.plan.Events, jobs.Warning(replacingReason, fmt.Sprintf(
+		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first", len(lost), len(pl.roster.Replicas), lost[0].Name)))
 }
 
 // hold deletes the unfinished pods of a job that may not run. Finished pods stay: they hold no
 // resources, and their replicas do not run again.
-func (l *planner) hold() {
-	l.resume()
-	l.plan.DeletePods(l.roster.Pods(true))
+func (pl *planner) hold() {
+	pl.resume()
+	pl.plan.DeletePods(pl.roster.Pods(true))
 }
 
 // progress returns what the queue needs to know.
-func (l *planner) progress(over *jobs.Outcome) jobs.Progress {
+func (pl *planner) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{
-		Active:      l.roster.Active(),
-		Ready:       over != nil || l.ready(), // pods that run on after the end are not waited for
-		Reclaimable: l.roster.FinalCounts(),
+		Active:      pl.roster.Active(),
+		Ready:       over != nil || pl.ready(), // pods that run on after the end are not waited for
+		Reclaimable: pl.roster.FinalCounts(),
 		Outcome:     over,
 	}
-	l.elasticProgress(&p)
-	if over != nil && p.Active && l.seen.Admission.HoldsQuota() {
+	pl.elasticProgress(&p)
+	if over != nil && p.Active && pl.seen.Admission.HoldsQuota() {
 		p.Outcome, p.Ended = nil, true // its pods run on, and keep their quota until they finish
-		p.RunOn = l.runOn(p.Pods)
+		p.RunOn = pl.runOn(p.Pods)
 	}
-	if missing := len(l.roster.Missing()); over == nil && missing > 0 {
-		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(missing)))
+	if missing := len(pl.roster.Missing()); over == nil && missing > 0 {
+		pl.plan.DueBy(pl.seen.NoteRefusals(&p, pl.job.UID, int32(missing)))
 	}
 	return p
 }

@@ -15,62 +15,62 @@ import (
 // newPod returns the pod of a replica: its type's template, changed for the run mode, with variables
 // expanded, with what admission assigned, and at its place if it has one. If the template was changed
 // to need more, or other nodes, the admitted one is used until the next admission.
-func (l *planner) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
-	granted, isGranted := l.seen.Admission.PodSets[r.Group]
-	template := *granted.HeldTemplate(&l.specs[r.Group].Template).DeepCopy()
-	template.Labels = l.labels(template.Labels, r)
-	applyMode(l.job, r.Group, &template.Spec)
-	variables{job: l.job, replica: r, sizes: l.sizes}.expandAll(&template.Spec)
-	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
+func (pl *planner) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
+	granted, isGranted := pl.seen.Admission.PodSets[r.Group]
+	template := *granted.HeldTemplate(&pl.specs[r.Group].Template).DeepCopy()
+	template.Labels = pl.labels(template.Labels, r)
+	applyMode(pl.job, r.Group, &template.Spec)
+	variables{job: pl.job, replica: r, sizes: pl.sizes}.expandAll(&template.Spec)
+	template.Spec.SchedulerName = schedulerName(pl.job, template.Spec.SchedulerName, pl.seen.Facts)
 	if isGranted {
 		template = granted.At(seat).Inject(template)
 	}
-	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
+	return replicas.NewPod(pl.job.Namespace, *metav1.NewControllerRef(pl.job, kind), r, template)
 }
 
 // labels returns the template's labels, overridden by those that identify the replica.
-func (l *planner) labels(own map[string]string, r *replicas.Replica) map[string]string {
+func (pl *planner) labels(own map[string]string, r *replicas.Replica) map[string]string {
 	out := make(map[string]string, len(own)+8)
 	maps.Copy(out, own)
 	maps.Copy(out, map[string]string{
-		tensorstack.GenericJobLabel:    l.job.Name,
+		tensorstack.GenericJobLabel:    pl.job.Name,
 		tensorstack.ReplicaLabel:       r.Name,
 		tensorstack.ComponentLabel:     tensorstack.ComponentGenericJob,
 		tensorstack.ComponentTypeLabel: tensorstack.ComponentTypeUser,
-		tensorstack.OwnerNameLabel:     l.job.Name,
+		tensorstack.OwnerNameLabel:     pl.job.Name,
 	})
-	maps.Copy(out, schedulerLabels(l.job, r.Group))
+	maps.Copy(out, schedulerLabels(pl.job, r.Group))
 	return out
 }
 
 // createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It
 // is created again, if it is missing, while a pod is missing or has no node, as nothing would bind the
 // pod without it.
-func (l *planner) createPodGroup() {
-	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
+func (pl *planner) createPodGroup() {
+	if pl.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
 		return
 	}
-	if group := podGroup(l.job, l.seen.Facts); group != nil {
-		l.plan.First = append(l.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreate))
+	if group := podGroup(pl.job, pl.seen.Facts); group != nil {
+		pl.plan.First = append(pl.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreate))
 	}
 }
 
 // createPods creates the missing pods.
-func (l *planner) createPods() {
-	missing := l.roster.Missing()
+func (pl *planner) createPods() {
+	missing := pl.roster.Missing()
 	if len(missing) == 0 {
 		return
 	}
 	seats := map[string]map[int32]podspec.Places{}
-	for group, granted := range l.seen.Admission.PodSets {
+	for group, granted := range pl.seen.Admission.PodSets {
 		// If fewer pods than replicas were admitted, as others had finished by then, each pod is assigned one of their
 		// places after its creation.
-		if granted.Places.Count() >= l.sizes[group] {
-			seats[group] = l.roster.AssignPlaces(group, granted.Places, granted.SliceSize)
+		if granted.Places.Count() >= pl.sizes[group] {
+			seats[group] = pl.roster.AssignPlaces(group, granted.Places, granted.SliceSize)
 		}
 	}
 	for _, r := range missing {
-		if !l.plan.CreateChild(l.newPod(r, seats[r.Group][r.Index]), jobs.FailedCreate) {
+		if !pl.plan.CreateChild(pl.newPod(r, seats[r.Group][r.Index]), jobs.FailedCreate) {
 			return
 		}
 	}

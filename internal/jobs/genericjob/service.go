@@ -19,19 +19,19 @@ func hasServices(job *tensorstack.GenericJob) bool {
 
 // createServices creates the missing Services, those of replicas without a pod before any pod: replicas that do not find
 // each other run for nothing. Services stay until the job is deleted: they cost nothing, and a replica keeps its name.
-func (l *planner) createServices() {
-	if !hasServices(l.job) {
+func (pl *planner) createServices() {
+	if !hasServices(pl.job) {
 		return
 	}
 	there := map[string]bool{}
-	for _, service := range jobs.ChildrenOf[*corev1.Service](l.seen.Children) {
+	for _, service := range jobs.ChildrenOf[*corev1.Service](pl.seen.Children) {
 		there[service.Name] = true
 	}
-	owner := *metav1.NewControllerRef(l.job, kind)
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; !there[r.Name] {
-			service := replicas.NewService(l.job.Namespace, owner, r, tensorstack.ReplicaLabel, l.job.Spec.Service.Ports)
-			l.plan.CreateService(service, serviceFailedReason, r.Pod == nil)
+	owner := *metav1.NewControllerRef(pl.job, kind)
+	for i := range pl.roster.Replicas {
+		if r := &pl.roster.Replicas[i]; !there[r.Name] {
+			service := replicas.NewService(pl.job.Namespace, owner, r, tensorstack.ReplicaLabel, pl.job.Spec.Service.Ports)
+			pl.plan.CreateService(service, serviceFailedReason, r.Pod == nil)
 		}
 	}
 }

@@ -10,72 +10,72 @@ import (
 )
 
 // report fills in the status. A final status is kept.
-func (l *planner) report(over *jobs.Outcome) {
-	had := outcome(l.job) != nil
-	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
-	l.job.Status.Ready = ptr.To(l.readyPods())
+func (pl *planner) report(over *jobs.Outcome) {
+	had := outcome(pl.job) != nil
+	pl.job.Status.Tasks, pl.job.Status.Aggregate = pl.tasks(over != nil)
+	pl.job.Status.Ready = ptr.To(pl.readyPods())
 	if !had {
-		l.job.Status.Phase = l.phase(over, l.roster.All(started))
-		resuming := l.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
-		l.setConditions(l.conditions(over, !resuming && l.roster.All(isHealthy)))
+		pl.job.Status.Phase = pl.phase(over, pl.roster.All(started))
+		resuming := pl.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
+		pl.setConditions(pl.conditions(over, !resuming && pl.roster.All(isHealthy)))
 	}
-	if equalStatus(&l.seen.Job.Status, &l.job.Status) {
+	if equalStatus(&pl.seen.Job.Status, &pl.job.Status) {
 		return
 	}
-	l.plan.Status = l.job
-	l.plan.StatusCanWait = !l.plan.StatusFirst && l.isDerivedFromPods()
+	pl.plan.Status = pl.job
+	pl.plan.StatusCanWait = !pl.plan.StatusFirst && pl.isDerivedFromPods()
 }
 
 // phase returns the phase of the job.
-func (l *planner) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
-	before := l.seen.Job.Status.Phase
+func (pl *planner) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
+	before := pl.seen.Job.Status.Phase
 	resumes := before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming
 	switch {
 	case over != nil && over.Succeeded:
 		return tensorstack.JobPhaseSucceeded
 	case over != nil:
 		return tensorstack.JobPhaseFailed
-	case paused(l.job):
+	case paused(pl.job):
 		return tensorstack.JobPhasePaused
-	case !l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
+	case !pl.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
 		return tensorstack.JobPhaseUnknown
-	case started && !(resumes && !l.roster.All(notTerminating)): // pods from before the pause are terminating
+	case started && !(resumes && !pl.roster.All(notTerminating)): // pods from before the pause are terminating
 		return tensorstack.JobPhaseRunning
 	case resumes:
 		return tensorstack.JobPhaseResuming
-	case (before == tensorstack.JobPhaseRunning || before == tensorstack.JobPhaseUnknown) && l.seen.Admission.MayRun():
+	case (before == tensorstack.JobPhaseRunning || before == tensorstack.JobPhaseUnknown) && pl.seen.Admission.MayRun():
 		return tensorstack.JobPhaseRunning // replicas may restart
 	}
 	return tensorstack.JobPhasePending
 }
 
 // tasks returns the status of all replicas, and their counts.
-func (l *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
-	tasks := make([]tensorstack.Tasks, 0, len(l.job.Spec.ReplicaSpecs))
+func (pl *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
+	tasks := make([]tensorstack.Tasks, 0, len(pl.job.Spec.ReplicaSpecs))
 	counts := &tensorstack.Aggregate{}
 	at := 0
-	for i := range l.job.Spec.ReplicaSpecs {
-		spec := &l.job.Spec.ReplicaSpecs[i]
-		task := tensorstack.Tasks{Type: spec.Type, Replicas: make([]tensorstack.ReplicaStatus, 0, l.sizes[spec.Type])}
-		old := taskOf(&l.job.Status, spec.Type)
-		for range l.sizes[spec.Type] {
-			r := &l.roster.Replicas[at]
+	for i := range pl.job.Spec.ReplicaSpecs {
+		spec := &pl.job.Spec.ReplicaSpecs[i]
+		task := tensorstack.Tasks{Type: spec.Type, Replicas: make([]tensorstack.ReplicaStatus, 0, pl.sizes[spec.Type])}
+		old := taskOf(&pl.job.Status, spec.Type)
+		for range pl.sizes[spec.Type] {
+			r := &pl.roster.Replicas[at]
 			at++
-			status := l.replica(r, old, over)
+			status := pl.replica(r, old, over)
 			add(counts, status.Phase)
 			task.RestartCount += status.RestartCount
 			task.Replicas = append(task.Replicas, status)
 		}
 		tasks = append(tasks, task)
 	}
-	fitContainers(&l.job.Spec, tasks)
+	fitContainers(&pl.job.Spec, tasks)
 	return tasks, counts
 }
 
 // readyPods returns how many running replicas are ready: a pod whose container ends again and again is running.
-func (l *planner) readyPods() (n int32) {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Ready && r.Phase == replicas.Running {
+func (pl *planner) readyPods() (n int32) {
+	for i := range pl.roster.Replicas {
+		if r := &pl.roster.Replicas[i]; r.Ready && r.Phase == replicas.Running {
 			n++
 		}
 	}
@@ -83,7 +83,7 @@ func (l *planner) readyPods() (n int32) {
 }
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.
-func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
+func (pl *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
 	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts, SettledRestarts: r.Settled}
 	if uid := r.UID(); uid != "" {
 		out.UID, out.Containers = uid, containersOf(r)
@@ -100,7 +100,7 @@ func (l *planner) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool
 	}
 	switch {
 	case r.Pod != nil: // an outdated pod that is terminating
-	case over, paused(l.job) && !r.Phase.Finished():
+	case over, paused(pl.job) && !r.Phase.Finished():
 		out.Phase = tensorstack.ReplicaDeleted
 	}
 	return out
@@ -152,13 +152,13 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 
 // isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records of pods that are
 // gone cannot, and must not be lost; their containers can change only by being dropped, or by the end of the pod.
-func (l *planner) isDerivedFromPods() bool {
-	before, after := &l.seen.Job.Status, &l.job.Status
+func (pl *planner) isDerivedFromPods() bool {
+	before, after := &pl.seen.Job.Status, &pl.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
 		return false
 	}
-	for i := range l.roster.Replicas {
-		r := &l.roster.Replicas[i]
+	for i := range pl.roster.Replicas {
+		r := &pl.roster.Replicas[i]
 		was := reported(before, r)
 		if was == nil {
 			return false

@@ -33,46 +33,46 @@ func newSet() setBuilder {
 }
 
 // with adds a replicated job.
-func (b setBuilder) with(name string, replicas int32, dependsOn ...jobset.DependsOn) setBuilder {
+func (s setBuilder) with(name string, replicas int32, dependsOn ...jobset.DependsOn) setBuilder {
 	rj := jobset.ReplicatedJob{Name: name, Replicas: replicas, DependsOn: dependsOn}
 	rj.Template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "busybox"}}
-	b.js.Spec.ReplicatedJobs = append(b.js.Spec.ReplicatedJobs, rj)
-	return b
+	s.js.Spec.ReplicatedJobs = append(s.js.Spec.ReplicatedJobs, rj)
+	return s
 }
 
-func (b setBuilder) suspended() setBuilder { b.js.Spec.Suspend = ptr.To(true); return b }
+func (s setBuilder) suspended() setBuilder { s.js.Spec.Suspend = ptr.To(true); return s }
 
-func (b setBuilder) inOrder() setBuilder {
-	b.js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
-	return b
+func (s setBuilder) inOrder() setBuilder {
+	s.js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
+	return s
 }
 
-func (b setBuilder) succeedsBy(operator jobset.Operator, targets ...string) setBuilder {
-	b.js.Spec.SuccessPolicy = &jobset.SuccessPolicy{Operator: operator, TargetReplicatedJobs: targets}
-	return b
+func (s setBuilder) succeedsBy(operator jobset.Operator, targets ...string) setBuilder {
+	s.js.Spec.SuccessPolicy = &jobset.SuccessPolicy{Operator: operator, TargetReplicatedJobs: targets}
+	return s
 }
 
-func (b setBuilder) restarts(maxRestarts int32, strategy jobset.JobSetRestartStrategy) setBuilder {
-	b.js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: maxRestarts, RestartStrategy: strategy}
-	return b
+func (s setBuilder) restarts(maxRestarts int32, strategy jobset.JobSetRestartStrategy) setBuilder {
+	s.js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: maxRestarts, RestartStrategy: strategy}
+	return s
 }
 
 // restarted puts the JobSet in attempt n.
-func (b setBuilder) restarted(n int32) setBuilder {
-	b.js.Status.Restarts, b.js.Status.RestartsCountTowardsMax = n, n
-	return b
+func (s setBuilder) restarted(n int32) setBuilder {
+	s.js.Status.Restarts, s.js.Status.RestartsCountTowardsMax = n, n
+	return s
 }
 
-func (b setBuilder) ttl(seconds int32) setBuilder {
-	b.js.Spec.TTLSecondsAfterFinished = ptr.To(seconds)
-	return b
+func (s setBuilder) ttl(seconds int32) setBuilder {
+	s.js.Spec.TTLSecondsAfterFinished = ptr.To(seconds)
+	return s
 }
 
 // is adds a condition that is an hour old.
-func (b setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message string) setBuilder {
-	b.js.Status.Conditions = append(b.js.Status.Conditions, metav1.Condition{
+func (s setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message string) setBuilder {
+	s.js.Status.Conditions = append(s.js.Status.Conditions, metav1.Condition{
 		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))})
-	return b
+	return s
 }
 
 // jobBuilder builds a Job of the JobSet as the API server returns it.
@@ -87,38 +87,38 @@ func job(replicated string, index int) jobBuilder {
 	}}
 }
 
-func (b jobBuilder) attempt(n string) jobBuilder {
-	b.job.Labels[jobset.RestartAttemptKey] = n
-	return b
+func (j jobBuilder) attempt(n string) jobBuilder {
+	j.job.Labels[jobset.RestartAttemptKey] = n
+	return j
 }
-func (b jobBuilder) active() jobBuilder { b.job.Status.Active = 1; return b }
-func (b jobBuilder) ready() jobBuilder {
-	b.job.Status.Active, b.job.Status.Ready = 1, ptr.To[int32](1)
-	return b
+func (j jobBuilder) active() jobBuilder { j.job.Status.Active = 1; return j }
+func (j jobBuilder) ready() jobBuilder {
+	j.job.Status.Active, j.job.Status.Ready = 1, ptr.To[int32](1)
+	return j
 }
-func (b jobBuilder) suspended() jobBuilder         { b.job.Spec.Suspend = ptr.To(true); return b }
-func (b jobBuilder) generation(n int64) jobBuilder { b.job.Generation = n; return b }
+func (j jobBuilder) suspended() jobBuilder         { j.job.Spec.Suspend = ptr.To(true); return j }
+func (j jobBuilder) generation(n int64) jobBuilder { j.job.Generation = n; return j }
 
 // acknowledged adds the condition by which the Job controller has observed a suspension.
-func (b jobBuilder) acknowledged() jobBuilder { return b.ended(batchv1.JobSuspended, now) }
-func (b jobBuilder) deleting() jobBuilder {
-	b.job.DeletionTimestamp = ptr.To(metav1.NewTime(now))
-	return b
+func (j jobBuilder) acknowledged() jobBuilder { return j.ended(batchv1.JobSuspended, now) }
+func (j jobBuilder) deleting() jobBuilder {
+	j.job.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	return j
 }
-func (b jobBuilder) succeeded() jobBuilder {
-	b.job.Status.Succeeded = 1
-	return b.ended(batchv1.JobComplete, now)
+func (j jobBuilder) succeeded() jobBuilder {
+	j.job.Status.Succeeded = 1
+	return j.ended(batchv1.JobComplete, now)
 }
 
 // failing makes the Job one whose failure is decided, and one of whose pods still terminates.
-func (b jobBuilder) failing() jobBuilder {
-	b.job.Status.Active, b.job.Status.Terminating = 0, ptr.To[int32](1)
-	return b.ended(batchv1.JobFailureTarget, now)
+func (j jobBuilder) failing() jobBuilder {
+	j.job.Status.Active, j.job.Status.Terminating = 0, ptr.To[int32](1)
+	return j.ended(batchv1.JobFailureTarget, now)
 }
-func (b jobBuilder) failed() jobBuilder { return b.ended(batchv1.JobFailed, now) }
-func (b jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder {
-	b.job.Status.Conditions = append(b.job.Status.Conditions, batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
-	return b
+func (j jobBuilder) failed() jobBuilder { return j.ended(batchv1.JobFailed, now) }
+func (j jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder {
+	j.job.Status.Conditions = append(j.job.Status.Conditions, batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
+	return j
 }
 
 // service returns the JobSet's Service.

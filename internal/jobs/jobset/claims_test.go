@@ -20,15 +20,15 @@ func claimSpec(size string) corev1.PersistentVolumeClaimSpec {
 }
 
 // withClaim adds a claim template that the workers mount, and the leader does not.
-func (b setBuilder) withClaim(template string, whenDeleted jobset.RetentionPolicyType) setBuilder {
-	b.js.Spec.VolumeClaimPolicies = append(b.js.Spec.VolumeClaimPolicies, jobset.VolumeClaimPolicy{
+func (s setBuilder) withClaim(template string, whenDeleted jobset.RetentionPolicyType) setBuilder {
+	s.js.Spec.VolumeClaimPolicies = append(s.js.Spec.VolumeClaimPolicies, jobset.VolumeClaimPolicy{
 		Templates: []corev1.PersistentVolumeClaim{{
 			ObjectMeta: metav1.ObjectMeta{Name: template, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}}, Spec: claimSpec("1Gi")}},
 		RetentionPolicy: &jobset.VolumeRetentionPolicy{WhenDeleted: &whenDeleted},
 	})
-	c := &b.js.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.Containers[0]
+	c := &s.js.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: template, MountPath: "/" + template})
-	return b
+	return s
 }
 
 func TestClaimsAreCreatedAndMounted(t *testing.T) {

@@ -35,17 +35,17 @@ func admittedSize(workers int32) jobs.Admission {
 }
 
 // withPods gives the Job this many ready pods, and some that are terminating.
-func (b jobBuilder) withPods(pods, terminating int32) jobBuilder {
-	b.job.Status.StartTime = ptr.To(metav1.NewTime(now))
-	b.job.Status.Active, b.job.Status.Ready, b.job.Status.Terminating = pods, &pods, &terminating
-	return b
+func (j jobBuilder) withPods(pods, terminating int32) jobBuilder {
+	j.job.Status.StartTime = ptr.To(metav1.NewTime(now))
+	j.job.Status.Active, j.job.Status.Ready, j.job.Status.Terminating = pods, &pods, &terminating
+	return j
 }
 
 // done gives the Job these indexes whose pods have succeeded, such as "0-2".
-func (b jobBuilder) done(indexes string) jobBuilder {
-	b.job.Status.CompletedIndexes = indexes
-	b.job.Status.Succeeded = jobs.CountIndexes(indexes, math.MaxInt32)
-	return b
+func (j jobBuilder) done(indexes string) jobBuilder {
+	j.job.Status.CompletedIndexes = indexes
+	j.job.Status.Succeeded = jobs.CountIndexes(indexes, math.MaxInt32)
+	return j
 }
 
 func TestDescribeElasticReplicatedJob(t *testing.T) {

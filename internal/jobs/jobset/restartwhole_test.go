@@ -11,17 +11,17 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-func (b setBuilder) whole() setBuilder {
-	metav1.SetMetaDataAnnotation(&b.js.ObjectMeta, muster.RestartWholeAnnotation, "true")
-	return b
+func (s setBuilder) whole() setBuilder {
+	metav1.SetMetaDataAnnotation(&s.js.ObjectMeta, muster.RestartWholeAnnotation, "true")
+	return s
 }
 
 // partly makes the Job one of two pods, one of which has succeeded.
-func (b jobBuilder) partly() jobBuilder {
-	b.job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
-	b.job.Spec.Parallelism, b.job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
-	b.job.Status.Succeeded, b.job.Status.CompletedIndexes = 1, "0"
-	return b
+func (j jobBuilder) partly() jobBuilder {
+	j.job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+	j.job.Spec.Parallelism, j.job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
+	j.job.Status.Succeeded, j.job.Status.CompletedIndexes = 1, "0"
+	return j
 }
 
 // TestAPartlyDoneJobSetRestartsAsAWhole: the Jobs of which pods have succeeded are deleted once all have stopped, and the

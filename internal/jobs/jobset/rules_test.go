@@ -13,10 +13,10 @@ import (
 )
 
 // withReason gives the last condition of a Job a reason and a message.
-func (b jobBuilder) withReason(reason, message string) jobBuilder {
-	c := &b.job.Status.Conditions[len(b.job.Status.Conditions)-1]
+func (j jobBuilder) withReason(reason, message string) jobBuilder {
+	c := &j.job.Status.Conditions[len(j.job.Status.Conditions)-1]
 	c.Reason, c.Message = reason, message
-	return b
+	return j
 }
 
 // list returns the Jobs.
@@ -192,9 +192,9 @@ func TestActions(t *testing.T) {
 }
 
 // rules sets the rules of the failure policy.
-func (b setBuilder) rules(rules ...jobset.FailurePolicyRule) setBuilder {
-	b.js.Spec.FailurePolicy.Rules = rules
-	return b
+func (s setBuilder) rules(rules ...jobset.FailurePolicyRule) setBuilder {
+	s.js.Spec.FailurePolicy.Rules = rules
+	return s
 }
 
 func TestJobsThatFailTogetherCountARestartEach(t *testing.T) {

@@ -18,17 +18,17 @@ import (
 )
 
 // workersOf sets the size of the workers' Jobs in the spec.
-func (b setBuilder) workersOf(pods int32) setBuilder {
-	spec := &b.js.Spec.ReplicatedJobs[1].Template.Spec
+func (s setBuilder) workersOf(pods int32) setBuilder {
+	spec := &s.js.Spec.ReplicatedJobs[1].Template.Spec
 	spec.Parallelism, spec.Completions = &pods, &pods
-	return b
+	return s
 }
 
 // of sets the size of the Job.
-func (b jobBuilder) of(pods int32) jobBuilder {
-	b.job.Spec.Parallelism, b.job.Spec.Completions = &pods, &pods
-	b.job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
-	return b
+func (j jobBuilder) of(pods int32) jobBuilder {
+	j.job.Spec.Parallelism, j.job.Spec.Completions = &pods, &pods
+	j.job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+	return j
 }
 
 // quota returns an admission of this many workers, of which left still hold their quota.

@@ -31,53 +31,53 @@ func hasSchedule(job *lattice.LatticeJob) bool { return job.Spec.Schedule != "" 
 
 // planSchedule creates the runs of the schedule. A job with a schedule never ends, unless its first spec
 // cannot be compiled.
-func (l *planner) planSchedule() {
-	times, err := schedule.Parse(l.job.Spec.Schedule)
+func (p *planner) planSchedule() {
+	times, err := schedule.Parse(p.job.Spec.Schedule)
 	if err == nil {
-		err = l.compileError()
+		err = p.compileError()
 	}
 	switch {
-	case err != nil && l.job.Status.Phase != lattice.Running:
-		l.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+	case err != nil && p.job.Status.Phase != lattice.Running:
+		p.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
 		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
 		// fixed.
-		last := l.job.Status.LastScheduleTime
-		l.setStatus(lattice.Running, err.Error(), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
-		l.job.Status.LastScheduleTime = last
+		last := p.job.Status.LastScheduleTime
+		p.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		p.job.Status.LastScheduleTime = last
 		return
 	}
-	runs := jobs.ChildrenOf[*lattice.LatticeJob](l.seen.Children)
+	runs := jobs.ChildrenOf[*lattice.LatticeJob](p.seen.Children)
 	slices.SortFunc(runs, func(a, b *lattice.LatticeJob) int {
 		return cmp.Or(scheduledAt(a).Compare(scheduledAt(b)), cmp.Compare(a.Name, b.Name))
 	})
 	active := slices.DeleteFunc(slices.Clone(runs), ended)
-	last := l.lastRun(runs)
-	l.deleteOldRuns(runs, lattice.Succeeded, ptr.Deref(l.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
-	l.deleteOldRuns(runs, lattice.Failed, ptr.Deref(l.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
+	last := p.lastRun(runs)
+	p.deleteOldRuns(runs, lattice.Succeeded, ptr.Deref(p.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
+	p.deleteOldRuns(runs, lattice.Failed, ptr.Deref(p.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
 	running := len(active)
-	if due := l.due(times, last); !due.IsZero() && !(l.job.Spec.ConcurrencyPolicy == lattice.ForbidConcurrent && running > 0) {
-		if l.job.Spec.ConcurrencyPolicy == lattice.ReplaceConcurrent {
+	if due := p.due(times, last); !due.IsZero() && !(p.job.Spec.ConcurrencyPolicy == lattice.ForbidConcurrent && running > 0) {
+		if p.job.Spec.ConcurrencyPolicy == lattice.ReplaceConcurrent {
 			running = 0
 			for _, run := range active {
-				l.stop(run)
+				p.stop(run)
 			}
 		}
-		l.begin(runOf(l.job, due), due, running, last)
+		p.begin(runOf(p.job, due), due, running, last)
 		last = due
 		running++
 	}
-	if !ptr.Deref(l.job.Spec.Suspend, false) {
-		l.plan.Due = times.Next(l.seen.Now)
+	if !ptr.Deref(p.job.Spec.Suspend, false) {
+		p.plan.Due = times.Next(p.seen.Now)
 	}
-	l.reportRuns(running, last)
+	p.reportRuns(running, last)
 }
 
 // compileError returns why no run can be compiled, nil if one can. Each run waits by itself for what does
 // not exist yet.
-func (l *planner) compileError() error {
-	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.job, l.seen.Facts, l.seen.Related))
+func (p *planner) compileError() error {
+	_, err := compile.Compile(runOf(p.job, p.seen.Now), p.facts(p.job, p.seen.Facts, p.seen.Related))
 	var missing *compile.MissingServiceError
 	if errors.As(err, &missing) {
 		return nil
@@ -87,9 +87,9 @@ func (l *planner) compileError() error {
 
 // lastRun returns the last scheduled time for which a run was created; zero if none. It uses both the
 // status and the runs: the status may lack the newest run, and runs may have been deleted.
-func (l *planner) lastRun(runs []*lattice.LatticeJob) time.Time {
+func (p *planner) lastRun(runs []*lattice.LatticeJob) time.Time {
 	var last time.Time
-	if recorded := l.job.Status.LastScheduleTime; recorded != nil {
+	if recorded := p.job.Status.LastScheduleTime; recorded != nil {
 		last = recorded.Time
 	}
 	for _, run := range runs {
@@ -105,74 +105,74 @@ const maxDeadlineSeconds = 100 * 366 * 24 * 60 * 60
 
 // due returns the scheduled time for which to create a run now; zero if none. If several were missed,
 // it is the last.
-func (l *planner) due(times schedule.Schedule, last time.Time) time.Time {
-	if ptr.Deref(l.job.Spec.Suspend, false) {
+func (p *planner) due(times schedule.Schedule, last time.Time) time.Time {
+	if ptr.Deref(p.job.Spec.Suspend, false) {
 		return time.Time{}
 	}
-	after := l.job.CreationTimestamp.Time
+	after := p.job.CreationTimestamp.Time
 	if last.After(after) {
 		after = last
 	}
-	if deadline := l.job.Spec.StartingDeadlineSeconds; deadline != nil {
+	if deadline := p.job.Spec.StartingDeadlineSeconds; deadline != nil {
 		// A run is still in time within the last second of its deadline.
-		if earliest := l.seen.Now.Add(-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
+		if earliest := p.seen.Now.Add(-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
 			after = earliest
 		}
 	}
-	return times.Last(after, l.seen.Now)
+	return times.Last(after, p.seen.Now)
 }
 
 // begin creates the run that is due. If that fails, the previous status is kept, so that the run is
 // tried again.
-func (l *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
-	before := l.runsStatus(running, last)
+func (p *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
+	before := p.runsStatus(running, last)
 	event := jobs.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
-	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
+	p.plan.Writes = append(p.plan.Writes, jobs.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
 		status.(*lattice.LatticeJob).Status = before
 	}))
 }
 
 // stop deletes an earlier run to make way for the next.
-func (l *planner) stop(run *lattice.LatticeJob) {
+func (p *planner) stop(run *lattice.LatticeJob) {
 	if !run.DeletionTimestamp.IsZero() {
 		return
 	}
 	event := jobs.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
+	p.plan.Writes = append(p.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
 }
 
 // deleteOldRuns deletes the oldest runs that have ended in the phase, beyond the number to keep.
-func (l *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep int32) {
+func (p *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep int32) {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(run *lattice.LatticeJob) bool {
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
 	})
 	for _, run := range runs[:max(0, len(runs)-int(max(0, keep)))] {
-		l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground))
+		p.plan.Writes = append(p.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground))
 	}
 }
 
 // reportRuns sets the status to how many runs are active, and to the last scheduled time that was run.
-func (l *planner) reportRuns(running int, last time.Time) {
-	status := l.runsStatus(running, last)
+func (p *planner) reportRuns(running int, last time.Time) {
+	status := p.runsStatus(running, last)
 	var event *jobs.Event
-	if l.job.Status.Phase != lattice.Running {
+	if p.job.Status.Phase != lattice.Running {
 		event = ptr.To(jobs.Normal(submittedReason, status.Message))
 	}
-	l.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
-	l.job.Status.LastScheduleTime = status.LastScheduleTime
+	p.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
+	p.job.Status.LastScheduleTime = status.LastScheduleTime
 }
 
 // runsStatus returns the status of a job with a schedule.
-func (l *planner) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
-	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(l.job.Generation)}
-	l.setTimes(&status)
+func (p *planner) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
+	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(p.job.Generation)}
+	p.setTimes(&status)
 	when := "never"
 	if !last.IsZero() {
 		when, status.LastScheduleTime = stamp(last), ptr.To(metav1.NewTime(last))
 	}
-	if l.job.Status.Phase == lattice.Running {
+	if p.job.Status.Phase == lattice.Running {
 		status.Message = fmt.Sprintf(lattice.CronActiveMessage, running, when)
-		if ptr.Deref(l.job.Spec.Suspend, false) {
+		if ptr.Deref(p.job.Spec.Suspend, false) {
 			status.Message += ", suspended"
 		}
 	}

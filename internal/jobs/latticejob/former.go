@@ -10,8 +10,8 @@ import (
 // its task in the service graph, and a TracingPolicy kills what it does not list in the pods of the new spec, their
 // entrypoints first. They are listed, as nothing may have the names of their tasks any more: the VCJob of the earlier spec
 // could not be applied, or is gone.
-func (l *planner) removeFormer(result *compile.Result) (out []jobs.Write) {
-	if l.job.Generation <= 1 {
+func (p *planner) removeFormer(result *compile.Result) (out []jobs.Write) {
+	if p.job.Generation <= 1 {
 		return nil // there was no earlier spec
 	}
 	wanted := map[string][]string{}
@@ -19,11 +19,11 @@ func (l *planner) removeFormer(result *compile.Result) (out []jobs.Write) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		wanted[kind] = append(wanted[kind], object.GetName())
 	}
-	if l.seen.Facts.Served[compile.MeshMembers] {
-		out = append(out, jobs.RemoveAll(compile.MeshMembersIn(l.job.Namespace), wanted[compile.MeshMemberKind]...))
+	if p.seen.Facts.Served[compile.MeshMembers] {
+		out = append(out, jobs.RemoveAll(compile.MeshMembersIn(p.job.Namespace), wanted[compile.MeshMemberKind]...))
 	}
-	if l.seen.Facts.Served[compile.TracingPolicies] {
-		out = append(out, jobs.RemoveAll(compile.TracingPoliciesIn(l.job.Namespace), wanted[compile.TracingPolicyKind]...))
+	if p.seen.Facts.Served[compile.TracingPolicies] {
+		out = append(out, jobs.RemoveAll(compile.TracingPoliciesIn(p.job.Namespace), wanted[compile.TracingPolicyKind]...))
 	}
 	return out
 }

@@ -115,17 +115,17 @@ func (c controller) withQueuedGPUs(job *lattice.LatticeJob, queued []kueue.PodSe
 }
 
 // recordGPUs records on the VCJob how it requests GPUs.
-func (l *planner) recordGPUs(vcjob *volcano.Job) {
-	if hasGPUs(l.job) {
-		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, gpuRequestMode(l.compileFacts()))
+func (p *planner) recordGPUs(vcjob *volcano.Job) {
+	if hasGPUs(p.job) {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, gpuRequestMode(p.compileFacts()))
 	}
 }
 
 // gpuRequestChanged reports whether the VCJob should be replaced because of shouldChangeGPUs. It then loses its place in
 // the queue.
-func (l *planner) gpuRequestChanged() bool {
-	recorded := l.vcjob.Annotations[gpusAnnotation]
-	return recorded != "" && l.shouldChangeGPUs(l.job, recorded, l.compileFacts())
+func (p *planner) gpuRequestChanged() bool {
+	recorded := p.vcjob.Annotations[gpusAnnotation]
+	return recorded != "" && p.shouldChangeGPUs(p.job, recorded, p.compileFacts())
 }
 
 // shouldChangeGPUs reports whether a waiting job that requests GPUs in this mode should request them as other resources,
@@ -151,8 +151,8 @@ func awaitsSharedGPUs(job *lattice.LatticeJob, err error) bool {
 }
 
 // recheckGPUs makes the job be planned again soon if what nodes offer may change how it requests GPUs.
-func (l *planner) recheckGPUs() {
-	if hasGPUs(l.job) {
-		l.plan.DueBy(l.seen.Now.Add(gpuRecheckInterval))
+func (p *planner) recheckGPUs() {
+	if hasGPUs(p.job) {
+		p.plan.DueBy(p.seen.Now.Add(gpuRecheckInterval))
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 // labelPods labels the VCJob's pods as the LatticeJob's, so that their usage counts as the job's until
 // they are gone, even if it is deleted.
-func (l *planner) labelPods(vcjob *volcano.Job) {
+func (p *planner) labelPods(vcjob *volcano.Job) {
 	for i := range vcjob.Spec.Tasks {
 		template := &vcjob.Spec.Tasks[i].Template
-		for key, value := range podLabels(l.job.UID) {
+		for key, value := range podLabels(p.job.UID) {
 			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
 		}
 	}
@@ -29,16 +29,16 @@ func gateOf(job *lattice.LatticeJob) string { return job.Annotations[kueue.Admis
 
 // copyQueueLabels copies to the VCJob the labels that control how the job is queued, and what holds back
 // its admission.
-func (l *planner) copyQueueLabels(vcjob *volcano.Job) {
-	for key, value := range l.job.Labels {
+func (p *planner) copyQueueLabels(vcjob *volcano.Job) {
+	for key, value := range p.job.Labels {
 		if isQueueLabel(key) {
 			metav1.SetMetaDataLabel(&vcjob.ObjectMeta, key, value)
 		}
 	}
-	if labels := queueLabels(l.job); labels != "" {
+	if labels := queueLabels(p.job); labels != "" {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, queueLabelsAnnotation, labels)
 	}
-	if gate := gateOf(l.job); gate != "" {
+	if gate := gateOf(p.job); gate != "" {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, kueue.AdmissionGatedByAnnotation, gate)
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gateAnnotation, gate)
 	}
@@ -47,8 +47,8 @@ func (l *planner) copyQueueLabels(vcjob *volcano.Job) {
 // relabel updates the queue labels and the gate of the VCJob, and records its domains if it does not have
 // that record. Labels and a gate that others have set stay, unless the job has its own. It changes nothing
 // else: the job might compile to something else by now, and most of a VCJob is immutable.
-func (l *planner) relabel() {
-	vcjob := l.vcjob.DeepCopy()
+func (p *planner) relabel() {
+	vcjob := p.vcjob.DeepCopy()
 	for label := range strings.SplitSeq(vcjob.Annotations[queueLabelsAnnotation], ",") {
 		key, _, _ := strings.Cut(label, "=")
 		delete(vcjob.Labels, key)
@@ -58,19 +58,19 @@ func (l *planner) relabel() {
 		delete(vcjob.Annotations, kueue.AdmissionGatedByAnnotation)
 		delete(vcjob.Annotations, gateAnnotation)
 	}
-	l.copyQueueLabels(vcjob)
-	if !l.recordsDomains() {
-		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
+	p.copyQueueLabels(vcjob)
+	if !p.recordsDomains() {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
 	}
-	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
+	p.plan.Writes = append(p.plan.Writes, jobs.Change(p.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
 // relabelIfChanged calls relabel if the VCJob queues and its labels or its gate are outdated. The VCJob's
 // own controller decides which of them apply at once, and which when it waits again.
-func (l *planner) relabelIfChanged() {
-	was := l.vcjob.Annotations
-	if !l.settings.External && (was[queueLabelsAnnotation] != queueLabels(l.job) || was[gateAnnotation] != gateOf(l.job)) {
-		l.relabel()
+func (p *planner) relabelIfChanged() {
+	was := p.vcjob.Annotations
+	if !p.settings.External && (was[queueLabelsAnnotation] != queueLabels(p.job) || was[gateAnnotation] != gateOf(p.job)) {
+		p.relabel()
 	}
 }
 

@@ -100,20 +100,20 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 }
 
 // report adds the progress for the queue, and the status if it changed.
-func (l *planner) report() {
-	l.plan.Status = l.job
+func (p *planner) report() {
+	p.plan.Status = p.job
 	// Where VCJobs queue, the job may still hold quota from a time when it queued itself; no VCJob
 	// reports on those pods.
-	l.plan.Progress.Active = l.plan.Progress.Active && l.settings.External
-	if ended(l.job) {
-		l.plan.Progress.Active = false
-		l.plan.Progress.Outcome = &jobs.Outcome{Succeeded: l.job.Status.Phase == lattice.Succeeded, Message: l.job.Status.Message}
+	p.plan.Progress.Active = p.plan.Progress.Active && p.settings.External
+	if ended(p.job) {
+		p.plan.Progress.Active = false
+		p.plan.Progress.Outcome = &jobs.Outcome{Succeeded: p.job.Status.Phase == lattice.Succeeded, Message: p.job.Status.Message}
 		return
 	}
 	// That pods run is written at once: if the VCJob is deleted, nothing else shows that they did.
-	l.plan.StatusYields = !hasSchedule(l.job) && (l.vcjob == nil || l.vcjob.Status.State.Phase == "" || l.vcjob.Status.State.Phase == volcano.Pending)
-	if l.vcjob != nil {
-		l.plan.Progress.Ready = l.vcjob.Status.State.Phase == volcano.Running
+	p.plan.StatusYields = !hasSchedule(p.job) && (p.vcjob == nil || p.vcjob.Status.State.Phase == "" || p.vcjob.Status.State.Phase == volcano.Pending)
+	if p.vcjob != nil {
+		p.plan.Progress.Ready = p.vcjob.Status.State.Phase == volcano.Running
 	}
 }
 
@@ -122,23 +122,23 @@ func (l *planner) report() {
 const messageBytes = 4096
 
 // setStatus sets the status, and adds the event if the status is new.
-func (l *planner) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
+func (p *planner) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
 	message = workload.Cut(message, messageBytes)
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
-	l.setTimes(&status)
-	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
+	p.setTimes(&status)
+	if event != nil && (p.job.Status.Phase != phase || p.job.Status.Message != message) {
 		event.WithStatus = true
-		l.plan.Events = append(l.plan.Events, *event)
+		p.plan.Events = append(p.plan.Events, *event)
 	}
-	l.job.Status = status
+	p.job.Status = status
 }
 
 // setTimes sets in the next status when the job began to run, and when it ended.
-func (l *planner) setTimes(status *lattice.LatticeJobStatus) {
+func (p *planner) setTimes(status *lattice.LatticeJobStatus) {
 	if status.Phase == lattice.Pending {
 		return
 	}
-	before, now := &l.job.Status, metav1.NewTime(l.seen.Now).Rfc3339Copy()
+	before, now := &p.job.Status, metav1.NewTime(p.seen.Now).Rfc3339Copy()
 	status.StartTime = before.StartTime
 	switch {
 	case status.Phase != lattice.Running:
@@ -158,91 +158,91 @@ func isHard(topology *lattice.NetworkTopology) bool {
 }
 
 // compileFacts returns the facts with which the job is compiled.
-func (l *planner) compileFacts() compile.Facts {
-	return l.withQueuedGPUs(l.job, l.seen.Facts.Queued, l.facts(l.job, l.seen.Facts, l.seen.Related))
+func (p *planner) compileFacts() compile.Facts {
+	return p.withQueuedGPUs(p.job, p.seen.Facts.Queued, p.facts(p.job, p.seen.Facts, p.seen.Related))
 }
 
 // submit compiles the job and applies its objects, the VCJob last.
-func (l *planner) submit() {
-	result, err := compile.Compile(l.job, l.compileFacts())
+func (p *planner) submit() {
+	result, err := compile.Compile(p.job, p.compileFacts())
 	var missing *compile.MissingServiceError
-	since := l.job.CreationTimestamp.Add(missingServiceTimeout)
+	since := p.job.CreationTimestamp.Add(missingServiceTimeout)
 	switch {
-	case errors.As(err, &missing) && l.seen.Now.Before(since):
-		l.plan.Due = since
-		l.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
-	case awaitsSharedGPUs(l.job, err):
-		l.recheckGPUs()
-		l.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+	case errors.As(err, &missing) && p.seen.Now.Before(since):
+		p.plan.Due = since
+		p.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+	case awaitsSharedGPUs(p.job, err):
+		p.recheckGPUs()
+		p.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
 	case err != nil:
-		l.failCompile(fmt.Sprintf(lattice.CompileFailedMessage, err))
-	case l.wasTooLarge():
-		l.failCompile(l.job.Status.Message)
-	case len(result.Missing) > 0 || l.waitsForVolcano(l.seen.Facts):
+		p.failCompile(fmt.Sprintf(lattice.CompileFailedMessage, err))
+	case p.wasTooLarge():
+		p.failCompile(p.job.Status.Message)
+	case len(result.Missing) > 0 || p.waitsForVolcano(p.seen.Facts):
 		missing := result.Missing
-		if l.waitsForVolcano(l.seen.Facts) {
+		if p.waitsForVolcano(p.seen.Facts) {
 			missing = append(missing, schema.GroupKind{Group: volcano.GroupVersion.Group, Kind: "Job"})
 		}
 		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: it continues once that is installed", kinds(missing))
-		l.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
-	case !l.settings.External && isHard(l.job.Spec.Topology):
-		l.setStatus(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
-	case l.seen.Mistake != "":
-		l.setStatus(lattice.Pending, l.seen.Mistake, nil, nil)
-	case !l.seen.Admission.MayStart():
-		l.recheckGPUs()
-		l.setStatus(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
-	case l.requestChanged():
-		l.plan.Progress.Requeue = true
-		l.setStatus(lattice.Pending, "The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests", nil, nil)
-	case l.refused() != "":
-		l.plan.Progress.Refused = l.refused()
+		p.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
+	case !p.settings.External && isHard(p.job.Spec.Topology):
+		p.setStatus(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
+	case p.seen.Mistake != "":
+		p.setStatus(lattice.Pending, p.seen.Mistake, nil, nil)
+	case !p.seen.Admission.MayStart():
+		p.recheckGPUs()
+		p.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
+	case p.requestChanged():
+		p.plan.Progress.Requeue = true
+		p.setStatus(lattice.Pending, "The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests", nil, nil)
+	case p.refused() != "":
+		p.plan.Progress.Refused = p.refused()
 	default:
-		l.apply(result)
+		p.apply(result)
 	}
 }
 
 // apply adds the writes that apply the objects. The job is reported as running only once its VCJob is
 // observed, which exists only if everything else does.
-func (l *planner) apply(result *compile.Result) {
+func (p *planner) apply(result *compile.Result) {
 	for _, object := range result.Objects {
-		l.plan.First = append(l.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
+		p.plan.First = append(p.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
 	}
-	l.plan.First = append(l.plan.First, l.removeFormer(result)...)
-	if l.seen.Admission.Grant == jobs.Admitted {
+	p.plan.First = append(p.plan.First, p.removeFormer(result)...)
+	if p.seen.Admission.Grant == jobs.Admitted {
 		for i := range result.VCJob.Spec.Tasks {
 			task := &result.VCJob.Spec.Tasks[i]
-			if granted, ok := l.seen.Admission.PodSets[task.Name]; ok {
+			if granted, ok := p.seen.Admission.PodSets[task.Name]; ok {
 				task.Template = granted.For(granted.All()).Inject(task.Template)
 			}
 		}
 	}
-	if l.settings.External {
-		l.labelPods(result.VCJob)
+	if p.settings.External {
+		p.labelPods(result.VCJob)
 	} else {
-		l.copyQueueLabels(result.VCJob)
+		p.copyQueueLabels(result.VCJob)
 	}
-	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(l.job.Generation))
-	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
-	l.recordGPUs(result.VCJob)
-	l.plan.Writes = append(l.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
+	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(p.job.Generation))
+	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
+	p.recordGPUs(result.VCJob)
+	p.plan.Writes = append(p.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {
-		l.plan.Events = append(l.plan.Events, jobs.Warning(ignoredReason, warning))
+		p.plan.Events = append(p.plan.Events, jobs.Warning(ignoredReason, warning))
 	}
 	if len(result.Skipped) > 0 {
-		l.plan.Events = append(l.plan.Events, jobs.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
+		p.plan.Events = append(p.plan.Events, jobs.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
 	}
-	retry := l.job.DeepCopy()
-	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+	retry := p.job.DeepCopy()
+	p.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		if refusal.IsTooLarge(err) {
-			retry.Status = l.tooLarge(err)
+			retry.Status = p.tooLarge(err)
 			return retry, jobs.Warning(applyFailedReason, err.Error())
 		}
 		// The time of the first refusal, which is read back, must follow.
 		message := workload.Cut(fmt.Sprintf(lattice.RetryApplyMessage, err), messageBytes-len(refusedSince)-len(time.RFC3339))
-		if l.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
-			since, _ := l.refusedSince()
-			message += refusedSince + cmp.Or(since, l.seen.Now).UTC().Format(time.RFC3339)
+		if p.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
+			since, _ := p.refusedSince()
+			message += refusedSince + cmp.Or(since, p.seen.Now).UTC().Format(time.RFC3339)
 		}
 		retry.Status = lattice.LatticeJobStatus{Phase: lattice.Pending, Message: message}
 		return retry, jobs.Warning(applyFailedReason, message)
@@ -251,15 +251,15 @@ func (l *planner) apply(result *compile.Result) {
 
 // requestChanged reports whether the job requests other pods than those it was admitted with. Its spec
 // may change until it runs.
-func (l *planner) requestChanged() bool {
-	if l.seen.Admission.Grant != jobs.Admitted {
+func (p *planner) requestChanged() bool {
+	if p.seen.Admission.Grant != jobs.Admitted {
 		return false
 	}
-	granted, asked := l.seen.Admission.PodSets, l.describe(l.job, l.seen.Facts).PodSets
+	granted, asked := p.seen.Admission.PodSets, p.describe(p.job, p.seen.Facts).PodSets
 	return len(asked) != len(granted) || slices.ContainsFunc(asked, func(podSet kueue.PodSet) bool {
 		held, known := granted[string(podSet.Name)]
 		return !known || held.Asked != podSet.Count
-	}) || !l.seen.Admission.IsFor(asked)
+	}) || !p.seen.Admission.IsFor(asked)
 }
 
 // refusalTimeout is how long a job keeps its quota while the API server refuses one of its objects.
@@ -271,14 +271,14 @@ const refusedSince = ", refused since "
 
 // refusedSince returns since when, in this admission and without a break, objects of the job have been
 // refused, and why; zero if they have not.
-func (l *planner) refusedSince() (since time.Time, why string) {
-	why, failed := strings.CutPrefix(l.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
+func (p *planner) refusedSince() (since time.Time, why string) {
+	why, failed := strings.CutPrefix(p.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
 	at := strings.LastIndex(why, refusedSince)
 	if !failed || at < 0 {
 		return time.Time{}, ""
 	}
 	since, err := time.Parse(time.RFC3339, why[at+len(refusedSince):])
-	if admitted := l.seen.Admission.UnreadySince; err != nil || admitted.IsZero() || since.Before(admitted.Truncate(time.Second)) {
+	if admitted := p.seen.Admission.UnreadySince; err != nil || admitted.IsZero() || since.Before(admitted.Truncate(time.Second)) {
 		return time.Time{}, ""
 	}
 	return since, why[:at]
@@ -286,9 +286,9 @@ func (l *planner) refusedSince() (since time.Time, why string) {
 
 // refused returns why objects of an admitted job have been refused for so long that the job gives up
 // its quota, "" if they have not. The job tries again when it is admitted again.
-func (l *planner) refused() string {
-	since, why := l.refusedSince()
-	if since.IsZero() || l.seen.Now.Before(since.Add(refusalTimeout)) {
+func (p *planner) refused() string {
+	since, why := p.refusedSince()
+	if since.IsZero() || p.seen.Now.Before(since.Add(refusalTimeout)) {
 		return ""
 	}
 	return why
@@ -319,22 +319,22 @@ func hasStarted(vcjob *volcano.Job) bool {
 
 // deleteQueuedVCJob deletes the VCJob of a job that waits for quota and has not run: it was created when VCJobs
 // queued themselves, and now Volcano would run it.
-func (l *planner) deleteQueuedVCJob() {
-	l.deleteVCJob(metav1.DeletePropagationBackground)
-	l.setStatus(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
+func (p *planner) deleteQueuedVCJob() {
+	p.deleteVCJob(metav1.DeletePropagationBackground)
+	p.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
 }
 
 // evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is
 // written first: a running job without a VCJob is otherwise taken for one whose VCJob was deleted by a
 // user.
-func (l *planner) evict() {
+func (p *planner) evict() {
 	switch {
-	case l.vcjob != nil:
-		l.deleteVCJob(metav1.DeletePropagationForeground)
-		l.plan.StatusFirst = true
-	case l.job.Status.Phase != lattice.Running:
+	case p.vcjob != nil:
+		p.deleteVCJob(metav1.DeletePropagationForeground)
+		p.plan.StatusFirst = true
+	case p.job.Status.Phase != lattice.Running:
 		return // the status is written, and the remaining pods are terminating
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
-	l.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
+	p.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
 }

@@ -21,20 +21,20 @@ const restorePoll = 30 * time.Second
 // pods that ran before are started again.
 //
 // If the spec was changed since the VCJob was made, the deleted objects are not known any more, and stay deleted.
-func (l *planner) restore() {
-	if !restarts(&l.vcjob.Status) || l.compiled() != l.job.Generation || !l.seen.Admission.MayRun() {
+func (p *planner) restore() {
+	if !restarts(&p.vcjob.Status) || p.compiled() != p.job.Generation || !p.seen.Admission.MayRun() {
 		return
 	}
-	result, err := compile.Compile(l.job, l.compileFacts())
+	result, err := compile.Compile(p.job, p.compileFacts())
 	if err != nil {
 		return // it could be compiled when it was submitted; a service that it calls may be gone since
 	}
 	for _, object := range result.Objects {
-		if metav1.IsControlledBy(object.(client.Object), l.job) {
-			l.plan.First = append(l.plan.First, jobs.Create(object.(client.Object)).OrWarn(applyFailedReason))
+		if metav1.IsControlledBy(object.(client.Object), p.job) {
+			p.plan.First = append(p.plan.First, jobs.Create(object.(client.Object)).OrWarn(applyFailedReason))
 		}
 	}
-	l.plan.DueBy(l.seen.Now.Add(restorePoll))
+	p.plan.DueBy(p.seen.Now.Add(restorePoll))
 }
 
 // restarts reports whether pods of a VCJob are started though others ran before.

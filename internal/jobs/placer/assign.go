@@ -56,10 +56,10 @@ type placement struct {
 
 // assign returns which gated pods of the set get which places now, and which pods are misplaced: where none of them has
 // a place. A place is not assigned while a pod is there, even if that is terminating.
-func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
+func (p podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
 	byGroup, succeeded := map[ranks][]*corev1.Pod{}, map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
-		switch g := s.groupOf(pod); {
+		switch g := p.groupOf(pod); {
 		case !podspec.HasEnded(pod):
 			byGroup[g] = append(byGroup[g], pod)
 		case pod.Status.Phase == corev1.PodSucceeded:
@@ -67,12 +67,12 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 		}
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
-		if !s.hasRanks(g) {
+		if !p.hasRanks(g) {
 			continue // their places are unknown
 		}
-		group := newGroupPlaces(s.places.Ranks(g.from, g.to), byGroup[g], known)
-		group.divide(s.slice, g.from, byGroup[g], s.rankOf)
-		placed, lost := group.fill(byGroup[g], s.rankOf, func() { group.rateDoubts(succeeded[g], known) })
+		group := newGroupPlaces(p.places.Ranks(g.from, g.to), byGroup[g], known)
+		group.divide(p.slice, g.from, byGroup[g], p.rankOf)
+		placed, lost := group.fill(byGroup[g], p.rankOf, func() { group.rateDoubts(succeeded[g], known) })
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
@@ -82,32 +82,32 @@ func (s podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 type ranks struct{ from, to int32 }
 
 // hasRanks reports whether the range is valid.
-func (s podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= s.count }
+func (p podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= p.count }
 
 // groupOf returns the ranks of the pod's group, an empty range if the pod names no valid group.
-func (s podSet) groupOf(pod *corev1.Pod) ranks {
+func (p podSet) groupOf(pod *corev1.Pod) ranks {
 	if from, to, said := podspec.RanksOf(pod); said {
 		return ranks{from, to}
 	}
-	if s.groupLabel == "" {
-		return ranks{0, s.count}
+	if p.groupLabel == "" {
+		return ranks{0, p.count}
 	}
-	if g, ok := podspec.Number(pod.Labels[s.groupLabel]); ok && g < s.groups {
-		size := s.count / s.groups
+	if g, ok := podspec.Number(pod.Labels[p.groupLabel]); ok && g < p.groups {
+		size := p.count / p.groups
 		return ranks{g * size, (g + 1) * size}
 	}
 	return ranks{}
 }
 
 // rankOf returns the rank of the pod in its group.
-func (s podSet) rankOf(pod *corev1.Pod) (int32, bool) {
-	if s.indexLabel == "" {
+func (p podSet) rankOf(pod *corev1.Pod) (int32, bool) {
+	if p.indexLabel == "" {
 		return podspec.IndexOf(pod)
 	}
-	if rank, ok := podspec.Number(pod.Labels[s.indexLabel]); ok {
+	if rank, ok := podspec.Number(pod.Labels[p.indexLabel]); ok {
 		return rank, true
 	}
-	return podspec.Number(pod.Annotations[s.indexLabel])
+	return podspec.Number(pod.Annotations[p.indexLabel])
 }
 
 // groupPlaces holds the places of a group of pods, and the pods that use them.
@@ -181,17 +181,17 @@ func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *gro
 
 // allNodesExist reports whether the nodes of all places exist. Then a pod whose node does not exist, so that its
 // hostname is unknown, is at none of the places.
-func (r *groupPlaces) allNodesExist(known nodes) bool {
-	return !slices.ContainsFunc(r.places, func(p podspec.Place) bool { return p.Node() == "" || !known.exists(p.Node()) })
+func (g *groupPlaces) allNodesExist(known nodes) bool {
+	return !slices.ContainsFunc(g.places, func(p podspec.Place) bool { return p.Node() == "" || !known.exists(p.Node()) })
 }
 
 // fill assigns free places to the gated pods: to each the place of its rank if possible, to the others what is left of
 // their part. It calls rateDoubts once it must choose among these.
-func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool), rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
-	misplaced = append(r.misplaced, r.excess(rankOf)...)
+func (g *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool), rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
+	misplaced = append(g.misplaced, g.excess(rankOf)...)
 	var anywhere []*corev1.Pod
 	for _, pod := range gatedByRank(pods, rankOf) {
-		d := r.domainOfRank(pod, rankOf)
+		d := g.domainOfRank(pod, rankOf)
 		switch {
 		case d == nil:
 			anywhere = append(anywhere, pod)
@@ -206,16 +206,16 @@ func (r *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 	if len(anywhere) > 0 {
 		rateDoubts()
 	}
-	waiting, vacancies := map[int32]int32{}, r.vacancies()
+	waiting, vacancies := map[int32]int32{}, g.vacancies()
 	for _, pod := range anywhere {
-		part := r.partOf(pod, rankOf)
+		part := g.partOf(pod, rankOf)
 		if d := vacancies[part].next(); d != nil {
 			give = append(give, d.take(pod))
 		} else {
 			waiting[part]++
 		}
 	}
-	return give, append(misplaced, r.intruders(waiting, rankOf)...)
+	return give, append(misplaced, g.intruders(waiting, rankOf)...)
 }
 
 // take adds a pod to the domain.
@@ -227,10 +227,10 @@ func (d *domain) take(pod *corev1.Pod) placement {
 // excess returns the pods of domains that have more pods than places. Of each domain it chooses those that
 // have progressed least, so that no running pod is deleted in favor of a waiting one; then those whose
 // rank belongs elsewhere; then the youngest.
-func (r *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+func (g *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, key := range slices.Sorted(maps.Keys(r.domains)) {
-		d := r.domains[key]
+	for _, key := range slices.Sorted(maps.Keys(g.domains)) {
+		d := g.domains[key]
 		over := len(d.live) - int(d.size)
 		if over <= 0 {
 			continue
@@ -238,7 +238,7 @@ func (r *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.P
 		slices.SortStableFunc(d.live, func(a, b *corev1.Pod) int {
 			return cmp.Or(
 				cmp.Compare(progress(a), progress(b)),
-				-cmp.Compare(outOfRank(r.domainOfRank(a, rankOf), d), outOfRank(r.domainOfRank(b, rankOf), d)),
+				-cmp.Compare(outOfRank(g.domainOfRank(a, rankOf), d), outOfRank(g.domainOfRank(b, rankOf), d)),
 				-a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 				cmp.Compare(a.Name, b.Name))
 		})
@@ -269,21 +269,21 @@ func outOfRank(belongs, is *domain) int {
 }
 
 // domainOfRank returns the domain of the pod's rank, nil if it has no valid rank.
-func (r *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
+func (g *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
 	rank, ok := rankOf(pod)
 	if !ok {
 		return nil
 	}
-	at := sort.Search(len(r.ends), func(i int) bool { return r.ends[i] > rank })
-	if at == len(r.ends) {
+	at := sort.Search(len(g.ends), func(i int) bool { return g.ends[i] > rank })
+	if at == len(g.ends) {
 		return nil // for example the index of a Job with more completions than parallelism
 	}
-	return r.domains[r.places[at].Key()]
+	return g.domains[g.places[at].Key()]
 }
 
 // domainOf returns the domain whose labels match, nil if none does.
-func (r *groupPlaces) domainOf(where map[string]string) *domain {
-	return r.domains[r.places[0].KeyOf(where)]
+func (g *groupPlaces) domainOf(where map[string]string) *domain {
+	return g.domains[g.places[0].KeyOf(where)]
 }
 
 // nodeLabelsOf returns the labels that tell where a pod is or must go. If the node does not exist, whose hostname may

@@ -38,43 +38,43 @@ func pod(name string) podBuilder {
 	}}
 }
 
-func (b podBuilder) rank(n int) podBuilder {
-	b.Labels[batchv1.JobCompletionIndexAnnotation] = fmt.Sprint(n)
-	return b
+func (p podBuilder) rank(n int) podBuilder {
+	p.Labels[batchv1.JobCompletionIndexAnnotation] = fmt.Sprint(n)
+	return p
 }
 
-func (b podBuilder) group(n, of int) podBuilder {
-	b.Labels[jobset.JobIndexKey], b.Labels[jobset.ReplicatedJobReplicas] = fmt.Sprint(n), fmt.Sprint(of)
-	return b
+func (p podBuilder) group(n, of int) podBuilder {
+	p.Labels[jobset.JobIndexKey], p.Labels[jobset.ReplicatedJobReplicas] = fmt.Sprint(n), fmt.Sprint(of)
+	return p
 }
 
 // ranks sets the ranks of the pod's Job.
-func (b podBuilder) ranks(ranks string) podBuilder {
-	b.Annotations = map[string]string{muster.RanksAnnotation: ranks}
-	return b
+func (p podBuilder) ranks(ranks string) podBuilder {
+	p.Annotations = map[string]string{muster.RanksAnnotation: ranks}
+	return p
 }
 
 // at gives the pod a place on the node.
-func (b podBuilder) at(node string) podBuilder {
-	b.Spec.SchedulingGates, b.Spec.NodeSelector = nil, map[string]string{corev1.LabelHostname: node}
-	return b
+func (p podBuilder) at(node string) podBuilder {
+	p.Spec.SchedulingGates, p.Spec.NodeSelector = nil, map[string]string{corev1.LabelHostname: node}
+	return p
 }
 
 // bound binds the pod to the node, whatever its selector.
-func (b podBuilder) bound(node string) podBuilder {
-	b.Spec.SchedulingGates, b.Spec.NodeName = nil, node
-	return b
+func (p podBuilder) bound(node string) podBuilder {
+	p.Spec.SchedulingGates, p.Spec.NodeName = nil, node
+	return p
 }
 
-func (b podBuilder) terminating() podBuilder {
-	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
-	b.Finalizers = []string{"example.com/kubelet"} // without one, a fake API server would delete it at once
-	return b
+func (p podBuilder) terminating() podBuilder {
+	p.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+	p.Finalizers = []string{"example.com/kubelet"} // without one, a fake API server would delete it at once
+	return p
 }
-func (b podBuilder) done() podBuilder { b.Status.Phase = corev1.PodSucceeded; return b }
-func (b podBuilder) younger() podBuilder {
-	b.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute))
-	return b
+func (p podBuilder) done() podBuilder { p.Status.Phase = corev1.PodSucceeded; return p }
+func (p podBuilder) younger() podBuilder {
+	p.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute))
+	return p
 }
 
 // sameNames are nodes whose hostnames are their names; all nodes exist.

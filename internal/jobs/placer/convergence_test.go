@@ -51,24 +51,24 @@ func createIndexes(g *jobPods) bool {
 }
 
 // list returns the pods in the order of their indexes.
-func (g *jobPods) list() []*corev1.Pod {
+func (j *jobPods) list() []*corev1.Pod {
 	var out []*corev1.Pod
-	for i := range g.size {
-		if g.pods[i] != nil {
-			out = append(out, g.pods[i])
+	for i := range j.size {
+		if j.pods[i] != nil {
+			out = append(out, j.pods[i])
 		}
 	}
 	return out
 }
 
 // place runs the placer. It returns whether anything changed, and which of its deletions was wrong; "" for none.
-func (g *jobPods) place() (changed bool, wrong string) {
-	pods := g.list()
+func (j *jobPods) place() (changed bool, wrong string) {
+	pods := j.list()
 	if len(pods) == 0 {
 		return false, ""
 	}
 	running, places := map[string]int32{}, map[string]int32{}
-	for _, p := range g.places {
+	for _, p := range j.places {
 		places[p.Node()] += p.Count
 	}
 	for _, p := range pods {
@@ -76,9 +76,9 @@ func (g *jobPods) place() (changed bool, wrong string) {
 			running[p.Spec.NodeName]++
 		}
 	}
-	give, misplaced := podSetOf(g.places.Ranking(), sliced(g.slice), pods).assign(pods, sameNames{})
+	give, misplaced := podSetOf(j.places.Ranking(), sliced(j.slice), pods).assign(pods, sameNames{})
 	for _, p := range misplaced {
-		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning && g.belongs(p, node) {
+		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning && j.belongs(p, node) {
 			if running[node]--; running[node] < places[node] {
 				return true, "a running pod is deleted though its node has a place for it: " + p.Name + " on " + node
 			}
@@ -92,22 +92,22 @@ func (g *jobPods) place() (changed bool, wrong string) {
 }
 
 // belongs reports whether the slice of the pod has a place on the node.
-func (g *jobPods) belongs(p *corev1.Pod, node string) bool {
-	if g.slice == 0 {
+func (j *jobPods) belongs(p *corev1.Pod, node string) bool {
+	if j.slice == 0 {
 		return true
 	}
 	rank, _ := podspec.IndexOf(p)
-	first := rank / g.slice * g.slice
-	return slices.ContainsFunc(g.places.Ranks(first, first+g.slice), func(at podspec.Place) bool { return at.Node() == node })
+	first := rank / j.slice * j.slice
+	return slices.ContainsFunc(j.places.Ranks(first, first+j.slice), func(at podspec.Place) bool { return at.Node() == node })
 }
 
 // runNodes starts pods that have a place and removes terminating ones, each if some returns true.
-func (g *jobPods) runNodes(some func() bool) (changed bool) {
-	for i := range g.size {
-		switch p := g.pods[i]; {
+func (j *jobPods) runNodes(some func() bool) (changed bool) {
+	for i := range j.size {
+		switch p := j.pods[i]; {
 		case p == nil || !some():
 		case p.DeletionTimestamp != nil:
-			delete(g.pods, i)
+			delete(j.pods, i)
 			changed = true
 		case !gated(p) && p.Status.Phase != corev1.PodRunning:
 			p.Spec.NodeName, p.Status.Phase = p.Spec.NodeSelector[corev1.LabelHostname], corev1.PodRunning
@@ -183,21 +183,21 @@ func TestControllersConvergeWithEveryPodAtAPlace(t *testing.T) {
 
 // converge runs all controllers until nothing changes any more, and checks that as many pods are on each node as it has
 // places.
-func (g *jobPods) converge(t *rapid.T) {
+func (j *jobPods) converge(t *rapid.T) {
 	always := func() bool { return true }
-	for range 10 * g.size {
-		changed, wrong := g.place()
+	for range 10 * j.size {
+		changed, wrong := j.place()
 		if wrong != "" {
 			t.Fatal(wrong)
 		}
-		if created, ran := g.fill(g), g.runNodes(always); changed || created || ran {
+		if created, ran := j.fill(j), j.runNodes(always); changed || created || ran {
 			continue
 		}
 		surplus := map[string]int32{}
-		for _, p := range g.list() {
+		for _, p := range j.list() {
 			surplus[p.Spec.NodeName]++
 		}
-		for _, p := range g.places {
+		for _, p := range j.places {
 			surplus[p.Node()] -= p.Count
 		}
 		for node, n := range surplus {
@@ -207,5 +207,5 @@ func (g *jobPods) converge(t *rapid.T) {
 		}
 		return
 	}
-	t.Fatalf("the controllers still act after %d turns; places %v", 10*g.size, g.places)
+	t.Fatalf("the controllers still act after %d turns; places %v", 10*j.size, j.places)
 }

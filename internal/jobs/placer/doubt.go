@@ -9,13 +9,13 @@ import (
 // lost: nobody needs them. Only as many places as pods are missing are known to be good, and those come first.
 
 // rateDoubts notes what makes free places of the group doubtful, given the pods of it that have succeeded.
-func (r *groupPlaces) rateDoubts(succeeded []*corev1.Pod, known nodes) {
+func (g *groupPlaces) rateDoubts(succeeded []*corev1.Pod, known nodes) {
 	for _, pod := range succeeded {
-		if d := r.domainOf(nodeLabelsOf(pod, known)); d != nil {
+		if d := g.domainOf(nodeLabelsOf(pod, known)); d != nil {
 			d.succeeded++
 		}
 	}
-	for _, d := range r.domains {
+	for _, d := range g.domains {
 		if node := d.place.Node(); node != "" && d.free() {
 			d.closed = !known.open(node)
 		}
@@ -30,10 +30,10 @@ type vacancies struct {
 }
 
 // vacancies returns the vacancies of each part.
-func (r *groupPlaces) vacancies() map[int32]*vacancies {
+func (g *groupPlaces) vacancies() map[int32]*vacancies {
 	out := map[int32]*vacancies{}
-	for _, d := range r.ordered {
-		part := r.partAt(d)
+	for _, d := range g.ordered {
+		part := g.partAt(d)
 		if out[part] == nil {
 			out[part] = &vacancies{}
 		}

@@ -28,22 +28,22 @@ type cachedNodes struct {
 	reader client.Reader
 }
 
-func (n cachedNodes) hostOf(name string) string {
+func (c cachedNodes) hostOf(name string) string {
 	var node corev1.Node
-	if err := n.reader.Get(n.ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.reader.Get(c.ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
 		return ""
 	}
 	return cmp.Or(node.Labels[corev1.LabelHostname], name)
 }
 
-func (n cachedNodes) exists(host string) bool { return len(n.of(host)) > 0 }
+func (c cachedNodes) exists(host string) bool { return len(c.of(host)) > 0 }
 
-func (n cachedNodes) open(host string) bool { return slices.ContainsFunc(n.of(host), isOpen) }
+func (c cachedNodes) open(host string) bool { return slices.ContainsFunc(c.of(host), isOpen) }
 
 // of returns the nodes with the hostname, none if they are unknown.
-func (n cachedNodes) of(host string) []corev1.Node {
+func (c cachedNodes) of(host string) []corev1.Node {
 	var found corev1.NodeList
-	if err := n.reader.List(n.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.reader.List(c.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return found.Items

@@ -18,7 +18,7 @@ func sliced(size int32) *kueue.PodSetTopologyRequest {
 	return &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To(size)}
 }
 
-func (b podBuilder) running() podBuilder { b.Status.Phase = corev1.PodRunning; return b }
+func (p podBuilder) running() podBuilder { p.Status.Phase = corev1.PodRunning; return p }
 
 // TestSlicesKeepToTheirDomains: nodes a1 and a2 are in one rack, b1, b2 and b3 in another.
 func TestSlicesKeepToTheirDomains(t *testing.T) {

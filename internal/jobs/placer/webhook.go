@@ -44,16 +44,16 @@ type podHandler struct {
 
 // Handle answers one admission request. It never denies a pod: a response with an error would, since failurePolicy
 // Ignore applies only if there is no response.
-func (d *podHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
+func (p *podHandler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var pod corev1.Pod
-	if err := d.decoder.Decode(request, &pod); err != nil {
+	if err := p.decoder.Decode(request, &pod); err != nil {
 		return unplaced(ctx, err)
 	}
 	name := pod.Annotations[kueue.WorkloadAnnotation]
 	if name == "" || !gated(&pod) {
 		return admission.Allowed("")
 	}
-	place, ok, err := d.placer.placeOf(ctx, client.ObjectKey{Namespace: request.Namespace, Name: name}, &pod)
+	place, ok, err := p.placer.placeOf(ctx, client.ObjectKey{Namespace: request.Namespace, Name: name}, &pod)
 	switch {
 	case err != nil:
 		return unplaced(ctx, err)

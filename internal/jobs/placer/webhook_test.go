@@ -110,20 +110,20 @@ func TestTheWebhookOverlooksNoPod(t *testing.T) {
 }
 
 // placeFromAll returns the place of the pod's rank, and whether it is free, from all places and pods of the gang.
-func (c *indexedCache) placeFromAll(pod *corev1.Pod) (podspec.Place, bool) {
-	places := jobs.PlacesOf(c.workload.Status.Admission.PodSetAssignments[0].TopologyAssignment)
-	set := podSetOf(places.Ranking(), requestOf(c.workload, "main"), []*corev1.Pod{pod})
+func (i *indexedCache) placeFromAll(pod *corev1.Pod) (podspec.Place, bool) {
+	places := jobs.PlacesOf(i.workload.Status.Admission.PodSetAssignments[0].TopologyAssignment)
+	set := podSetOf(places.Ranking(), requestOf(i.workload, "main"), []*corev1.Pod{pod})
 	group := set.groupOf(pod)
 	if !set.hasRanks(group) {
 		return podspec.Place{}, false
 	}
 	var others []*corev1.Pod
-	for _, o := range c.pods.List() {
+	for _, o := range i.pods.List() {
 		if other := o.(*corev1.Pod); other.Annotations[kueue.WorkloadAnnotation] == "wl" && other.Labels[kueue.PodSetLabel] == "main" && !podspec.HasEnded(other) && set.groupOf(other) == group {
 			others = append(others, other)
 		}
 	}
-	d := newGroupPlaces(set.places.Ranks(group.from, group.to), others, cachedNodes{context.Background(), c}).domainOfRank(pod, set.rankOf)
+	d := newGroupPlaces(set.places.Ranks(group.from, group.to), others, cachedNodes{context.Background(), i}).domainOfRank(pod, set.rankOf)
 	if d == nil {
 		return podspec.Place{}, false
 	}
@@ -201,17 +201,17 @@ func newIndexedCache(places ...podspec.Place) *indexedCache {
 	}
 }
 
-func (c *indexedCache) add(to cache.Indexer, o client.Object) { utilruntime.Must(to.Add(o)) }
+func (i *indexedCache) add(to cache.Indexer, o client.Object) { utilruntime.Must(to.Add(o)) }
 
-func (c *indexedCache) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
+func (i *indexedCache) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
 	switch out := out.(type) {
 	case *kueue.Workload:
-		if key.Name == c.workload.Name {
-			*out = *c.workload
+		if key.Name == i.workload.Name {
+			*out = *i.workload
 			return nil
 		}
 	case *corev1.Node:
-		if node, exists, err := c.nodes.GetByKey(key.Name); exists || err != nil {
+		if node, exists, err := i.nodes.GetByKey(key.Name); exists || err != nil {
 			*out = *node.(*corev1.Node)
 			return err
 		}
@@ -219,17 +219,17 @@ func (c *indexedCache) Get(_ context.Context, key client.ObjectKey, out client.O
 	return apierrors.NewNotFound(corev1.Resource("objects"), key.Name)
 }
 
-func (c *indexedCache) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
+func (i *indexedCache) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
 	field := (&client.ListOptions{}).ApplyOptions(options).FieldSelector.Requirements()[0]
 	switch list := out.(type) {
 	case *corev1.PodList:
-		found, err := c.pods.ByIndex(field.Field, field.Value)
+		found, err := i.pods.ByIndex(field.Field, field.Value)
 		for _, o := range found {
 			list.Items = append(list.Items, *o.(*corev1.Pod))
 		}
 		return err
 	case *corev1.NodeList:
-		found, err := c.nodes.ByIndex(field.Field, field.Value)
+		found, err := i.nodes.ByIndex(field.Field, field.Value)
 		for _, o := range found {
 			list.Items = append(list.Items, *o.(*corev1.Node))
 		}

@@ -106,14 +106,14 @@ func (w *world) live() client.Reader {
 }
 
 // of puts the pod into the only pod set of the Workload.
-func (b podBuilder) of(workload string) podBuilder {
-	b.Namespace, b.UID = "ns", types.UID(b.Name)
-	b.Labels[kueue.PodSetLabel] = "main"
-	if b.Annotations == nil {
-		b.Annotations = map[string]string{}
+func (p podBuilder) of(workload string) podBuilder {
+	p.Namespace, p.UID = "ns", types.UID(p.Name)
+	p.Labels[kueue.PodSetLabel] = "main"
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
 	}
-	b.Annotations[kueue.WorkloadAnnotation] = workload
-	return b
+	p.Annotations[kueue.WorkloadAnnotation] = workload
+	return p
 }
 
 var (

@@ -23,10 +23,10 @@ func latticeOf(job *breezeml.TrainingJob) lattice {
 }
 
 // mark records it in an annotation of the template, where it stays for as long as the template is admitted.
-func (of lattice) mark(template *corev1.PodTemplateSpec) {
+func (l lattice) mark(template *corev1.PodTemplateSpec) {
 	delete(template.Annotations, muster.AgentFrameworkAnnotation) // a value set by the user is ignored
-	if of.injected {
-		metav1.SetMetaDataAnnotation(&template.ObjectMeta, muster.AgentFrameworkAnnotation, of.framework)
+	if l.injected {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, muster.AgentFrameworkAnnotation, l.framework)
 	}
 }
 
@@ -43,12 +43,12 @@ func (p *planner) lattice() lattice {
 
 // withAgent returns the template of the job's worker with this index, with the agent added to its training container if
 // the workers have one.
-func (of lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec, index int32) (corev1.PodTemplateSpec, error) {
-	if !of.injected {
+func (l lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec, index int32) (corev1.PodTemplateSpec, error) {
+	if !l.injected {
 		return template, nil
 	}
 	round := roundOf(job, index)
-	round.Framework = of.framework
+	round.Framework = l.framework
 	if c := trainingContainer(&template.Spec); c != nil {
 		round.Container = c.Name
 	}

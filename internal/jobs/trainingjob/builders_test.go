@@ -37,18 +37,18 @@ func newJob(least, most int32) jobBuilder {
 	return b
 }
 
-func (b jobBuilder) restarts(policy breezeml.RestartPolicy) jobBuilder {
-	b.Spec.ReplicaSpecs.RestartPolicy = policy
-	return b
+func (j jobBuilder) restarts(policy breezeml.RestartPolicy) jobBuilder {
+	j.Spec.ReplicaSpecs.RestartPolicy = policy
+	return j
 }
 
-func (b jobBuilder) cleans(policy breezeml.CleanPodPolicy) jobBuilder {
-	b.Spec.RunPolicy.CleanPodPolicy = policy
-	return b
+func (j jobBuilder) cleans(policy breezeml.CleanPodPolicy) jobBuilder {
+	j.Spec.RunPolicy.CleanPodPolicy = policy
+	return j
 }
 
-func (b jobBuilder) suspended(is bool) jobBuilder {
-	out := jobBuilder{b.DeepCopy()}
+func (j jobBuilder) suspended(is bool) jobBuilder {
+	out := jobBuilder{j.DeepCopy()}
 	out.Spec.RunPolicy.Suspend = &is
 	return out
 }

@@ -169,9 +169,9 @@ func failureOf(pod *corev1.Pod) string {
 }
 
 // memoryOf returns what the status records about a worker.
-func (l *planner) memoryOf(_ string, index int32) replicas.Record {
+func (p *planner) memoryOf(_ string, index int32) replicas.Record {
 	key := strconv.Itoa(int(index))
-	return replicas.Record{Restarts: l.job.Status.Restarts[key], Settled: l.job.Status.SettledRestarts[key]}
+	return replicas.Record{Restarts: p.job.Status.Restarts[key], Settled: p.job.Status.SettledRestarts[key]}
 }
 
 // restart restarts the workers that are to be recreated, once that is due. The status is written first: it marks their

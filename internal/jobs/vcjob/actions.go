@@ -27,8 +27,8 @@ type pendingAction struct {
 }
 
 // isSingle reports whether the action is on a task or a pod. If no pod is given, it is on the task.
-func (d pendingAction) isSingle() bool {
-	switch d.action {
+func (p pendingAction) isSingle() bool {
+	switch p.action {
 	case bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
 		return true
 	}
@@ -36,55 +36,55 @@ func (d pendingAction) isSingle() bool {
 }
 
 // execute executes an action on the whole job.
-func (l *planner) execute(d pendingAction) {
-	l.recordAction(d.action, d.why)
+func (pl *planner) execute(d pendingAction) {
+	pl.recordAction(d.action, d.why)
 	switch d.action {
 	case bus.RestartJobAction:
-		if l.job.Status.RetryCount >= maxRetry(l.job) {
+		if pl.job.Status.RetryCount >= maxRetry(pl.job) {
 			// A restart is requested again before the status says that the last one has ended the job.
-			l.job.Status.State.Message = d.why
-			l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
+			pl.job.Status.State.Message = d.why
+			pl.setPhase(volcano.Failed, "MaxRetry", pl.maxRetryMessage())
 			return
 		}
 		if d.settled {
-			l.recordSettled()
+			pl.recordSettled()
 		}
-		l.job.Status.RetryCount++
-		l.restartJob(d.why)
+		pl.job.Status.RetryCount++
+		pl.restartJob(d.why)
 	case bus.AbortJobAction:
-		l.setPhase(volcano.Aborting, string(d.action), d.why)
+		pl.setPhase(volcano.Aborting, string(d.action), d.why)
 	case bus.TerminateJobAction:
-		l.setPhase(volcano.Terminating, string(d.action), d.why)
+		pl.setPhase(volcano.Terminating, string(d.action), d.why)
 	case bus.CompleteJobAction:
-		l.setPhase(volcano.Completing, string(d.action), d.why)
+		pl.setPhase(volcano.Completing, string(d.action), d.why)
 	}
 }
 
-func (l *planner) recordAction(action bus.Action, why string) {
-	l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
+func (pl *planner) recordAction(action bus.Action, why string) {
+	pl.plan.Events = append(pl.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
 // restartJob makes all pods outdated, also finished ones. The restart counts are kept: attempts are told
 // apart by number, which must never repeat.
-func (l *planner) restartJob(why string) {
-	l.job.Status.Version++
-	restarts := l.records.restarts
-	l.records = newPodRecords()
-	l.records.restarts = restarts
-	l.clearObjectRecords()
-	l.observe()
-	l.setPhase(volcano.Restarting, "Restarting", why)
+func (pl *planner) restartJob(why string) {
+	pl.job.Status.Version++
+	restarts := pl.records.restarts
+	pl.records = newPodRecords()
+	pl.records.restarts = restarts
+	pl.clearObjectRecords()
+	pl.observe()
+	pl.setPhase(volcano.Restarting, "Restarting", why)
 }
 
 // observe computes the roster, again if the status has changed.
-func (l *planner) observe() {
-	l.usable = map[string]bool{}
-	l.roster = replicas.Observe(l.job.Name, groups(l.job), l.records.of(l.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](l.seen.Children))
+func (pl *planner) observe() {
+	pl.usable = map[string]bool{}
+	pl.roster = replicas.Observe(pl.job.Name, groups(pl.job), pl.records.of(pl.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](pl.seen.Children))
 }
 
 // restartTasksAndPods restarts tasks and pods, and reports whether there were any. All of them together count
 // as one restart of the job.
-func (l *planner) restartTasksAndPods(pending []pendingAction) bool {
+func (pl *planner) restartTasksAndPods(pending []pendingAction) bool {
 	if len(pending) == 0 {
 		return false
 	}
@@ -93,15 +93,15 @@ func (l *planner) restartTasksAndPods(pending []pendingAction) bool {
 	if n := len(pending) - 1; n > 0 {
 		why = fmt.Sprintf("%s, and %d more", why, n)
 	}
-	l.recordAction(first.action, why)
+	pl.recordAction(first.action, why)
 	if slices.ContainsFunc(pending, func(d pendingAction) bool { return d.settled }) {
-		l.recordSettled()
+		pl.recordSettled()
 	}
-	l.job.Status.RetryCount++
-	l.plan.StatusFirst = true
-	if l.job.Status.RetryCount >= maxRetry(l.job) {
-		l.job.Status.State.Message = why
-		l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
+	pl.job.Status.RetryCount++
+	pl.plan.StatusFirst = true
+	if pl.job.Status.RetryCount >= maxRetry(pl.job) {
+		pl.job.Status.State.Message = why
+		pl.setPhase(volcano.Failed, "MaxRetry", pl.maxRetryMessage())
 		return true
 	}
 	tasks, pods := sets.New[string](), sets.New[string]()
@@ -112,20 +112,20 @@ func (l *planner) restartTasksAndPods(pending []pendingAction) bool {
 			tasks.Insert(d.task)
 		}
 	}
-	l.markOutdated(func(r *replicas.Replica) bool { return pods.Has(r.Name) || tasks.Has(r.Group) })
+	pl.markOutdated(func(r *replicas.Replica) bool { return pods.Has(r.Name) || tasks.Has(r.Group) })
 	return true
 }
 
 // markOutdated makes the pods for which holds is true outdated.
-func (l *planner) markOutdated(holds func(*replicas.Replica) bool) {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; holds(r) {
+func (pl *planner) markOutdated(holds func(*replicas.Replica) bool) {
+	for i := range pl.roster.Replicas {
+		if r := &pl.roster.Replicas[i]; holds(r) {
 			at := slot(r.Group, r.Index)
-			l.records.restarts[at]++
-			delete(l.records.ended, at)
-			delete(l.records.evicted, at)
+			pl.records.restarts[at]++
+			delete(pl.records.ended, at)
+			delete(pl.records.evicted, at)
 		}
 	}
-	setRestarts(&l.job.Status, l.records.restarts)
-	l.observe()
+	setRestarts(&pl.job.Status, pl.records.restarts)
+	pl.observe()
 }

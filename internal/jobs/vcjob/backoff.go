@@ -25,32 +25,32 @@ func restarts(action bus.Action) bool {
 // isDelayed reports whether the action is a restart that must wait, as others came before it, and then
 // schedules a reconcile. Evictions say nothing about the program, and the last restart fails the job. A
 // pod that is being deleted is not waited for, as its failure could not be acted on any more.
-func (l *planner) isDelayed(action bus.Action, h policyEvent) bool {
-	if !restarts(action) || h.event == bus.PodEvictedEvent || l.job.Status.RetryCount+1 >= maxRetry(l.job) {
+func (pl *planner) isDelayed(action bus.Action, h policyEvent) bool {
+	if !restarts(action) || h.event == bus.PodEvictedEvent || pl.job.Status.RetryCount+1 >= maxRetry(pl.job) {
 		return false
 	}
-	if h.replica != nil && (h.replica.Pod == nil || replicas.IsTerminating(h.replica.Pod)) || l.isSettled(h) {
+	if h.replica != nil && (h.replica.Pod == nil || replicas.IsTerminating(h.replica.Pod)) || pl.isSettled(h) {
 		return false
 	}
-	inARow := max(l.job.Status.RetryCount-settledAt(&l.job.Status), 0) + 1
-	due := replicas.RestartDue(h.since, inARow, l.seen.Now)
-	if !l.seen.Now.Before(due) {
+	inARow := max(pl.job.Status.RetryCount-settledAt(&pl.job.Status), 0) + 1
+	due := replicas.RestartDue(h.since, inARow, pl.seen.Now)
+	if !pl.seen.Now.Before(due) {
 		return false
 	}
-	l.plan.DueBy(due)
-	l.failureWaits = true
+	pl.plan.DueBy(due)
+	pl.failureWaits = true
 	if h.replica != nil {
-		l.delayed[h.replica.Name] = true
+		pl.delayed[h.replica.Name] = true
 	}
 	return true
 }
 
 // isSettled reports whether the pod that the event is about, or one of its task, has run for long.
-func (l *planner) isSettled(h policyEvent) bool {
+func (pl *planner) isSettled(h policyEvent) bool {
 	if h.replica != nil {
 		return h.replica.UID() != "" && replicas.Settled(h.replica.Pod)
 	}
-	return slices.ContainsFunc(l.roster.Group(h.task), func(r replicas.Replica) bool {
+	return slices.ContainsFunc(pl.roster.Group(h.task), func(r replicas.Replica) bool {
 		return r.UID() != "" && replicas.Settled(r.Pod)
 	})
 }
@@ -64,10 +64,10 @@ func settledAt(status *volcano.JobStatus) int32 {
 }
 
 // recordSettled records that the next restart is the first after a pod that has run for long.
-func (l *planner) recordSettled() {
-	setRecord(&l.job.Status, settledKey, strconv.Itoa(int(l.job.Status.RetryCount)))
+func (pl *planner) recordSettled() {
+	setRecord(&pl.job.Status, settledKey, strconv.Itoa(int(pl.job.Status.RetryCount)))
 }
 
 // awaitsRestart reports whether the replica's pod is one that a policy will restart later. Its end is not
 // recorded: if it goes before that, it counts as lost, and is recreated.
-func (l *planner) awaitsRestart(r *replicas.Replica) bool { return l.delayed[r.Name] }
+func (pl *planner) awaitsRestart(r *replicas.Replica) bool { return pl.delayed[r.Name] }

@@ -34,38 +34,38 @@ func newJob() jobBuilder {
 }
 
 // with adds a task.
-func (b jobBuilder) with(name string, count int32, change ...func(*volcano.TaskSpec)) jobBuilder {
+func (j jobBuilder) with(name string, count int32, change ...func(*volcano.TaskSpec)) jobBuilder {
 	task := volcano.TaskSpec{Name: name, Replicas: count}
 	task.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	task.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
 	for _, f := range change {
 		f(&task)
 	}
-	b.Spec.Tasks = append(b.Spec.Tasks, task)
-	return b
+	j.Spec.Tasks = append(j.Spec.Tasks, task)
+	return j
 }
 
-func (b jobBuilder) needs(pods int32) jobBuilder {
-	b.Spec.MinAvailable = pods
-	return b
+func (j jobBuilder) needs(pods int32) jobBuilder {
+	j.Spec.MinAvailable = pods
+	return j
 }
 
-func (b jobBuilder) on(event bus.Event, action bus.Action) jobBuilder {
-	b.Spec.Policies = append(b.Spec.Policies, volcano.LifecyclePolicy{Event: event, Action: action})
-	return b
+func (j jobBuilder) on(event bus.Event, action bus.Action) jobBuilder {
+	j.Spec.Policies = append(j.Spec.Policies, volcano.LifecyclePolicy{Event: event, Action: action})
+	return j
 }
 
-func (b jobBuilder) plugin(name string, arguments ...string) jobBuilder {
-	if b.Spec.Plugins == nil {
-		b.Spec.Plugins = map[string]volcano.PluginArguments{}
+func (j jobBuilder) plugin(name string, arguments ...string) jobBuilder {
+	if j.Spec.Plugins == nil {
+		j.Spec.Plugins = map[string]volcano.PluginArguments{}
 	}
-	b.Spec.Plugins[name] = arguments
-	return b
+	j.Spec.Plugins[name] = arguments
+	return j
 }
 
-func (b jobBuilder) is(phase volcano.JobPhase) jobBuilder {
-	b.Status.State = volcano.JobState{Phase: phase, Reason: "Before", Message: "before", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}
-	return b
+func (j jobBuilder) is(phase volcano.JobPhase) jobBuilder {
+	j.Status.State = volcano.JobState{Phase: phase, Reason: "Before", Message: "before", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}
+	return j
 }
 
 func dependsOn(iteration volcano.Iteration, names ...string) func(*volcano.TaskSpec) {
@@ -78,14 +78,14 @@ type podBuilder struct{ *corev1.Pod }
 // pod is that of a replica in its first attempt.
 func pod(name string) podBuilder { return podBuilder(jobstest.NewPod(name)) }
 
-func (b podBuilder) running() podBuilder { return podBuilder(jobstest.Pod(b).Running()) }
+func (p podBuilder) running() podBuilder { return podBuilder(jobstest.Pod(p).Running()) }
 
-func (b podBuilder) ended(code int32) podBuilder { return podBuilder(jobstest.Pod(b).Ended(code)) }
+func (p podBuilder) ended(code int32) podBuilder { return podBuilder(jobstest.Pod(p).Ended(code)) }
 
 // evicted has the pod have failed for what befell its node.
-func (b podBuilder) evicted() podBuilder { return podBuilder(jobstest.Pod(b).Ended(137).Disrupted()) }
+func (p podBuilder) evicted() podBuilder { return podBuilder(jobstest.Pod(p).Ended(137).Disrupted()) }
 
-func (b podBuilder) going() podBuilder { return podBuilder(jobstest.Pod(b).Terminating()) }
+func (p podBuilder) going() podBuilder { return podBuilder(jobstest.Pod(p).Terminating()) }
 
 func command(name string, action bus.Action) *bus.Command {
 	return &bus.Command{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}, Action: action,

@@ -13,47 +13,47 @@ import (
 
 // executeCommand executes the oldest Command, and reports whether it did. Each is executed once: the status
 // records the last one, which is deleted only after that.
-func (l *planner) executeCommand() bool {
-	commands := l.commands()
+func (pl *planner) executeCommand() bool {
+	commands := pl.commands()
 	if len(commands) == 0 {
 		return false
 	}
 	command := commands[0]
-	if l.job.Status.ControlledResources[commandKey] == string(command.UID) {
+	if pl.job.Status.ControlledResources[commandKey] == string(command.UID) {
 		return false
 	}
-	setRecord(&l.job.Status, commandKey, string(command.UID))
-	l.plan.StatusFirst = true
+	setRecord(&pl.job.Status, commandKey, string(command.UID))
+	pl.plan.StatusFirst = true
 	why := "requested by Command " + command.Name
 	if command.Message != "" {
 		why += ": " + command.Message
 	}
 	switch {
-	case command.Action == bus.ResumeJobAction && stopped(l.job):
-		l.recordAction(command.Action, why)
-		l.restartJob(why)
-	case ending(l.job), stopped(l.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
-		l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, l.job.Status.State.Phase, why)))
+	case command.Action == bus.ResumeJobAction && stopped(pl.job):
+		pl.recordAction(command.Action, why)
+		pl.restartJob(why)
+	case ending(pl.job), stopped(pl.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
+		pl.plan.Events = append(pl.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, pl.job.Status.State.Phase, why)))
 	case slices.Contains([]bus.Action{bus.AbortJobAction, bus.RestartJobAction, bus.TerminateJobAction, bus.CompleteJobAction}, command.Action):
-		l.execute(pendingAction{action: command.Action, why: why})
+		pl.execute(pendingAction{action: command.Action, why: why})
 	default:
-		l.plan.Events = append(l.plan.Events, jobs.Warning(actionReason, fmt.Sprintf("%q is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
+		pl.plan.Events = append(pl.plan.Events, jobs.Warning(actionReason, fmt.Sprintf("%q is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
 	}
 	return true
 }
 
 // commands returns the job's Commands, the oldest first.
-func (l *planner) commands() []*bus.Command {
-	return slices.DeleteFunc(l.allCommands(), l.isStale)
+func (pl *planner) commands() []*bus.Command {
+	return slices.DeleteFunc(pl.allCommands(), pl.isStale)
 }
 
 // isStale reports whether the Command names its job without a UID and is older than this job.
-func (l *planner) isStale(command *bus.Command) bool {
-	return command.TargetObject != nil && command.TargetObject.UID == "" && command.CreationTimestamp.Before(&l.job.CreationTimestamp)
+func (pl *planner) isStale(command *bus.Command) bool {
+	return command.TargetObject != nil && command.TargetObject.UID == "" && command.CreationTimestamp.Before(&pl.job.CreationTimestamp)
 }
 
-func (l *planner) allCommands() []*bus.Command {
-	commands := jobs.ChildrenOf[*bus.Command](l.seen.Children)
+func (pl *planner) allCommands() []*bus.Command {
+	commands := jobs.ChildrenOf[*bus.Command](pl.seen.Children)
 	slices.SortFunc(commands, func(a, b *bus.Command) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -61,10 +61,10 @@ func (l *planner) allCommands() []*bus.Command {
 }
 
 // deleteCommands deletes the Command that was executed, stale ones, and all if the job has finished.
-func (l *planner) deleteCommands() {
-	for _, command := range l.allCommands() {
-		if command.DeletionTimestamp.IsZero() && (finished(l.job) || l.isStale(command) || l.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
-			l.plan.Writes = append(l.plan.Writes, jobs.Delete(command, metav1.DeletePropagationBackground))
+func (pl *planner) deleteCommands() {
+	for _, command := range pl.allCommands() {
+		if command.DeletionTimestamp.IsZero() && (finished(pl.job) || pl.isStale(command) || pl.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
+			pl.plan.Writes = append(pl.plan.Writes, jobs.Delete(command, metav1.DeletePropagationBackground))
 		}
 	}
 }

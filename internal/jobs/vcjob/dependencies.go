@@ -40,11 +40,11 @@ func dependenciesWhere(task *volcano.TaskSpec, holds func(string) bool) (out []s
 }
 
 // mayStart reports whether the tasks that the task depends on run: all of them, or any if it says so.
-func (l *planner) mayStart(task *volcano.TaskSpec) bool {
+func (pl *planner) mayStart(task *volcano.TaskSpec) bool {
 	if task.DependsOn == nil || len(task.DependsOn.Name) == 0 {
 		return true
 	}
-	waits := dependenciesWhere(task, func(name string) bool { return !l.isUsable(name) })
+	waits := dependenciesWhere(task, func(name string) bool { return !pl.isUsable(name) })
 	if task.DependsOn.Iteration == volcano.IterationAny {
 		return len(waits) < len(task.DependsOn.Name)
 	}
@@ -53,34 +53,34 @@ func (l *planner) mayStart(task *volcano.TaskSpec) bool {
 
 // isUsable reports whether the minimum of the task's pods is ready or has succeeded. A running pod that is
 // not ready cannot be used by others yet.
-func (l *planner) isUsable(name string) bool {
-	task, there := l.tasks[name]
+func (pl *planner) isUsable(name string) bool {
+	task, there := pl.tasks[name]
 	if !there {
 		return false
 	}
-	if is, known := l.usable[name]; known {
+	if is, known := pl.usable[name]; known {
 		return is
 	}
 	var usable int32
-	members := l.roster.Group(name)
+	members := pl.roster.Group(name)
 	for i := range members {
 		if r := &members[i]; r.Ready || r.Phase == replicas.Succeeded {
 			usable++
 		}
 	}
-	l.usable[name] = usable >= taskMinimum(task)
-	return l.usable[name]
+	pl.usable[name] = usable >= taskMinimum(task)
+	return pl.usable[name]
 }
 
 // blockedTask returns a task whose dependencies can never run, as all pods that could be created have
 // finished; "" if there is none.
-func (l *planner) blockedTask() string {
+func (pl *planner) blockedTask() string {
 	waits, ended := "", false
-	for i := range l.roster.Replicas {
-		switch r := &l.roster.Replicas[i]; {
+	for i := range pl.roster.Replicas {
+		switch r := &pl.roster.Replicas[i]; {
 		case r.Phase.Finished():
 			ended = true
-		case r.Pod != nil || l.mayStart(l.tasks[r.Group]):
+		case r.Pod != nil || pl.mayStart(pl.tasks[r.Group]):
 			return ""
 		case waits == "":
 			waits = r.Group

@@ -62,86 +62,86 @@ func newPlanner(seen jobs.Seen[*volcano.Job]) *planner {
 }
 
 // step advances a job that has not finished.
-func (l *planner) step() {
-	switch l.job.Status.State.Phase {
+func (pl *planner) step() {
+	switch pl.job.Status.State.Phase {
 	case volcano.Aborting:
-		l.deleteUnfinished()
-		l.setPhaseOnceInactive(volcano.Aborted, "Aborted", "All pods are stopped; a Command ResumeJob starts the job again")
+		pl.deleteUnfinished()
+		pl.setPhaseOnceInactive(volcano.Aborted, "Aborted", "All pods are stopped; a Command ResumeJob starts the job again")
 	case volcano.Aborted:
-		l.deleteUnfinished()
+		pl.deleteUnfinished()
 	case volcano.Completing:
-		l.deleteUnfinished()
-		l.setPhaseOnceInactive(volcano.Completed, l.job.Status.State.Reason, l.job.Status.State.Message)
+		pl.deleteUnfinished()
+		pl.setPhaseOnceInactive(volcano.Completed, pl.job.Status.State.Reason, pl.job.Status.State.Message)
 	case volcano.Terminating:
-		l.deleteUnfinished()
-		l.setPhaseOnceInactive(volcano.Terminated, l.job.Status.State.Reason, l.job.Status.State.Message)
+		pl.deleteUnfinished()
+		pl.setPhaseOnceInactive(volcano.Terminated, pl.job.Status.State.Reason, pl.job.Status.State.Message)
 	case volcano.Restarting:
-		l.awaitRestart()
+		pl.awaitRestart()
 	default:
-		if !l.seen.Admission.MayRun() {
-			l.hold()
+		if !pl.seen.Admission.MayRun() {
+			pl.hold()
 			return
 		}
-		if l.job.Status.State.Reason == admittedAnewReason {
+		if pl.job.Status.State.Reason == admittedAnewReason {
 			return // its Workload is being deleted
 		}
-		if !l.completeAtMinSuccess() && !l.react() && (l.failureWaits || !l.finishWhenAllEnded()) {
-			l.run()
+		if !pl.completeAtMinSuccess() && !pl.react() && (pl.failureWaits || !pl.finishWhenAllEnded()) {
+			pl.run()
 		}
 	}
 }
 
 // hold deletes the unfinished pods of a job that may not run, and reports what the job waits for.
 // Finished pods stay: they hold no resources and do not run again.
-func (l *planner) hold() {
-	l.deleteUnfinished()
-	reason, message := l.waitingReason()
-	if l.job.Status.State.Phase != volcano.Pending {
-		l.setDerivedPhase(volcano.Pending, reason, message)
+func (pl *planner) hold() {
+	pl.deleteUnfinished()
+	reason, message := pl.waitingReason()
+	if pl.job.Status.State.Phase != volcano.Pending {
+		pl.setDerivedPhase(volcano.Pending, reason, message)
 		return
 	}
-	l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
+	pl.job.Status.State.Reason, pl.job.Status.State.Message = reason, message
 }
 
 // run advances a job that may run towards its spec.
-func (l *planner) run() {
-	l.plan.DeletePods(l.roster.Outdated())
-	if l.deleteExcess() {
+func (pl *planner) run() {
+	pl.plan.DeletePods(pl.roster.Outdated())
+	if pl.deleteExcess() {
 		return
 	}
-	if l.requeue() {
+	if pl.requeue() {
 		return
 	}
-	if l.seen.Admission.MayStart() {
-		l.updateHosts()
-		l.createPods()
-		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
+	if pl.seen.Admission.MayStart() {
+		pl.updateHosts()
+		pl.createPods()
+		jobs.JoinGangs(pl.seen, kind, pl.least(), &pl.plan)
 	}
-	reason, message := l.startingState()
-	phase, running := l.job.Status.State.Phase, l.enoughRun()
+	reason, message := pl.startingState()
+	phase, running := pl.job.Status.State.Phase, pl.enoughRun()
 	switch {
 	case phase != volcano.Running && running:
-		l.setDerivedPhase(volcano.Running, runningReason, runningMessage)
+		pl.setDerivedPhase(volcano.Running, runningReason, runningMessage)
 	case phase != volcano.Pending && !running:
-		l.setDerivedPhase(volcano.Pending, reason, message)
+		pl.setDerivedPhase(volcano.Pending, reason, message)
 	case phase == volcano.Pending:
-		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
+		pl.job.Status.State.Reason, pl.job.Status.State.Message = reason, message
 	case reason == muster.RefusedReason: // enough pods run, but not all
-		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
-	case l.job.Status.State.Reason == taskWithoutQuotaReason, l.job.Status.State.Reason == muster.RefusedReason:
-		l.job.Status.State.Reason, l.job.Status.State.Message = runningReason, runningMessage
+		pl.job.Status.State.Reason, pl.job.Status.State.Message = reason, message
+	case pl.job.Status.State.Reason == taskWithoutQuotaReason, pl.job.Status.State.Reason == muster.RefusedReason:
+		pl.job.Status.State.Reason, pl.job.Status.State.Message = runningReason, runningMessage
 	}
-	l.reportTaskWithoutQuota()
+	pl.reportTaskWithoutQuota()
 }
 
 // enoughRun reports whether as many pods run, or have ended, as the job's minimum. A job that runs goes on doing so while
 // the state of pods is unknown: their nodes may only be out of reach.
-func (l *planner) enoughRun() bool {
-	up := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed)
-	if l.job.Status.State.Phase == volcano.Running {
-		up += l.count("", replicas.Unknown)
+func (pl *planner) enoughRun() bool {
+	up := pl.count("", replicas.Running, replicas.Succeeded, replicas.Failed)
+	if pl.job.Status.State.Phase == volcano.Running {
+		up += pl.count("", replicas.Unknown)
 	}
-	return totalOf(l.job) > 0 && up >= minAvailable(l.job)
+	return totalOf(pl.job) > 0 && up >= minAvailable(pl.job)
 }
 
 // Reasons and messages of jobs that are admitted, before and after enough of their pods run.
@@ -151,37 +151,37 @@ const (
 )
 
 // startingState returns the reason and message for an admitted job with too few running pods.
-func (l *planner) startingState() (reason, message string) {
-	if totalOf(l.job) == 0 {
+func (pl *planner) startingState() (reason, message string) {
+	if totalOf(pl.job) == 0 {
 		return volcano.NoPods, "No task has replicas, so there is nothing to start"
 	}
-	if refused := l.seen.RefusedObjects.Message(); refused != "" {
+	if refused := pl.seen.RefusedObjects.Message(); refused != "" {
 		return muster.RefusedReason, refused
 	}
 	return startingReason, startingMessage
 }
 
 // awaitRestart waits until no outdated pod is left. A job that has used up its restarts has failed instead.
-func (l *planner) awaitRestart() {
-	if l.job.Status.RetryCount >= maxRetry(l.job) {
-		l.setPhase(volcano.Failed, "MaxRetry", l.maxRetryMessage())
+func (pl *planner) awaitRestart() {
+	if pl.job.Status.RetryCount >= maxRetry(pl.job) {
+		pl.setPhase(volcano.Failed, "MaxRetry", pl.maxRetryMessage())
 		return
 	}
-	l.plan.DeletePods(l.roster.Outdated())
-	if !l.seen.Admission.MayRun() {
-		l.deleteUnfinished()
+	pl.plan.DeletePods(pl.roster.Outdated())
+	if !pl.seen.Admission.MayRun() {
+		pl.deleteUnfinished()
 	}
-	if len(l.roster.Surplus) > 0 || !l.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
+	if len(pl.roster.Surplus) > 0 || !pl.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
 		return
 	}
-	l.setDerivedPhase(volcano.Pending, "Restarted", l.job.Status.State.Message)
+	pl.setDerivedPhase(volcano.Pending, "Restarted", pl.job.Status.State.Message)
 }
 
 // count returns how many pods of the task, or of all tasks if it is "", are in one of the phases.
-func (l *planner) count(task string, phases ...replicas.Phase) (n int32) {
-	members := l.roster.Replicas
+func (pl *planner) count(task string, phases ...replicas.Phase) (n int32) {
+	members := pl.roster.Replicas
 	if task != "" {
-		members = l.roster.Group(task)
+		members = pl.roster.Group(task)
 	}
 	for i := range members {
 		if slices.Contains(phases, members[i].Phase) {
@@ -192,4 +192,4 @@ func (l *planner) count(task string, phases ...replicas.Phase) (n int32) {
 }
 
 // deleteUnfinished deletes all pods that have not finished.
-func (l *planner) deleteUnfinished() { l.plan.DeletePods(l.roster.Pods(true)) }
+func (pl *planner) deleteUnfinished() { pl.plan.DeletePods(pl.roster.Pods(true)) }

@@ -131,9 +131,9 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func (b jobBuilder) because(reason string) jobBuilder {
-	b.Status.State.Reason = reason
-	return b
+func (j jobBuilder) because(reason string) jobBuilder {
+	j.Status.State.Reason = reason
+	return j
 }
 
 // TestAJobWithTooFewRunningPodsIsPending: as in Volcano, also after it has run, when its pods have to start again.
@@ -231,9 +231,9 @@ func TestTheInitialStatusMayBeSkipped(t *testing.T) {
 }
 
 // restarted is a job that is being restarted for the time.
-func (b jobBuilder) restarted(times int32) jobBuilder {
-	b.is(volcano.Restarting).Status.RetryCount, b.Status.Version = times, times
-	return b
+func (j jobBuilder) restarted(times int32) jobBuilder {
+	j.is(volcano.Restarting).Status.RetryCount, j.Status.Version = times, times
+	return j
 }
 
 func TestMinSuccessEndsTheJobWhileOthersRun(t *testing.T) {
@@ -361,13 +361,13 @@ func TestQuotaOfPodsThatAreNotNeededIsGivenBack(t *testing.T) {
 }
 
 // sized gives the task that many replicas.
-func (b jobBuilder) sized(task string, count int32) jobBuilder {
-	for i := range b.Spec.Tasks {
-		if b.Spec.Tasks[i].Name == task {
-			b.Spec.Tasks[i].Replicas = count
+func (j jobBuilder) sized(task string, count int32) jobBuilder {
+	for i := range j.Spec.Tasks {
+		if j.Spec.Tasks[i].Name == task {
+			j.Spec.Tasks[i].Replicas = count
 		}
 	}
-	return b
+	return j
 }
 
 // TestQuotaThatWasGivenBackIsNotUsed: pods that a job has again wait until others have ended, or it queues again.

@@ -75,11 +75,11 @@ var known = []plugin{
 }
 
 // plugins returns the job's plugins, and those that they require.
-func (l *planner) plugins() []effect {
-	if l.effects == nil {
-		l.effects = pluginsOf(l.job)
+func (pl *planner) plugins() []effect {
+	if pl.effects == nil {
+		pl.effects = pluginsOf(pl.job)
 	}
-	return l.effects
+	return pl.effects
 }
 
 func pluginsOf(job *volcano.Job) []effect {

@@ -17,64 +17,64 @@ import (
 
 // limit returns how many pods of the task may run at once: as many as quota is held for, and 0 for a task
 // that had none at admission, whatever its spec says since.
-func (l *planner) limit(task string) int32 {
-	if l.seen.Admission.Grant != jobs.Admitted {
-		return countOf(l.tasks[task])
+func (pl *planner) limit(task string) int32 {
+	if pl.seen.Admission.Grant != jobs.Admitted {
+		return countOf(pl.tasks[task])
 	}
-	return min(l.seen.Admission.PodSets[task].Left, countOf(l.tasks[task]))
+	return min(pl.seen.Admission.PodSets[task].Left, countOf(pl.tasks[task]))
 }
 
 // granted returns how many pods of the task were admitted, and not more than it has.
-func (l *planner) granted(task string) int32 {
-	if l.seen.Admission.Grant != jobs.Admitted {
-		return countOf(l.tasks[task])
+func (pl *planner) granted(task string) int32 {
+	if pl.seen.Admission.Grant != jobs.Admitted {
+		return countOf(pl.tasks[task])
 	}
-	return min(l.seen.Admission.PodSets[task].Count, countOf(l.tasks[task]))
+	return min(pl.seen.Admission.PodSets[task].Count, countOf(pl.tasks[task]))
 }
 
 // createPods creates missing pods in order, as far as quota and the dependencies of their tasks allow.
 // The others are created when pods have finished or more were admitted.
-func (l *planner) createPods() {
+func (pl *planner) createPods() {
 	left := map[string]int32{}
-	for name, task := range l.tasks {
-		if l.mayStart(task) {
-			left[name] = l.limit(name) - l.alive(name)
+	for name, task := range pl.tasks {
+		if pl.mayStart(task) {
+			left[name] = pl.limit(name) - pl.alive(name)
 		}
 	}
 	places := map[string]map[int32]podspec.Places{}
-	for name, granted := range l.seen.Admission.PodSets {
+	for name, granted := range pl.seen.Admission.PodSets {
 		// If fewer pods than replicas were admitted, each pod is assigned one of their places after its creation.
-		if task := l.tasks[name]; task != nil && granted.Places.Count() >= countOf(task) {
-			places[name] = l.roster.AssignPlaces(name, granted.Places, granted.SliceSize)
+		if task := pl.tasks[name]; task != nil && granted.Places.Count() >= countOf(task) {
+			places[name] = pl.roster.AssignPlaces(name, granted.Places, granted.SliceSize)
 		}
 	}
-	for _, r := range l.roster.Missing() {
+	for _, r := range pl.roster.Missing() {
 		if left[r.Group] <= 0 {
 			continue
 		}
 		left[r.Group]--
-		if !l.plan.CreateChild(l.newPod(r, places[r.Group][r.Index]), jobs.FailedCreate) {
+		if !pl.plan.CreateChild(pl.newPod(r, places[r.Group][r.Index]), jobs.FailedCreate) {
 			break
 		}
-		l.createsPods = true
+		pl.createsPods = true
 	}
-	if l.createsPods {
-		l.plan.First = append(l.plan.First, l.objects()...)
+	if pl.createsPods {
+		pl.plan.First = append(pl.plan.First, pl.objects()...)
 	}
 }
 
 // least returns the minimum number of pods of each task for the job to run. A task that could have started without pods
 // makes up for those that the others were not granted.
-func (l *planner) least() map[string]int32 {
-	out := make(map[string]int32, len(l.tasks))
-	together, optional := anyPods(l.job)
-	for i := range l.job.Spec.Tasks {
-		together -= l.granted(nameOf(l.job, i))
+func (pl *planner) least() map[string]int32 {
+	out := make(map[string]int32, len(pl.tasks))
+	together, optional := anyPods(pl.job)
+	for i := range pl.job.Spec.Tasks {
+		together -= pl.granted(nameOf(pl.job, i))
 	}
-	for i, least := range leastOf(l.job) {
-		name := nameOf(l.job, i)
+	for i, least := range leastOf(pl.job) {
+		name := nameOf(pl.job, i)
 		if optional[i] {
-			least = max(0, together+l.granted(name))
+			least = max(0, together+pl.granted(name))
 		}
 		out[name] = least
 	}
@@ -82,8 +82,8 @@ func (l *planner) least() map[string]int32 {
 }
 
 // alive returns how many pods of the task exist and have not finished.
-func (l *planner) alive(task string) (n int32) {
-	members := l.roster.Group(task)
+func (pl *planner) alive(task string) (n int32) {
+	members := pl.roster.Group(task)
 	for i := range members {
 		if r := &members[i]; r.Pod != nil && !replicas.IsFinished(r.Pod) {
 			n++
@@ -94,10 +94,10 @@ func (l *planner) alive(task string) (n int32) {
 
 // inUse counts the pods of the task that may still use quota, including surplus ones that have not
 // terminated yet.
-func (l *planner) inUse(task string) int32 {
-	n := l.alive(task)
-	for _, pod := range l.roster.Surplus {
-		if _, its := replicas.IndexOf(l.job.Name, task, pod.Name); its && !replicas.IsFinished(pod) {
+func (pl *planner) inUse(task string) int32 {
+	n := pl.alive(task)
+	for _, pod := range pl.roster.Surplus {
+		if _, its := replicas.IndexOf(pl.job.Name, task, pod.Name); its && !replicas.IsFinished(pod) {
 			n++
 		}
 	}
@@ -106,14 +106,14 @@ func (l *planner) inUse(task string) int32 {
 
 // deleteExcess deletes the last pods of tasks that run more than were admitted, and reports whether there
 // are any. They are created again when quota allows, which counts as no restart.
-func (l *planner) deleteExcess() bool {
+func (pl *planner) deleteExcess() bool {
 	gone := map[string]bool{}
 	over := map[string]int32{}
-	for name := range l.tasks {
-		over[name] = l.alive(name) - l.limit(name)
+	for name := range pl.tasks {
+		over[name] = pl.alive(name) - pl.limit(name)
 	}
-	for i := len(l.roster.Replicas) - 1; i >= 0; i-- {
-		r := &l.roster.Replicas[i]
+	for i := len(pl.roster.Replicas) - 1; i >= 0; i-- {
+		r := &pl.roster.Replicas[i]
 		if over[r.Group] <= 0 || r.Pod == nil || replicas.IsFinished(r.Pod) {
 			continue
 		}
@@ -125,40 +125,40 @@ func (l *planner) deleteExcess() bool {
 	if len(gone) == 0 {
 		return false
 	}
-	l.markOutdated(func(r *replicas.Replica) bool { return gone[r.Name] })
-	l.plan.StatusFirst = true
-	l.plan.DeletePods(l.roster.Outdated())
+	pl.markOutdated(func(r *replicas.Replica) bool { return gone[r.Name] })
+	pl.plan.StatusFirst = true
+	pl.plan.DeletePods(pl.roster.Outdated())
 	return true
 }
 
 // newPod returns the pod of a replica: its task's template, with what Volcano adds to every pod, what
 // the plugins add and what admission assigned, at its place if it has one.
-func (l *planner) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.Pod {
-	template := *l.tasks[r.Group].Template.DeepCopy()
+func (pl *planner) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.Pod {
+	template := *pl.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
-	template.Labels, template.Annotations = merged(template.Labels, l.labels(r)), merged(template.Annotations, l.annotations(r))
+	template.Labels, template.Annotations = merged(template.Labels, pl.labels(r)), merged(template.Annotations, pl.annotations(r))
 	spec := &template.Spec
-	spec.SchedulerName = schedulerName(l.job, spec.SchedulerName, l.seen.Facts)
-	if name := l.job.Spec.PriorityClassName; spec.PriorityClassName == "" && l.seen.Facts.Priorities.Pod[name] != nil {
+	spec.SchedulerName = schedulerName(pl.job, spec.SchedulerName, pl.seen.Facts)
+	if name := pl.job.Spec.PriorityClassName; spec.PriorityClassName == "" && pl.seen.Facts.Priorities.Pod[name] != nil {
 		spec.PriorityClassName = name
 	}
 	if spec.HostNetwork && spec.DNSPolicy == "" {
 		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
-	l.mountVolumes(spec)
-	for _, p := range l.plugins() {
+	pl.mountVolumes(spec)
+	for _, p := range pl.plugins() {
 		if p.change != nil {
-			p.change(l.job, r, spec)
+			p.change(pl.job, r, spec)
 		}
 		if p.annotate != nil {
-			template.Annotations = merged(p.annotate(l.job, r, spec), template.Annotations)
+			template.Annotations = merged(p.annotate(pl.job, r, spec), template.Annotations)
 		}
-		p.openPorts(l.job, r.Group, spec)
+		p.openPorts(pl.job, r.Group, spec)
 	}
-	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
+	if granted, ok := pl.seen.Admission.PodSets[r.Group]; ok {
 		template = granted.At(assigned).Inject(template)
 	}
-	pod := replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
+	pod := replicas.NewPod(pl.job.Namespace, *metav1.NewControllerRef(pl.job, kind), r, template)
 	pod.Spec.RestartPolicy = restartPolicy // its containers may restart in place
 	return pod
 }
@@ -171,24 +171,24 @@ func merged(own, ours map[string]string) map[string]string {
 	return out
 }
 
-func (l *planner) labels(r *replicas.Replica) map[string]string {
+func (pl *planner) labels(r *replicas.Replica) map[string]string {
 	out := map[string]string{
-		volcano.JobNameKey: l.job.Name, volcano.JobNamespaceKey: l.job.Namespace,
+		volcano.JobNameKey: pl.job.Name, volcano.JobNamespaceKey: pl.job.Namespace,
 		volcano.TaskSpecKey: r.Group, volcano.TaskIndexKey: strconv.Itoa(int(r.Index)),
 	}
-	if queue := queueOf(l.job); len(queue) <= validation.LabelValueMaxLength {
+	if queue := queueOf(pl.job); len(queue) <= validation.LabelValueMaxLength {
 		out[volcano.QueueNameKey] = queue
 	}
 	return out
 }
 
-func (l *planner) annotations(r *replicas.Replica) map[string]string {
+func (pl *planner) annotations(r *replicas.Replica) map[string]string {
 	return map[string]string{
-		volcano.JobNameKey: l.job.Name, volcano.QueueNameKey: queueOf(l.job),
+		volcano.JobNameKey: pl.job.Name, volcano.QueueNameKey: queueOf(pl.job),
 		volcano.TaskSpecKey: r.Group, volcano.TaskIndexKey: strconv.Itoa(int(r.Index)),
-		volcano.TemplateUIDKey: l.job.Name + "-" + r.Group, volcano.GroupNameAnnotation: l.job.Name + "-" + string(l.job.UID),
-		volcano.JobVersionKey:    strconv.Itoa(int(l.job.Status.Version)),
-		volcano.JobRetryCountKey: strconv.Itoa(int(l.job.Status.RetryCount)),
-		volcano.JobTypeKey:       cmp.Or(l.job.Annotations[volcano.JobTypeKey], "Job"),
+		volcano.TemplateUIDKey: pl.job.Name + "-" + r.Group, volcano.GroupNameAnnotation: pl.job.Name + "-" + string(pl.job.UID),
+		volcano.JobVersionKey:    strconv.Itoa(int(pl.job.Status.Version)),
+		volcano.JobRetryCountKey: strconv.Itoa(int(pl.job.Status.RetryCount)),
+		volcano.JobTypeKey:       cmp.Or(pl.job.Annotations[volcano.JobTypeKey], "Job"),
 	}
 }

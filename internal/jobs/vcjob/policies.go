@@ -33,56 +33,56 @@ type policyEvent struct {
 // on single tasks and pods are executed together and count as one restart, as pods that fail together
 // have one cause. Restarts in a row are delayed, and then all that wait are executed with the first
 // that is due; one of the whole job takes those of its parts with it.
-func (l *planner) react() bool {
+func (pl *planner) react() bool {
 	var single, delayed []pendingAction
-	for _, h := range l.policyEvents() {
-		policy := l.policyFor(h)
+	for _, h := range pl.policyEvents() {
+		policy := pl.policyFor(h)
 		if policy == nil || policy.Action == bus.ResumeJobAction {
 			continue // a stopped job is resumed only by a Command, and any other runs already
 		}
-		if !l.isDue(policy, h) {
-			l.failureWaits = l.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
+		if !pl.isDue(policy, h) {
+			pl.failureWaits = pl.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
 			continue
 		}
-		d := pendingAction{policy.Action, h.task, h.replica, h.reasonFor(policy), l.isSettled(h)}
+		d := pendingAction{policy.Action, h.task, h.replica, h.reasonFor(policy), pl.isSettled(h)}
 		switch {
-		case l.isDelayed(d.action, h):
+		case pl.isDelayed(d.action, h):
 			delayed = append(delayed, d)
 		case d.isSingle():
 			single = append(single, d)
 		default:
-			l.execute(d)
+			pl.execute(d)
 			return true
 		}
 	}
 	if len(single) == 0 || slices.ContainsFunc(delayed, func(d pendingAction) bool { return !d.isSingle() }) {
 		return false
 	}
-	return l.restartTasksAndPods(append(single, delayed...))
+	return pl.restartTasksAndPods(append(single, delayed...))
 }
 
 // reasonFor returns the description, with the exit code that the policy is for where that is another container's.
-func (h *policyEvent) reasonFor(p *volcano.LifecyclePolicy) string {
-	if p.ExitCode == nil || len(h.exitCodes) == 0 || *p.ExitCode == h.exitCodes[0] {
-		return h.description
+func (pe *policyEvent) reasonFor(p *volcano.LifecyclePolicy) string {
+	if p.ExitCode == nil || len(pe.exitCodes) == 0 || *p.ExitCode == pe.exitCodes[0] {
+		return pe.description
 	}
-	return fmt.Sprintf("a container of pod %s has failed with exit code %d", h.replica.Name, *p.ExitCode)
+	return fmt.Sprintf("a container of pod %s has failed with exit code %d", pe.replica.Name, *p.ExitCode)
 }
 
 // policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its
 // eviction, policies for evictions come first, then those for failures.
-func (l *planner) policyFor(h policyEvent) *volcano.LifecyclePolicy {
-	policy := l.firstPolicyFor(h)
+func (pl *planner) policyFor(h policyEvent) *volcano.LifecyclePolicy {
+	policy := pl.firstPolicyFor(h)
 	if policy == nil && h.failed {
 		h.event = bus.PodFailedEvent
-		policy = l.firstPolicyFor(h)
+		policy = pl.firstPolicyFor(h)
 	}
 	return policy
 }
 
 // firstPolicyFor returns the first matching policy of the task, or else of the job.
-func (l *planner) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
-	for _, list := range [][]volcano.LifecyclePolicy{l.tasks[h.task].Policies, l.job.Spec.Policies} {
+func (pl *planner) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
+	for _, list := range [][]volcano.LifecyclePolicy{pl.tasks[h.task].Policies, pl.job.Spec.Policies} {
 		for i := range list {
 			if isFor(&list[i], h) {
 				return &list[i]
@@ -111,24 +111,24 @@ func isFor(p *volcano.LifecyclePolicy, h policyEvent) bool {
 
 // isDue reports whether the policy's timeout has passed, and otherwise schedules a reconcile. The start
 // of an eviction is recorded first, as the pod will be gone by then.
-func (l *planner) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
+func (pl *planner) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
 	if p.Timeout != nil && h.event == bus.PodEvictedEvent && !h.failed {
 		at := slot(h.task, h.replica.Index)
-		if since, known := l.records.evicted[at]; known {
+		if since, known := pl.records.evicted[at]; known {
 			h.since = since
 		} else {
 			if h.since.IsZero() {
-				h.since = l.seen.Now
+				h.since = pl.seen.Now
 			}
-			l.records.evicted[at], l.plan.StatusFirst = h.since, true
+			pl.records.evicted[at], pl.plan.StatusFirst = h.since, true
 		}
 	}
 	if p.Timeout == nil || h.since.IsZero() {
 		return true
 	}
 	due := h.since.Add(p.Timeout.Duration)
-	if l.seen.Now.Before(due) {
-		l.plan.DueBy(due)
+	if pl.seen.Now.Before(due) {
+		pl.plan.DueBy(due)
 		return false
 	}
 	return true
@@ -136,23 +136,23 @@ func (l *planner) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
 
 // policyEvents returns all current events, by task and pod. An event that a policy has acted on does not
 // recur, as its pods are outdated.
-func (l *planner) policyEvents() []policyEvent {
+func (pl *planner) policyEvents() []policyEvent {
 	var out []policyEvent
-	for i := range l.roster.Replicas {
-		r := &l.roster.Replicas[i]
+	for i := range pl.roster.Replicas {
+		r := &pl.roster.Replicas[i]
 		at := slot(r.Group, r.Index)
-		if _, waits := l.records.evicted[at]; waits && notStarted(r) || r.Phase == replicas.Creating && r.Pod == nil && l.records.alive[at] {
+		if _, waits := pl.records.evicted[at]; waits && notStarted(r) || r.Phase == replicas.Creating && r.Pod == nil && pl.records.alive[at] {
 			out = append(out, policyEvent{event: bus.PodEvictedEvent, task: r.Group, replica: r, description: evicted(r)})
 		}
 		out = append(out, podEvents(r)...)
 	}
-	out = append(out, l.partlyRunning()...)
-	for i := range l.job.Spec.Tasks {
-		task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
-		if count := countOf(task); count > 0 && l.count(name, replicas.Succeeded) == count {
-			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: l.lastEnd(name), description: "all pods of task " + name + " have succeeded"})
+	out = append(out, pl.partlyRunning()...)
+	for i := range pl.job.Spec.Tasks {
+		task, name := &pl.job.Spec.Tasks[i], nameOf(pl.job, i)
+		if count := countOf(task); count > 0 && pl.count(name, replicas.Succeeded) == count {
+			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: pl.lastEnd(name), description: "all pods of task " + name + " have succeeded"})
 		}
-		if n := l.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
+		if n := pl.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
 			out = append(out, policyEvent{event: bus.TaskFailedEvent, task: name, description: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
 		}
 	}
@@ -202,12 +202,12 @@ func podEvents(r *replicas.Replica) []policyEvent {
 }
 
 // partlyRunning returns the events of unschedulable pods while other pods of the job run.
-func (l *planner) partlyRunning() []policyEvent {
-	if l.count("", replicas.Running) == 0 {
+func (pl *planner) partlyRunning() []policyEvent {
+	if pl.count("", replicas.Running) == 0 {
 		return nil
 	}
-	for i := range l.roster.Replicas {
-		r := &l.roster.Replicas[i]
+	for i := range pl.roster.Replicas {
+		r := &pl.roster.Replicas[i]
 		if r.UID() == "" || r.Phase != replicas.Creating {
 			continue
 		}
@@ -218,8 +218,8 @@ func (l *planner) partlyRunning() []policyEvent {
 	return nil
 }
 
-func (l *planner) restartsOfTask(task string) (n int32) {
-	members := l.roster.Group(task)
+func (pl *planner) restartsOfTask(task string) (n int32) {
+	members := pl.roster.Group(task)
 	for i := range members {
 		if r := &members[i]; r.UID() != "" && !r.Phase.Finished() {
 			n += restartsOf(r.Pod)
@@ -229,8 +229,8 @@ func (l *planner) restartsOfTask(task string) (n int32) {
 }
 
 // lastEnd returns when the task's last pod finished, as far as its pods still exist.
-func (l *planner) lastEnd(task string) (last time.Time) {
-	members := l.roster.Group(task)
+func (pl *planner) lastEnd(task string) (last time.Time) {
+	members := pl.roster.Group(task)
 	for i := range members {
 		if r := &members[i]; r.UID() != "" {
 			if at := replicas.EndOf(r.Pod); at.After(last) {

@@ -16,19 +16,19 @@ import (
 //
 // The quota of the task that the queue resizes is given up by a resize, as long as the job needs as much as its minimum:
 // a pod set that has given quota back otherwise is not resized any more.
-func (l *planner) reclaimable() map[string]int32 {
+func (pl *planner) reclaimable() map[string]int32 {
 	out := map[string]int32{}
-	for name, task := range l.tasks {
+	for name, task := range pl.tasks {
 		asked := countOf(task)
-		if granted, ok := l.seen.Admission.PodSets[name]; ok && l.seen.Admission.Grant == jobs.Admitted {
+		if granted, ok := pl.seen.Admission.PodSets[name]; ok && pl.seen.Admission.Grant == jobs.Admitted {
 			asked = granted.Asked
 		}
-		if unneeded := asked - l.needed(name); unneeded > 0 {
+		if unneeded := asked - pl.needed(name); unneeded > 0 {
 			out[name] = unneeded
 		}
 	}
-	if i := l.resizableTask(); i >= 0 && !finished(l.job) {
-		if name := nameOf(l.job, i); l.needed(name) >= l.leastWhileAdmitted(i) {
+	if i := pl.resizableTask(); i >= 0 && !finished(pl.job) {
+		if name := nameOf(pl.job, i); pl.needed(name) >= pl.leastWhileAdmitted(i) {
 			delete(out, name)
 		}
 	}
@@ -36,21 +36,21 @@ func (l *planner) reclaimable() map[string]int32 {
 }
 
 // leastWhileAdmitted returns the fewest pods to which the queue may resize the task until the next admission.
-func (l *planner) leastWhileAdmitted(i int) int32 {
-	task, granted := &l.job.Spec.Tasks[i], l.seen.Admission.PodSets[nameOf(l.job, i)]
+func (pl *planner) leastWhileAdmitted(i int) int32 {
+	task, granted := &pl.job.Spec.Tasks[i], pl.seen.Admission.PodSets[nameOf(pl.job, i)]
 	if granted.ChoseCount() {
 		return jobs.BoundsOf(granted.Template.Annotations, granted.Asked).Least
 	}
-	return max(1, min(leastOf(l.job)[i], countOf(task)))
+	return max(1, min(leastOf(pl.job)[i], countOf(task)))
 }
 
 // needed returns for how many pods the task needs quota: those that run or will, and those beyond its size that are not
 // gone yet.
-func (l *planner) needed(name string) int32 {
-	task, members := l.tasks[name], l.roster.Group(name)
-	needed := countOf(task) + l.inUse(name) - l.alive(name)
+func (pl *planner) needed(name string) int32 {
+	task, members := pl.tasks[name], pl.roster.Group(name)
+	needed := countOf(task) + pl.inUse(name) - pl.alive(name)
 	for i := range members {
-		if members[i].Final() && l.endedForGood(task, &members[i]) {
+		if members[i].Final() && pl.endedForGood(task, &members[i]) {
 			needed--
 		}
 	}
@@ -62,12 +62,12 @@ func (l *planner) needed(name string) int32 {
 // Where any policy restarts pods, a gang keeps the quota of its ended pods, since it must be able to run as a whole again.
 // A job that can run with fewer pods than it has gives up that of pods that have succeeded. If it is restarted as a whole
 // with too little quota left, it queues again.
-func (l *planner) endedForGood(task *volcano.TaskSpec, r *replicas.Replica) bool {
-	policies := slices.Concat(task.Policies, l.job.Spec.Policies)
-	if finished(l.job) || !slices.ContainsFunc(policies, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
+func (pl *planner) endedForGood(task *volcano.TaskSpec, r *replicas.Replica) bool {
+	policies := slices.Concat(task.Policies, pl.job.Spec.Policies)
+	if finished(pl.job) || !slices.ContainsFunc(policies, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
 		return true
 	}
-	return r.Phase == replicas.Succeeded && minAvailable(l.job) < totalOf(l.job) && !slices.ContainsFunc(policies, restartsCompleted)
+	return r.Phase == replicas.Succeeded && minAvailable(pl.job) < totalOf(pl.job) && !slices.ContainsFunc(policies, restartsCompleted)
 }
 
 // restartsCompleted reports whether the policy may restart the pods of a task because all of them have succeeded.
@@ -79,17 +79,17 @@ func restartsCompleted(p volcano.LifecyclePolicy) bool {
 
 // lacksMinimum reports whether the job, which runs no pods, has given quota back and has too little left to run as many
 // as it must.
-func (l *planner) lacksMinimum() bool {
-	if l.seen.Admission.Grant != jobs.Admitted || l.roster.Active() {
+func (pl *planner) lacksMinimum() bool {
+	if pl.seen.Admission.Grant != jobs.Admitted || pl.roster.Active() {
 		return false
 	}
 	var can int32
 	gaveBack := false
-	for name := range l.tasks {
-		granted := l.seen.Admission.PodSets[name]
+	for name := range pl.tasks {
+		granted := pl.seen.Admission.PodSets[name]
 		gaveBack = gaveBack || granted.Left < granted.Count
-		can += min(l.limit(name), l.needed(name))
+		can += min(pl.limit(name), pl.needed(name))
 	}
-	ended := l.count("", replicas.Succeeded, replicas.Failed)
-	return gaveBack && can+ended < min(minAvailable(l.job), totalOf(l.job))
+	ended := pl.count("", replicas.Succeeded, replicas.Failed)
+	return gaveBack && can+ended < min(minAvailable(pl.job), totalOf(pl.job))
 }

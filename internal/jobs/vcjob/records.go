@@ -74,14 +74,14 @@ func readPodRecords(status *volcano.JobStatus) podRecords {
 }
 
 // attempt returns how often the pod was restarted, on its own, with its task or with its job.
-func (m podRecords) attempt(version int32, task string, index int32) int32 {
-	return version + m.restarts[task] + m.restarts[slot(task, index)]
+func (p podRecords) attempt(version int32, task string, index int32) int32 {
+	return version + p.restarts[task] + p.restarts[slot(task, index)]
 }
 
 // of returns the records that package replicas needs.
-func (m podRecords) of(version int32) func(string, int32) replicas.Record {
+func (p podRecords) of(version int32) func(string, int32) replicas.Record {
 	return func(task string, index int32) replicas.Record {
-		return replicas.Record{Restarts: m.attempt(version, task, index), Phase: m.ended[slot(task, index)]}
+		return replicas.Record{Restarts: p.attempt(version, task, index), Phase: p.ended[slot(task, index)]}
 	}
 }
 
@@ -120,12 +120,12 @@ func isInactive(r *replicas.Replica) bool {
 
 // recordPods records which pods have finished, and which of the current attempt exist that have not or
 // await their restart, unless the job may not run.
-func (l *planner) recordPods(mayRun bool) {
-	status, roster := &l.job.Status, l.roster
+func (pl *planner) recordPods(mayRun bool) {
+	status, roster := &pl.job.Status, pl.roster
 	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
-	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !l.awaitsRestart(r) })
+	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !pl.awaitsRestart(r) })
 	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool {
-		return mayRun && r.UID() != "" && (!r.Phase.Finished() || l.awaitsRestart(r))
+		return mayRun && r.UID() != "" && (!r.Phase.Finished() || pl.awaitsRestart(r))
 	})
 }
 

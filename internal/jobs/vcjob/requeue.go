@@ -21,12 +21,12 @@ const (
 
 // taskWithoutQuota returns a task that has pods to run and no quota for any of them, "" if there is none: it had none at
 // admission, or has given back all. A reservation cannot be extended.
-func (l *planner) taskWithoutQuota() string {
-	if l.seen.Admission.Grant != jobs.Admitted {
+func (pl *planner) taskWithoutQuota() string {
+	if pl.seen.Admission.Grant != jobs.Admitted {
 		return ""
 	}
-	for _, r := range l.roster.Missing() {
-		if !l.hasQuota(r.Group) && l.mayStart(l.tasks[r.Group]) {
+	for _, r := range pl.roster.Missing() {
+		if !pl.hasQuota(r.Group) && pl.mayStart(pl.tasks[r.Group]) {
 			return r.Group
 		}
 	}
@@ -34,33 +34,33 @@ func (l *planner) taskWithoutQuota() string {
 }
 
 // reportTaskWithoutQuota reports what such a task waits for. Running pods are not stopped for it.
-func (l *planner) reportTaskWithoutQuota() {
-	task := l.taskWithoutQuota()
+func (pl *planner) reportTaskWithoutQuota() {
+	task := pl.taskWithoutQuota()
 	if task == "" {
 		return
 	}
 	had := "Task " + task + " had no pods when the job was admitted"
-	switch granted := l.seen.Admission.PodSets[task]; {
+	switch granted := pl.seen.Admission.PodSets[task]; {
 	case granted.Count > 0:
 		had = "Task " + task + " had ended or was scaled to no pods, and gave its quota back"
 	case granted.Asked > 0:
-		had = l.admittedWithout(task)
+		had = pl.admittedWithout(task)
 	}
-	state, before := &l.job.Status.State, &l.seen.Job.Status.State
+	state, before := &pl.job.Status.State, &pl.seen.Job.Status.State
 	state.Reason = taskWithoutQuotaReason
 	state.Message = had + ": they start once the others have ended, or when the job is aborted and resumed"
 	if before.Reason != state.Reason || before.Message != state.Message {
-		l.plan.Events = append(l.plan.Events, jobs.Warning(taskWithoutQuotaReason, state.Message))
+		pl.plan.Events = append(pl.plan.Events, jobs.Warning(taskWithoutQuotaReason, state.Message))
 	}
 }
 
 // admittedWithout says that the job was admitted without pods of the task, and without those of others that it could do
 // without: none of these fitted.
-func (l *planner) admittedWithout(task string) string {
+func (pl *planner) admittedWithout(task string) string {
 	tasks := []string{task}
-	for i := range l.job.Spec.Tasks {
-		name := nameOf(l.job, i)
-		if granted, asked := l.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 && granted.Count == 0 && l.inUse(name) == 0 && l.needed(name) > 0 {
+	for i := range pl.job.Spec.Tasks {
+		name := nameOf(pl.job, i)
+		if granted, asked := pl.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 && granted.Count == 0 && pl.inUse(name) == 0 && pl.needed(name) > 0 {
 			tasks = append(tasks, name)
 		}
 	}
@@ -73,13 +73,13 @@ func (l *planner) admittedWithout(task string) string {
 // requeue gives the quota back if all other pods of the job have finished, so that the job is admitted
 // with its current tasks, and reports whether it did. So does a job that begins again and has given back quota that it
 // needs.
-func (l *planner) requeue() bool {
-	task := l.taskWithoutQuota()
+func (pl *planner) requeue() bool {
+	task := pl.taskWithoutQuota()
 	switch {
-	case task != "" && l.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !l.hasQuota(r.Group) }):
-		l.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
-	case l.lacksMinimum():
-		l.setPhase(volcano.Pending, admittedAnewReason, "The job gives up its quota, and queues again: it has given part of it back, and the rest is for fewer pods than must run")
+	case task != "" && pl.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !pl.hasQuota(r.Group) }):
+		pl.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
+	case pl.lacksMinimum():
+		pl.setPhase(volcano.Pending, admittedAnewReason, "The job gives up its quota, and queues again: it has given part of it back, and the rest is for fewer pods than must run")
 	default:
 		return false
 	}
@@ -87,7 +87,7 @@ func (l *planner) requeue() bool {
 }
 
 // hasQuota reports whether quota is held for any pods of the task.
-func (l *planner) hasQuota(task string) bool { return l.seen.Admission.PodSets[task].Left > 0 }
+func (pl *planner) hasQuota(task string) bool { return pl.seen.Admission.PodSets[task].Left > 0 }
 
 // tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When such a
 // job queues again for tasks that had none, these tasks are not asked for: they could be given the quota once more, in

@@ -240,11 +240,11 @@ func elasticTask(job *volcano.Job) int {
 // resizableTask returns the index of the task that the queue may resize while the job is admitted, or -1
 // if there is none. That is the task that was admitted as elastic, although the job's numbers may have
 // changed since.
-func (l *planner) resizableTask() int {
-	for i := range l.job.Spec.Tasks {
-		if l.seen.Admission.PodSets[nameOf(l.job, i)].ChoseCount() {
+func (pl *planner) resizableTask() int {
+	for i := range pl.job.Spec.Tasks {
+		if pl.seen.Admission.PodSets[nameOf(pl.job, i)].ChoseCount() {
 			return i
 		}
 	}
-	return elasticTask(l.job)
+	return elasticTask(pl.job)
 }

@@ -38,35 +38,35 @@ func ending(job *volcano.Job) bool {
 
 // setPhase sets the phase of the job. The status is written before anything else, so that what follows from
 // the phase is never done without it.
-func (l *planner) setPhase(phase volcano.JobPhase, reason, message string) {
-	status, now := &l.job.Status, metav1.NewTime(l.seen.Now)
+func (pl *planner) setPhase(phase volcano.JobPhase, reason, message string) {
+	status, now := &pl.job.Status, metav1.NewTime(pl.seen.Now)
 	if running := lastTime(status, volcano.Running); finishing(phase) && running != nil && status.RunningDuration == nil {
-		status.RunningDuration = &metav1.Duration{Duration: l.seen.Now.Sub(running.Time).Round(time.Second)}
+		status.RunningDuration = &metav1.Duration{Duration: pl.seen.Now.Sub(running.Time).Round(time.Second)}
 	}
 	status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message, LastTransitionTime: now}
 	status.Conditions = append(status.Conditions, volcano.JobCondition{Status: phase, LastTransitionTime: ptr.To(now)})
 	if over := len(status.Conditions) - mostConditions; over > 0 {
 		status.Conditions = status.Conditions[over:]
 	}
-	l.plan.StatusFirst = true
-	l.recordPhase(phase, message)
+	pl.plan.StatusFirst = true
+	pl.recordPhase(phase, message)
 }
 
 // setDerivedPhase is setPhase for a phase that also follows from the pods, so that nothing needs to wait for the
 // write.
-func (l *planner) setDerivedPhase(phase volcano.JobPhase, reason, message string) {
-	first := l.plan.StatusFirst
-	l.setPhase(phase, reason, message)
-	l.plan.StatusFirst = first
+func (pl *planner) setDerivedPhase(phase volcano.JobPhase, reason, message string) {
+	first := pl.plan.StatusFirst
+	pl.setPhase(phase, reason, message)
+	pl.plan.StatusFirst = first
 }
 
 // recordPhase adds the event for a change of phase that users care about.
-func (l *planner) recordPhase(phase volcano.JobPhase, message string) {
+func (pl *planner) recordPhase(phase volcano.JobPhase, message string) {
 	switch phase {
 	case volcano.Failed, volcano.Terminated:
-		l.plan.Events = append(l.plan.Events, jobs.Warning(string(phase), message))
+		pl.plan.Events = append(pl.plan.Events, jobs.Warning(string(phase), message))
 	case volcano.Completed, volcano.Aborted:
-		l.plan.Events = append(l.plan.Events, jobs.Normal(string(phase), message))
+		pl.plan.Events = append(pl.plan.Events, jobs.Normal(string(phase), message))
 	}
 }
 
@@ -89,58 +89,58 @@ func lastTime(status *volcano.JobStatus, phase volcano.JobPhase) *metav1.Time {
 }
 
 // setPhaseOnceInactive sets the phase once none of the job's pods is active.
-func (l *planner) setPhaseOnceInactive(phase volcano.JobPhase, reason, message string) {
-	if !l.roster.Active() {
-		l.setPhase(phase, reason, message)
+func (pl *planner) setPhaseOnceInactive(phase volcano.JobPhase, reason, message string) {
+	if !pl.roster.Active() {
+		pl.setPhase(phase, reason, message)
 	}
 }
 
 // completeAtMinSuccess completes a job of which minSuccess pods have succeeded, and reports whether it did.
-func (l *planner) completeAtMinSuccess() bool {
-	want := l.job.Spec.MinSuccess
-	if want == nil || l.count("", replicas.Succeeded) < *want {
+func (pl *planner) completeAtMinSuccess() bool {
+	want := pl.job.Spec.MinSuccess
+	if want == nil || pl.count("", replicas.Succeeded) < *want {
 		return false
 	}
-	l.setPhase(volcano.Completed, "MinSuccess", fmt.Sprintf("succeeded pods: %d, required: %d", l.count("", replicas.Succeeded), *want))
+	pl.setPhase(volcano.Completed, "MinSuccess", fmt.Sprintf("succeeded pods: %d, required: %d", pl.count("", replicas.Succeeded), *want))
 	return true
 }
 
 // finishWhenAllEnded finishes a job whose pods have all finished, and reports whether it did. The job has
 // succeeded if the minimum of all pods has, and that of each task if the tasks' minimums apply.
-func (l *planner) finishWhenAllEnded() bool {
-	succeeded := l.count("", replicas.Succeeded)
-	if task := l.blockedTask(); task != "" {
-		l.setPhase(volcano.Failed, "DependencyFailed", l.withFailure("task "+task+" depends on tasks that can no longer run"))
+func (pl *planner) finishWhenAllEnded() bool {
+	succeeded := pl.count("", replicas.Succeeded)
+	if task := pl.blockedTask(); task != "" {
+		pl.setPhase(volcano.Failed, "DependencyFailed", pl.withFailure("task "+task+" depends on tasks that can no longer run"))
 		return true
 	}
-	if total := totalOf(l.job); total == 0 || succeeded+l.count("", replicas.Failed) < total {
+	if total := totalOf(pl.job); total == 0 || succeeded+pl.count("", replicas.Failed) < total {
 		return false
 	}
-	least := minAvailable(l.job)
-	if least >= tasksMinimum(l.job) {
-		for i := range l.job.Spec.Tasks {
-			task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
-			if want := taskMinimum(task); l.count(name, replicas.Succeeded) < want {
-				l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("task %s: succeeded pods: %d, required: %d", name, l.count(name, replicas.Succeeded), want)))
+	least := minAvailable(pl.job)
+	if least >= tasksMinimum(pl.job) {
+		for i := range pl.job.Spec.Tasks {
+			task, name := &pl.job.Spec.Tasks[i], nameOf(pl.job, i)
+			if want := taskMinimum(task); pl.count(name, replicas.Succeeded) < want {
+				pl.setPhase(volcano.Failed, "TooFewSucceeded", pl.withFailure(fmt.Sprintf("task %s: succeeded pods: %d, required: %d", name, pl.count(name, replicas.Succeeded), want)))
 				return true
 			}
 		}
 	}
-	switch want := l.job.Spec.MinSuccess; {
+	switch want := pl.job.Spec.MinSuccess; {
 	case want != nil:
-		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, *want)))
+		pl.setPhase(volcano.Failed, "TooFewSucceeded", pl.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, *want)))
 	case succeeded >= least:
-		l.setPhase(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
+		pl.setPhase(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
 	default:
-		l.setPhase(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, least)))
+		pl.setPhase(volcano.Failed, "TooFewSucceeded", pl.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, least)))
 	}
 	return true
 }
 
 // withFailure adds to the message how the first failed pod failed.
-func (l *planner) withFailure(message string) string {
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed {
+func (pl *planner) withFailure(message string) string {
+	for i := range pl.roster.Replicas {
+		if r := &pl.roster.Replicas[i]; r.Phase == replicas.Failed {
 			return message + ": " + failureOf(r)
 		}
 	}
@@ -148,43 +148,43 @@ func (l *planner) withFailure(message string) string {
 }
 
 // maxRetryMessage returns the message for a job without restarts left.
-func (l *planner) maxRetryMessage() string {
-	return fmt.Sprintf("%s; retryCount is %d, the limit that maxRetry sets", l.job.Status.State.Message, l.job.Status.RetryCount)
+func (pl *planner) maxRetryMessage() string {
+	return fmt.Sprintf("%s; retryCount is %d, the limit that maxRetry sets", pl.job.Status.State.Message, pl.job.Status.RetryCount)
 }
 
 // expire deletes a finished job after its ttlSecondsAfterFinished.
-func (l *planner) expire() {
-	ttl := l.job.Spec.TTLSecondsAfterFinished
+func (pl *planner) expire() {
+	ttl := pl.job.Spec.TTLSecondsAfterFinished
 	if ttl == nil {
 		return
 	}
-	at := l.job.Status.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
-	if l.seen.Now.Before(at) {
-		l.plan.DueBy(at)
+	at := pl.job.Status.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
+	if pl.seen.Now.Before(at) {
+		pl.plan.DueBy(at)
 		return
 	}
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))
+	pl.plan.Writes = append(pl.plan.Writes, jobs.Delete(pl.seen.Job, metav1.DeletePropagationBackground))
 }
 
 // waitingReason returns why a job has no quota.
-func (l *planner) waitingReason() (reason, message string) {
-	if l.seen.Mistake != "" {
-		return jobs.InvalidJob, l.seen.Mistake
+func (pl *planner) waitingReason() (reason, message string) {
+	if pl.seen.Mistake != "" {
+		return jobs.InvalidJob, pl.seen.Mistake
 	}
-	if totalOf(l.job) == 0 {
-		return l.startingState()
+	if totalOf(pl.job) == 0 {
+		return pl.startingState()
 	}
-	queue := l.job.Labels[kueue.QueueLabel]
+	queue := pl.job.Labels[kueue.QueueLabel]
 	if queue == "" {
-		queue = queueOf(l.job)
+		queue = queueOf(pl.job)
 	}
-	if why := l.seen.Facts.Queues.NotFound(queue, l.job.Namespace); why != "" {
-		if said := l.job.Status.State.Message; jobs.IsNotFoundMessage(said, queue, l.job.Namespace) {
+	if why := pl.seen.Facts.Queues.NotFound(queue, pl.job.Namespace); why != "" {
+		if said := pl.job.Status.State.Message; jobs.IsNotFoundMessage(said, queue, pl.job.Namespace) {
 			why = said
 		}
 		return volcano.QueueNotFound, why
 	}
-	if why := l.seen.Admission.Why; why != "" {
+	if why := pl.seen.Admission.Why; why != "" {
 		return volcano.WaitingForQuota, why
 	}
 	return volcano.WaitingForQuota, "The job waits in queue " + queue

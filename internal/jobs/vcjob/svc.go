@@ -121,21 +121,21 @@ const (
 // updateHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as
 // elastic Horovod needs; new pods get them in their variables, too. A job that was never changed has
 // the right hosts from its start.
-func (l *planner) updateHosts() {
+func (pl *planner) updateHosts() {
 	var sizes []string
-	for i := range l.job.Spec.Tasks {
-		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(l.job, i), countOf(&l.job.Spec.Tasks[i])))
+	for i := range pl.job.Spec.Tasks {
+		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(pl.job, i), countOf(&pl.job.Spec.Tasks[i])))
 	}
-	before, now := l.job.Status.ControlledResources[hostsKey], strings.Join(sizes, ";")
-	hasHosts := slices.ContainsFunc(l.plugins(), func(p effect) bool { return p.name == "svc" })
-	if !hasHosts || l.job.Generation <= 1 || before == now {
+	before, now := pl.job.Status.ControlledResources[hostsKey], strings.Join(sizes, ";")
+	hasHosts := slices.ContainsFunc(pl.plugins(), func(p effect) bool { return p.name == "svc" })
+	if !hasHosts || pl.job.Generation <= 1 || before == now {
 		return
 	}
-	setRecord(&l.job.Status, hostsKey, now)
-	update := jobs.Apply(hostsConfigMap(l), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
+	setRecord(&pl.job.Status, hostsKey, now)
+	update := jobs.Apply(hostsConfigMap(pl), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
 		setRecord(&status.(*volcano.Job).Status, hostsKey, before)
 	})
-	l.plan.First = append(l.plan.First, update)
+	pl.plan.First = append(pl.plan.First, update)
 }
 
 // podsOf returns the selector of the job's pods.

@@ -19,11 +19,11 @@ func claimName(job *volcano.Job, i int) string {
 }
 
 // claims returns the writes that create the job's claims, which the job owns.
-func (l *planner) claims() []jobs.Write {
+func (pl *planner) claims() []jobs.Write {
 	var out []jobs.Write
-	for i := range l.job.Spec.Volumes {
-		if spec := l.job.Spec.Volumes[i].VolumeClaim; spec != nil {
-			claim := &corev1.PersistentVolumeClaim{ObjectMeta: l.owned(claimName(l.job, i)), Spec: *spec.DeepCopy()}
+	for i := range pl.job.Spec.Volumes {
+		if spec := pl.job.Spec.Volumes[i].VolumeClaim; spec != nil {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: pl.owned(claimName(pl.job, i)), Spec: *spec.DeepCopy()}
 			out = append(out, jobs.Create(claim).OrWarn(jobs.FailedCreate))
 		}
 	}
@@ -31,12 +31,12 @@ func (l *planner) claims() []jobs.Write {
 }
 
 // mountVolumes mounts the job's volumes into all containers.
-func (l *planner) mountVolumes(spec *corev1.PodSpec) {
-	for i := range l.job.Spec.Volumes {
+func (pl *planner) mountVolumes(spec *corev1.PodSpec) {
+	for i := range pl.job.Spec.Volumes {
 		name := fmt.Sprintf("volume-%d", i)
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(l.job, i)}}})
-		mount(spec, corev1.VolumeMount{Name: name, MountPath: l.job.Spec.Volumes[i].MountPath})
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(pl.job, i)}}})
+		mount(spec, corev1.VolumeMount{Name: name, MountPath: pl.job.Spec.Volumes[i].MountPath})
 	}
 }
 
@@ -50,20 +50,20 @@ func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 }
 
 // owned returns the metadata of an object that the job owns.
-func (l *planner) owned(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: l.job.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(l.job, kind)}}
+func (pl *planner) owned(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: pl.job.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pl.job, kind)}}
 }
 
 // objects returns the writes of what must exist before the pods: claims, and plugin objects. They are
 // created once: newer pods show that they exist.
-func (l *planner) objects() []jobs.Write {
+func (pl *planner) objects() []jobs.Write {
 	var out []jobs.Write
-	if !l.hasRecord(volumesKey) {
-		out = append(out, l.claims()...)
+	if !pl.hasRecord(volumesKey) {
+		out = append(out, pl.claims()...)
 	}
-	for _, p := range l.plugins() {
-		if p.objects != nil && !l.hasRecord(pluginKey(p.name)) {
-			out = append(out, p.objects(l)...)
+	for _, p := range pl.plugins() {
+		if p.objects != nil && !pl.hasRecord(pluginKey(p.name)) {
+			out = append(out, p.objects(pl)...)
 		}
 	}
 	return out
@@ -74,28 +74,30 @@ const volumesKey = "muster.dev/volumes"
 
 func pluginKey(name string) string { return "plugin-" + name }
 
-func (l *planner) hasRecord(key string) bool { return l.seen.Job.Status.ControlledResources[key] != "" }
+func (pl *planner) hasRecord(key string) bool {
+	return pl.seen.Job.Status.ControlledResources[key] != ""
+}
 
 // clearObjectRecords makes the objects that pods need be created again, before the next pods, if they are
 // missing: a user may have deleted one, and pods that need it would never start.
-func (l *planner) clearObjectRecords() {
-	setRecord(&l.job.Status, volumesKey, "")
-	for _, p := range l.plugins() {
-		setRecord(&l.job.Status, pluginKey(p.name), "")
+func (pl *planner) clearObjectRecords() {
+	setRecord(&pl.job.Status, volumesKey, "")
+	for _, p := range pl.plugins() {
+		setRecord(&pl.job.Status, pluginKey(p.name), "")
 	}
 }
 
 // recordObjects records which objects were created, once newer pods exist.
-func (l *planner) recordObjects() {
-	if !slices.ContainsFunc(l.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
+func (pl *planner) recordObjects() {
+	if !slices.ContainsFunc(pl.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
 		return
 	}
-	if len(l.claims()) > 0 {
-		setRecord(&l.job.Status, volumesKey, "made")
+	if len(pl.claims()) > 0 {
+		setRecord(&pl.job.Status, volumesKey, "made")
 	}
-	for _, p := range l.plugins() {
+	for _, p := range pl.plugins() {
 		if p.objects != nil {
-			setRecord(&l.job.Status, pluginKey(p.name), p.name)
+			setRecord(&pl.job.Status, pluginKey(p.name), p.name)
 		}
 	}
 }

@@ -57,9 +57,9 @@ type pod struct {
 }
 
 // reconcile updates the status as the JobSet controller does, from the attempts of the pods.
-func (w *fakeJobSet) reconcile() {
+func (f *fakeJobSet) reconcile() {
 	first, last, all := int32(-1), int32(-1), true
-	for _, p := range w.pods {
+	for _, p := range f.pods {
 		if p.attempt == nil {
 			all = false
 			continue
@@ -70,24 +70,24 @@ func (w *fakeJobSet) reconcile() {
 		}
 	}
 	switch {
-	case all && first == last && first >= ptr.Deref(w.current, 0):
-		w.current = ptr.To(first)
-	case first > 0 && first-1 >= ptr.Deref(w.previous, 0):
-		w.previous = ptr.To(first - 1)
+	case all && first == last && first >= ptr.Deref(f.current, 0):
+		f.current = ptr.To(first)
+	case first > 0 && first-1 >= ptr.Deref(f.previous, 0):
+		f.previous = ptr.To(first - 1)
 	}
 }
 
-func (w *fakeJobSet) wait(i int) {
-	w.joins++
-	w.pods[i].request = protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(w.joins)}
+func (f *fakeJobSet) wait(i int) {
+	f.joins++
+	f.pods[i].request = protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(f.joins)}
 }
 
-func (w *fakeJobSet) step(i int) (moved bool) {
-	p := &w.pods[i]
-	v := Decide(Observed{Current: w.current, Previous: w.previous, Attempt: p.attempt, Join: p.join}, p.request)
+func (f *fakeJobSet) step(i int) (moved bool) {
+	p := &f.pods[i]
+	v := Decide(Observed{Current: f.current, Previous: f.previous, Attempt: p.attempt, Join: p.join}, p.request)
 	switch {
 	case v.Over != "":
-		w.wait(i)
+		f.wait(i)
 	case v.Assign != nil:
 		p.attempt, p.join = v.Assign, p.request.Join
 	case v.Go != nil:

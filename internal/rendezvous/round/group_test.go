@@ -54,52 +54,52 @@ func newSimulation(t reporter, min, max int) *simulation {
 func name(index int) string { return fmt.Sprintf("worker-%d", index) }
 
 // addPods adds pods whose agents have not started yet.
-func (r *simulation) addPods(indices ...int) {
+func (s *simulation) addPods(indices ...int) {
 	for _, i := range indices {
-		pod := round.Pod{UID: fmt.Sprintf("%d-%d", i, r.joins), Name: name(i), Index: []int{i}}
-		r.joins++
-		r.pods[name(i)] = &agent{pod: pod}
-		r.group.AddPod(pod, r.now)
+		pod := round.Pod{UID: fmt.Sprintf("%d-%d", i, s.joins), Name: name(i), Index: []int{i}}
+		s.joins++
+		s.pods[name(i)] = &agent{pod: pod}
+		s.group.AddPod(pod, s.now)
 	}
 }
 
 // wait makes the agents wait for a round.
-func (r *simulation) wait(failure *protocol.Failure, indices ...int) {
+func (s *simulation) wait(failure *protocol.Failure, indices ...int) {
 	for _, i := range indices {
-		a := r.pods[name(i)]
-		r.joins++
+		a := s.pods[name(i)]
+		s.joins++
 		a.request = protocol.Request{
-			State: protocol.Waiting, Join: fmt.Sprint("join-", r.joins), Round: a.request.Round, Failure: failure,
-			Address: "10.0.0." + fmt.Sprint(i), Port: 10000 + r.joins,
+			State: protocol.Waiting, Join: fmt.Sprint("join-", s.joins), Round: a.request.Round, Failure: failure,
+			Address: "10.0.0." + fmt.Sprint(i), Port: 10000 + s.joins,
 		}
-		r.send(a)
+		s.send(a)
 	}
 }
 
-func (r *simulation) start(indices ...int) {
-	r.addPods(indices...)
-	r.wait(nil, indices...)
+func (s *simulation) start(indices ...int) {
+	s.addPods(indices...)
+	s.wait(nil, indices...)
 }
 
-func (r *simulation) send(a *agent) {
+func (s *simulation) send(a *agent) {
 	a.unreported = a.unreported && a.disconnected
 	if a.request.State != "" && !a.disconnected {
 		a.observed, a.held = a.request, false
-		r.group.Observe(a.pod.UID, a.request, r.now)
+		s.group.Observe(a.pod.UID, a.request, s.now)
 	}
 }
 
-func (r *simulation) removePod(index int) {
-	r.group.RemovePod(r.pods[name(index)].pod.UID, r.now)
-	delete(r.pods, name(index))
+func (s *simulation) removePod(index int) {
+	s.group.RemovePod(s.pods[name(index)].pod.UID, s.now)
+	delete(s.pods, name(index))
 }
 
 // settle lets all agents act until there are no more answers.
-func (r *simulation) settle() {
+func (s *simulation) settle() {
 	for moved := true; moved; {
 		moved = false
 		for i := range 100 {
-			if a := r.pods[name(i)]; a != nil && !a.disconnected && r.obey(a, i) {
+			if a := s.pods[name(i)]; a != nil && !a.disconnected && s.obey(a, i) {
 				moved = true
 			}
 		}
@@ -107,52 +107,52 @@ func (r *simulation) settle() {
 }
 
 // obey makes an agent act on its answer, or report that it runs.
-func (r *simulation) obey(a *agent, index int) bool {
+func (s *simulation) obey(a *agent, index int) bool {
 	if a.unreported {
-		r.send(a)
+		s.send(a)
 		return true
 	}
-	answer, says := r.group.Answer(a.pod.UID)
-	if says && a.held && a.version == r.group.Version() {
-		r.t.Errorf("%s gets the answer %+v, but nothing made its held request ask again", a.pod.Name, answer)
+	answer, says := s.group.Answer(a.pod.UID)
+	if says && a.held && a.version == s.group.Version() {
+		s.t.Errorf("%s gets the answer %+v, but nothing made its held request ask again", a.pod.Name, answer)
 	}
-	a.held, a.version = !says, r.group.Version()
+	a.held, a.version = !says, s.group.Version()
 	switch {
 	case !says:
 		return false
 	case answer.Round != nil:
-		r.parts[answer.Round.ID] = append(r.parts[answer.Round.ID], *answer.Round)
+		s.parts[answer.Round.ID] = append(s.parts[answer.Round.ID], *answer.Round)
 		a.request.Master, a.request.ID = answer.Round.Master(), answer.Round.ID
 		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number, answer.Round.Rank, answer.Round.Size
 		a.request.Failure = nil
-		if a.unreported = r.slow; !r.slow {
-			r.send(a)
+		if a.unreported = s.slow; !s.slow {
+			s.send(a)
 		}
 		return true
 	case answer.Over != "":
 		a.overs++
-		r.wait(nil, index)
+		s.wait(nil, index)
 		return true
 	}
 	return false
 }
 
-func (r *simulation) pass(d time.Duration) {
-	r.now = r.now.Add(d)
-	for _, name := range r.podNames() {
-		r.send(r.pods[name]) // agents repeat their requests
+func (s *simulation) pass(d time.Duration) {
+	s.now = s.now.Add(d)
+	for _, name := range s.podNames() {
+		s.send(s.pods[name]) // agents repeat their requests
 	}
-	r.group.Tick(r.now)
-	r.settle()
+	s.group.Tick(s.now)
+	s.settle()
 }
 
 // membership describes the members of the round by rank, as "3: 0=1/2 1=2/2": the round's number, then rank=index/size.
-func (r *simulation) membership() string {
+func (s *simulation) membership() string {
 	var number int64
 	var parts []string
 	for rank := range 100 {
 		for i := range 100 {
-			a := r.pods[name(i)]
+			a := s.pods[name(i)]
 			if a == nil || a.request.State != protocol.Running || a.request.Rank != rank || a.disconnected {
 				continue
 			}
@@ -163,31 +163,31 @@ func (r *simulation) membership() string {
 	return fmt.Sprintf("%d: %s", number, strings.Join(parts, " "))
 }
 
-func (r *simulation) want(want string) {
-	r.t.Helper()
-	r.settle()
-	if got := r.membership(); got != want {
-		r.t.Errorf("members of the round = %q, want %q", got, want)
+func (s *simulation) want(want string) {
+	s.t.Helper()
+	s.settle()
+	if got := s.membership(); got != want {
+		s.t.Errorf("members of the round = %q, want %q", got, want)
 	}
 }
 
 // podNames returns the sorted names of all pods.
-func (r *simulation) podNames() []string { return slices.Sorted(maps.Keys(r.pods)) }
+func (s *simulation) podNames() []string { return slices.Sorted(maps.Keys(s.pods)) }
 
 // restart replaces the operator: its state is lost, and the agents send their requests again.
-func (r *simulation) restart(min, max int) { r.restartInOrder(min, max, r.podNames()) }
+func (s *simulation) restart(min, max int) { s.restartInOrder(min, max, s.podNames()) }
 
 // restartInOrder replaces the operator; the new one gets the requests in this order.
-func (r *simulation) restartInOrder(min, max int, order []string) {
-	r.now = r.now.Add(time.Millisecond)
-	r.group = round.New(min, max, timeouts, r.now)
-	r.group.SetTarget(r.target, r.now)
+func (s *simulation) restartInOrder(min, max int, order []string) {
+	s.now = s.now.Add(time.Millisecond)
+	s.group = round.New(min, max, timeouts, s.now)
+	s.group.SetTarget(s.target, s.now)
 	for _, name := range order {
-		r.pods[name].observed = protocol.Request{}
-		r.group.AddPod(r.pods[name].pod, r.now)
+		s.pods[name].observed = protocol.Request{}
+		s.group.AddPod(s.pods[name].pod, s.now)
 	}
 	for _, name := range order {
-		r.send(r.pods[name])
+		s.send(s.pods[name])
 	}
 }
 

@@ -79,37 +79,37 @@ func TestDueIsNeverLate(t *testing.T) {
 }
 
 // randomEvent applies one random event.
-func (r *simulation) randomEvent(t *rapid.T, least, most int) {
+func (s *simulation) randomEvent(t *rapid.T, least, most int) {
 	i := rapid.IntRange(0, 5).Draw(t, "index")
-	a := r.pods[name(i)]
+	a := s.pods[name(i)]
 	switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
 	case what == 9:
-		r.target = rapid.IntRange(0, 6).Draw(t, "target")
-		r.group.SetTarget(r.target, r.now)
+		s.target = rapid.IntRange(0, 6).Draw(t, "target")
+		s.group.SetTarget(s.target, s.now)
 	case a == nil:
-		r.addPods(i)
+		s.addPods(i)
 	case what == 0:
-		r.removePod(i)
+		s.removePod(i)
 	case what == 1:
 		a.disconnected = !a.disconnected
 		if a.disconnected {
-			r.group.Disconnected(a.pod.UID, r.now)
+			s.group.Disconnected(a.pod.UID, s.now)
 		}
 	case what == 2 && a.request.State == protocol.Running:
-		r.wait(&protocol.Failure{ExitCode: 1}, i)
+		s.wait(&protocol.Failure{ExitCode: 1}, i)
 	case what == 3:
 		a.request = protocol.Request{} // its container restarts
-		r.wait(nil, i)
+		s.wait(nil, i)
 	case what == 4:
-		r.restartInOrder(least, most, rapid.Permutation(r.podNames()).Draw(t, "order"))
+		s.restartInOrder(least, most, rapid.Permutation(s.podNames()).Draw(t, "order"))
 	case what == 5:
-		r.pass(timeouts.Gather / 2)
+		s.pass(timeouts.Gather / 2)
 	case what == 6 && !a.disconnected && a.request.State != "":
-		r.obey(a, i) // only this one
+		s.obey(a, i) // only this one
 	case a.request.State == "":
-		r.wait(nil, i)
+		s.wait(nil, i)
 	default:
-		r.settle()
+		s.settle()
 	}
 }
 

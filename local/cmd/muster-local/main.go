@@ -22,7 +22,7 @@ const (
 // usageError is an invalid command line.
 type usageError struct{ error }
 
-func (e usageError) Unwrap() error { return e.error }
+func (u usageError) Unwrap() error { return u.error }
 
 func main() {
 	// Pods' processes and a network must not outlive a closed terminal or a

@@ -78,59 +78,59 @@ func simulated(f *upFlags) error {
 }
 
 // options validates the flags and converts them to lifecycle.Options.
-func (f *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
+func (u *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	o := lifecycle.Options{
-		Port:          f.port,
-		OperatorPause: f.operatorPause,
-		Verbosity:     f.verbosity,
+		Port:          u.port,
+		OperatorPause: u.operatorPause,
+		Verbosity:     u.verbosity,
 		Nodes: lifecycle.Nodes{
-			Exec:                f.nodes,
-			Simulated:           f.simNodes,
-			SimulatedGPUs:       f.simGPUs,
-			SimulatedGPUProduct: f.simGPUProduct,
+			Exec:                u.nodes,
+			Simulated:           u.simNodes,
+			SimulatedGPUs:       u.simGPUs,
+			SimulatedGPUProduct: u.simGPUProduct,
 		},
 	}
-	if f.runtime == "none" {
+	if u.runtime == "none" {
 		o.Nodes.Exec = 0
 	}
 	switch {
-	case f.port < 0 || f.port > 65535:
-		return o, usageError{fmt.Errorf("--port %d is not a port; give one between 1 and 65535, or 0 for a free one", f.port)}
-	case f.runtime != "exec" && f.runtime != "none":
-		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", f.runtime)}
-	case f.nodes < 0 || f.simNodes < 0 || f.simGPUs < 0:
+	case u.port < 0 || u.port > 65535:
+		return o, usageError{fmt.Errorf("--port %d is not a port; give one between 1 and 65535, or 0 for a free one", u.port)}
+	case u.runtime != "exec" && u.runtime != "none":
+		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", u.runtime)}
+	case u.nodes < 0 || u.simNodes < 0 || u.simGPUs < 0:
 		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
-	case f.nodes > maxNodesHere:
-		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", f.nodes, maxNodesHere)}
-	case f.noOperator && f.operator != "":
+	case u.nodes > maxNodesHere:
+		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", u.nodes, maxNodesHere)}
+	case u.noOperator && u.operator != "":
 		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
-	case f.noOperator && f.config != "":
+	case u.noOperator && u.config != "":
 		return o, usageError{errors.New("--config is the operator's and --no-operator leaves it out; give one of them")}
-	case simulated(f) != nil:
-		return o, usageError{fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated(f))}
-	case f.ephemeral && f.dir != "":
+	case simulated(u) != nil:
+		return o, usageError{fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated(u))}
+	case u.ephemeral && u.dir != "":
 		return o, usageError{errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")}
 	}
 	var err error
-	if !f.noOperator {
-		if o.Operator, err = f.operatorPath(); err != nil {
+	if !u.noOperator {
+		if o.Operator, err = u.operatorPath(); err != nil {
 			return o, err
 		}
 	}
-	if f.config != "" {
-		if o.OperatorConfiguration, err = f.configPath(ctx, o.Operator); err != nil {
+	if u.config != "" {
+		if o.OperatorConfiguration, err = u.configPath(ctx, o.Operator); err != nil {
 			return o, err
 		}
 	}
-	if !f.ephemeral {
-		o.Dir, err = stateDirectory(f.dir)
+	if !u.ephemeral {
+		o.Dir, err = stateDirectory(u.dir)
 	}
 	return o, err
 }
 
 // operatorPath returns the path of the operator's binary, which exists.
-func (f *upFlags) operatorPath() (string, error) {
-	path := f.operator
+func (u *upFlags) operatorPath() (string, error) {
+	path := u.operator
 	if path == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -151,8 +151,8 @@ func (f *upFlags) operatorPath() (string, error) {
 
 // configPath returns the path of the operator's configuration file, after the operator has validated it: an invalid
 // file is reported before anything is started.
-func (f *upFlags) configPath(ctx context.Context, operator string) (string, error) {
-	path, err := filepath.Abs(f.config)
+func (u *upFlags) configPath(ctx context.Context, operator string) (string, error) {
+	path, err := filepath.Abs(u.config)
 	if err != nil {
 		return "", fmt.Errorf("finding the operator's configuration: %w", err)
 	}

@@ -111,8 +111,8 @@ func apiServerFlags(listener net.Listener, etcd string, c *credentials) []string
 	}
 }
 
-func (s *apiServer) run(ctx context.Context) error {
-	prepared, err := s.chain.PrepareRun()
+func (a *apiServer) run(ctx context.Context) error {
+	prepared, err := a.chain.PrepareRun()
 	if err != nil {
 		return fmt.Errorf("preparing to serve: %w", err)
 	}
@@ -124,15 +124,15 @@ func (s *apiServer) run(ctx context.Context) error {
 var slowHooks = []string{"poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes"}
 
 // awaitServing blocks until the server is ready but for its slow hooks.
-func (s *apiServer) awaitServing(ctx context.Context) error { return s.await(ctx, slowHooks...) }
+func (a *apiServer) awaitServing(ctx context.Context) error { return a.await(ctx, slowHooks...) }
 
 // awaitReady blocks until the server says that it is ready: all post-start
 // hooks have run.
-func (s *apiServer) awaitReady(ctx context.Context) error { return s.await(ctx) }
+func (a *apiServer) awaitReady(ctx context.Context) error { return a.await(ctx) }
 
 // await blocks until /readyz succeeds, with some of its checks excluded.
-func (s *apiServer) await(ctx context.Context, without ...string) error {
-	client, err := kubernetes.NewForConfig(s.loopback)
+func (a *apiServer) await(ctx context.Context, without ...string) error {
+	client, err := kubernetes.NewForConfig(a.loopback)
 	if err != nil {
 		return fmt.Errorf("making a client of kube-apiserver: %w", err)
 	}

@@ -20,10 +20,10 @@ type component struct {
 }
 
 // run starts a component that runs until it is stopped; if it returns earlier, it has died.
-func (p *ControlPlane) run(name string, log *logFile, run func(context.Context) error) {
+func (cp *ControlPlane) run(name string, log *logFile, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), log.logger))
 	c := &component{cancel: cancel, ended: make(chan struct{})}
-	p.components = append(p.components, c)
+	cp.components = append(cp.components, c)
 	go func() {
 		defer close(c.ended)
 		err := run(ctx)
@@ -33,7 +33,7 @@ func (p *ControlPlane) run(name string, log *logFile, run func(context.Context) 
 		if err == nil {
 			err = errors.New("it returned without an error")
 		}
-		p.died <- fmt.Errorf("%s ended: %w; its log is %s", name, err, log.path)
+		cp.died <- fmt.Errorf("%s ended: %w; its log is %s", name, err, log.path)
 	}()
 }
 

@@ -90,9 +90,9 @@ func newControllerManager(ctx context.Context, c *credentials, log *logFile) (*c
 	return &controllerManager{config: built, cancel: cancel}, nil
 }
 
-func (m *controllerManager) run(ctx context.Context) error {
-	defer m.cancel()
-	return app.Run(ctx, m.config.Complete())
+func (c *controllerManager) run(ctx context.Context) error {
+	defer c.cancel()
+	return app.Run(ctx, c.config.Complete())
 }
 
 // awaitPodsCreatable blocks until namespace default has what controllers create there and every pod needs: its service

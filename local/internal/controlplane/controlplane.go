@@ -71,73 +71,75 @@ func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
 
 // RunControllers runs kube-scheduler and kube-controller-manager once the roles that they need exist, and returns when
 // pods can be created and scheduled in namespace default. ctx bounds only the start.
-func (p *ControlPlane) RunControllers(ctx context.Context) error {
-	if err := p.await(ctx, p.api.awaitReady); err != nil {
+func (cp *ControlPlane) RunControllers(ctx context.Context) error {
+	if err := cp.await(ctx, cp.api.awaitReady); err != nil {
 		return err
 	}
-	scheduler, err := newScheduler(ctx, p.credentials.schedulerKubeconfig, p.logs.scheduler)
+	scheduler, err := newScheduler(ctx, cp.credentials.schedulerKubeconfig, cp.logs.scheduler)
 	if err != nil {
-		return p.firstCause(err)
+		return cp.firstCause(err)
 	}
-	manager, err := newControllerManager(ctx, p.credentials, p.logs.controllerManager)
+	manager, err := newControllerManager(ctx, cp.credentials, cp.logs.controllerManager)
 	if err != nil {
-		return p.firstCause(err)
+		return cp.firstCause(err)
 	}
-	p.run("kube-scheduler", p.logs.scheduler, scheduler.run)
-	p.run("kube-controller-manager", p.logs.controllerManager, manager.run)
-	if err := p.await(ctx, scheduler.awaitReady); err != nil {
+	cp.run("kube-scheduler", cp.logs.scheduler, scheduler.run)
+	cp.run("kube-controller-manager", cp.logs.controllerManager, manager.run)
+	if err := cp.await(ctx, scheduler.awaitReady); err != nil {
 		return err
 	}
-	if err := p.await(ctx, func(ctx context.Context) error {
-		return awaitPodsCreatable(ctx, p.credentials.admin)
+	if err := cp.await(ctx, func(ctx context.Context) error {
+		return awaitPodsCreatable(ctx, cp.credentials.admin)
 	}); err != nil {
 		return err
 	}
-	p.step("kube-scheduler and kube-controller-manager run")
+	cp.step("kube-scheduler and kube-controller-manager run")
 	return nil
 }
 
 // AwaitRoles returns when the default roles exist, without which users outside the group system:masters may not even
 // use discovery.
-func (p *ControlPlane) AwaitRoles(ctx context.Context) error { return p.await(ctx, p.api.awaitReady) }
+func (cp *ControlPlane) AwaitRoles(ctx context.Context) error {
+	return cp.await(ctx, cp.api.awaitReady)
+}
 
 // Admin returns a client configuration of a user with all rights.
-func (p *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(p.credentials.admin) }
+func (cp *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(cp.credentials.admin) }
 
 // Died returns a channel that receives an error naming the component if one ends by itself.
-func (p *ControlPlane) Died() <-chan error { return p.died }
+func (cp *ControlPlane) Died() <-chan error { return cp.died }
 
 // Stop stops the components, the last started first, each within a bounded time.
-func (p *ControlPlane) Stop() {
-	p.letAPIServerStart()
-	for i := len(p.components) - 1; i >= 0; i-- {
-		p.components[i].stop()
+func (cp *ControlPlane) Stop() {
+	cp.letAPIServerStart()
+	for i := len(cp.components) - 1; i >= 0; i-- {
+		cp.components[i].stop()
 	}
-	if p.etcd != nil {
-		p.etcd.stop()
+	if cp.etcd != nil {
+		cp.etcd.stop()
 	}
-	if p.logs != nil {
-		p.logs.close()
+	if cp.logs != nil {
+		cp.logs.close()
 	}
 }
 
 // letAPIServerStart waits, for a bounded time, until an API server that is starting
 // has started: its hooks end the process if they are interrupted.
-func (p *ControlPlane) letAPIServerStart() {
-	if p.api == nil || len(p.components) == 0 {
+func (cp *ControlPlane) letAPIServerStart() {
+	if cp.api == nil || len(cp.components) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	go func() {
-		<-p.components[0].ended // the API server has ended: nothing to wait for
+		<-cp.components[0].ended // the API server has ended: nothing to wait for
 		cancel()
 	}()
-	_ = p.api.awaitReady(ctx) // whether it became ready or not, it is stopped now
+	_ = cp.api.awaitReady(ctx) // whether it became ready or not, it is stopped now
 }
 
 // await runs a step of the start, and cancels it if a component dies meanwhile.
-func (p *ControlPlane) await(ctx context.Context, step func(context.Context) error) error {
+func (cp *ControlPlane) await(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan error, 1)
@@ -145,7 +147,7 @@ func (p *ControlPlane) await(ctx context.Context, step func(context.Context) err
 	select {
 	case err := <-done:
 		return err
-	case err := <-p.died:
+	case err := <-cp.died:
 		cancel(err)
 		<-done
 		return err
@@ -153,19 +155,19 @@ func (p *ControlPlane) await(ctx context.Context, step func(context.Context) err
 }
 
 // firstCause returns the death of a component, if there is one, rather than the error that it caused elsewhere.
-func (p *ControlPlane) firstCause(err error) error {
+func (cp *ControlPlane) firstCause(err error) error {
 	select {
-	case death := <-p.died:
+	case death := <-cp.died:
 		return death
 	default:
 		return err
 	}
 }
 
-func (p *ControlPlane) watchEtcd() {
+func (cp *ControlPlane) watchEtcd() {
 	go func() {
-		if err := p.etcd.awaitDeath(); err != nil {
-			p.died <- fmt.Errorf("etcd ended: %w; its log is %s", err, p.logs.etcd.path)
+		if err := cp.etcd.awaitDeath(); err != nil {
+			cp.died <- fmt.Errorf("etcd ended: %w; its log is %s", err, cp.logs.etcd.path)
 		}
 	}()
 }

@@ -91,8 +91,8 @@ func (c *credentials) issueKubeconfigs() error {
 }
 
 // WriteKubeconfig writes a self-contained kubeconfig, mode 0600, with a client certificate for the user and groups.
-func (p *ControlPlane) WriteKubeconfig(path, user string, groups ...string) error {
-	return p.credentials.writeKubeconfig(path, user, groups...)
+func (cp *ControlPlane) WriteKubeconfig(path, user string, groups ...string) error {
+	return cp.credentials.writeKubeconfig(path, user, groups...)
 }
 
 func (c *credentials) writeKubeconfig(path, user string, groups ...string) error {
@@ -131,13 +131,13 @@ func (c *credentials) writeKubeconfig(path, user string, groups ...string) error
 
 // KubeletServing returns the certificate with which a local node serves its kubelet API on loopback, and the CAs of its
 // clients.
-func (p *ControlPlane) KubeletServing() (tls.Certificate, *x509.CertPool, error) {
-	certificate, err := p.credentials.kubeletServing.Load()
+func (cp *ControlPlane) KubeletServing() (tls.Certificate, *x509.CertPool, error) {
+	certificate, err := cp.credentials.kubeletServing.Load()
 	if err != nil {
 		return tls.Certificate{}, nil, fmt.Errorf("reading the nodes' serving certificate: %w", err)
 	}
-	return certificate, p.credentials.authority.Pool(), nil
+	return certificate, cp.credentials.authority.Pool(), nil
 }
 
 // ClusterDomain is the domain of the services' names.
-func (p *ControlPlane) ClusterDomain() string { return clusterDomain }
+func (cp *ControlPlane) ClusterDomain() string { return clusterDomain }

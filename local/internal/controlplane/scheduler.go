@@ -52,15 +52,15 @@ func newScheduler(ctx context.Context, kubeconfig string, log *logFile) (*kubeSc
 	return &kubeScheduler{config: completed, scheduler: built, cancel: cancel}, nil
 }
 
-func (s *kubeScheduler) run(ctx context.Context) error {
-	defer s.cancel()
-	return app.Run(ctx, s.config, s.scheduler)
+func (k *kubeScheduler) run(ctx context.Context) error {
+	defer k.cancel()
+	return app.Run(ctx, k.config, k.scheduler)
 }
 
 // awaitReady blocks until the scheduler's caches have synced.
-func (s *kubeScheduler) awaitReady(ctx context.Context) error {
-	s.config.InformerFactory.WaitForCacheSync(ctx.Done())
-	if err := s.scheduler.WaitForHandlersSync(ctx); err != nil {
+func (k *kubeScheduler) awaitReady(ctx context.Context) error {
+	k.config.InformerFactory.WaitForCacheSync(ctx.Done())
+	if err := k.scheduler.WaitForHandlersSync(ctx); err != nil {
 		return fmt.Errorf("waiting for kube-scheduler: %w", err)
 	}
 	return nil

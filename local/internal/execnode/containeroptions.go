@@ -26,15 +26,15 @@ import (
 type containerOptions struct{ *kubelet }
 
 // GenerateRunContainerOptions returns the environment and the mounts of a container.
-func (o *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *corev1.Pod, container *corev1.Container, _ string, podIPs []string, _ kubecontainer.ImageVolumes) (*kubecontainer.RunContainerOptions, func(), error) {
-	n := o.node
+func (c *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *corev1.Pod, container *corev1.Container, _ string, podIPs []string, _ kubecontainer.ImageVolumes) (*kubecontainer.RunContainerOptions, func(), error) {
+	n := c.node
 	volumes := n.pods.volumesOf(pod.UID)
 	if pod.Spec.HostNetwork || n.network == nil {
 		podIPs = []string{n.hostAddress.String()}
 	}
 	env, err := podenv.Build(pod, container, podenv.Facts{
-		HostIP: n.hostAddress.String(), PodIPs: podIPs, Allocatable: n.capacity, Services: o.reachableServices(pod),
-		ConfigMap: o.configMaps.GetConfigMap, Secret: o.secrets.GetSecret,
+		HostIP: n.hostAddress.String(), PodIPs: podIPs, Allocatable: n.capacity, Services: c.reachableServices(pod),
+		ConfigMap: c.configMaps.GetConfigMap, Secret: c.secrets.GetSecret,
 		VolumePath: func(name string) (string, bool) {
 			volume, ok := volumes[name]
 			return volume.Path, ok
@@ -66,8 +66,8 @@ func (o *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *c
 
 // reachableServices returns the cluster's services. If nothing forwards from the API server's cluster IP, it is
 // replaced by the API server's own address.
-func (o *containerOptions) reachableServices(pod *corev1.Pod) []*corev1.Service {
-	n := o.node
+func (c *containerOptions) reachableServices(pod *corev1.Pod) []*corev1.Service {
+	n := c.node
 	services := n.cluster.allServices()
 	if n.network != nil && !pod.Spec.HostNetwork {
 		return services
@@ -138,16 +138,16 @@ func subPath(volume string, mount corev1.VolumeMount, env []kubecontainer.EnvVar
 }
 
 // GetPodDNS returns a pod's resolver settings, or nil where it keeps the machine's.
-func (o *containerOptions) GetPodDNS(ctx context.Context, pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
-	if o.node.network == nil {
+func (c *containerOptions) GetPodDNS(ctx context.Context, pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
+	if c.node.network == nil {
 		return nil, nil
 	}
-	return o.dns.GetPodDNS(ctx, pod)
+	return c.dns.GetPodDNS(ctx, pod)
 }
 
 // GeneratePodHostNameAndDomain returns a pod's host name and, if it has a subdomain, its domain.
-func (o *containerOptions) GeneratePodHostNameAndDomain(_ klog.Logger, pod *corev1.Pod) (string, string, error) {
-	return hostname(pod, o.node.config.ClusterDomain)
+func (c *containerOptions) GeneratePodHostNameAndDomain(_ klog.Logger, pod *corev1.Pod) (string, string, error) {
+	return hostname(pod, c.node.config.ClusterDomain)
 }
 
 const longestHostname = 63
@@ -179,32 +179,32 @@ func truncate(hostname string) string {
 	return strings.TrimRight(hostname[:longestHostname], "-.")
 }
 
-func (o *containerOptions) GetPodDir(uid types.UID) string { return o.node.podDir(uid) }
+func (c *containerOptions) GetPodDir(uid types.UID) string { return c.node.podDir(uid) }
 
 // The rest of RuntimeHelper concerns features that this node does not have.
 
-func (o *containerOptions) GetPodCgroupParent(*corev1.Pod) string                        { return "" }
-func (o *containerOptions) GetExtraSupplementalGroupsForPod(*corev1.Pod) []int64         { return nil }
-func (o *containerOptions) RequestPodReinspect(types.UID)                                {}
-func (o *containerOptions) OnPodSandboxReady(context.Context, *corev1.Pod) error         { return nil }
-func (o *containerOptions) UnprepareDynamicResources(context.Context, *corev1.Pod) error { return nil }
+func (c *containerOptions) GetPodCgroupParent(*corev1.Pod) string                        { return "" }
+func (c *containerOptions) GetExtraSupplementalGroupsForPod(*corev1.Pod) []int64         { return nil }
+func (c *containerOptions) RequestPodReinspect(types.UID)                                {}
+func (c *containerOptions) OnPodSandboxReady(context.Context, *corev1.Pod) error         { return nil }
+func (c *containerOptions) UnprepareDynamicResources(context.Context, *corev1.Pod) error { return nil }
 
-func (o *containerOptions) GetOrCreateUserNamespaceMappings(klog.Logger, *corev1.Pod, string) (*runtimeapi.UserNamespace, error) {
+func (c *containerOptions) GetOrCreateUserNamespaceMappings(klog.Logger, *corev1.Pod, string) (*runtimeapi.UserNamespace, error) {
 	return nil, nil
 }
 
-func (o *containerOptions) PrepareDynamicResources(_ context.Context, pod *corev1.Pod) error {
+func (c *containerOptions) PrepareDynamicResources(_ context.Context, pod *corev1.Pod) error {
 	if len(pod.Spec.ResourceClaims) > 0 {
 		return errNoDevices
 	}
 	return nil
 }
 
-func (o *containerOptions) PodCPUAndMemoryStats(context.Context, *corev1.Pod, *kubecontainer.PodStatus) (*statsapi.PodStats, error) {
+func (c *containerOptions) PodCPUAndMemoryStats(context.Context, *corev1.Pod, *kubecontainer.PodStatus) (*statsapi.PodStats, error) {
 	return nil, nil
 }
 
-func (o *containerOptions) ResizeEphemeralVolume(*corev1.Pod, string, *resource.Quantity) error {
+func (c *containerOptions) ResizeEphemeralVolume(*corev1.Pod, string, *resource.Quantity) error {
 	return nil
 }
 

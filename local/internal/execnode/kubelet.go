@@ -291,26 +291,26 @@ func saysNothing(reason string) bool {
 	return reason == events.PulledImage || reason == events.PullingImage || reason == events.CreatedContainer
 }
 
-func (r fewer) Event(object runtimeObject, kind, reason, message string) {
+func (f fewer) Event(object runtimeObject, kind, reason, message string) {
 	if !saysNothing(reason) {
-		r.EventRecorderLogger.Event(object, kind, reason, message)
+		f.EventRecorderLogger.Event(object, kind, reason, message)
 	}
 }
 
-func (r fewer) Eventf(object runtimeObject, kind, reason, format string, args ...any) {
+func (f fewer) Eventf(object runtimeObject, kind, reason, format string, args ...any) {
 	if !saysNothing(reason) {
-		r.EventRecorderLogger.Eventf(object, kind, reason, format, args...)
+		f.EventRecorderLogger.Eventf(object, kind, reason, format, args...)
 	}
 }
 
-func (r fewer) AnnotatedEventf(object runtimeObject, annotations map[string]string, kind, reason, format string, args ...any) {
+func (f fewer) AnnotatedEventf(object runtimeObject, annotations map[string]string, kind, reason, format string, args ...any) {
 	if !saysNothing(reason) {
-		r.EventRecorderLogger.AnnotatedEventf(object, annotations, kind, reason, format, args...)
+		f.EventRecorderLogger.AnnotatedEventf(object, annotations, kind, reason, format, args...)
 	}
 }
 
-func (r fewer) WithLogger(logger klog.Logger) record.EventRecorderLogger {
-	return fewer{r.EventRecorderLogger.WithLogger(logger)}
+func (f fewer) WithLogger(logger klog.Logger) record.EventRecorderLogger {
+	return fewer{f.EventRecorderLogger.WithLogger(logger)}
 }
 
 var errNoDevices = errors.New("this node has no devices to claim; leave spec.resourceClaims out")

@@ -81,20 +81,20 @@ type writeLog struct {
 	failing bool
 }
 
-func (l *writeLog) failed(pod types.NamespacedName, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.failing {
-		l.failing = true
-		l.logf("simulated pod %s: %v; this and what else fails is tried again", pod, err)
+func (w *writeLog) failed(pod types.NamespacedName, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.failing {
+		w.failing = true
+		w.logf("simulated pod %s: %v; this and what else fails is tried again", pod, err)
 	}
 }
 
-func (l *writeLog) succeeded() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failing {
-		l.failing = false
-		l.logf("simulated pods: writes succeed again")
+func (w *writeLog) succeeded() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failing {
+		w.failing = false
+		w.logf("simulated pods: writes succeed again")
 	}
 }

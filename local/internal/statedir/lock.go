@@ -19,13 +19,13 @@ type InUseError struct {
 	PID int
 }
 
-func (e *InUseError) Error() string {
+func (i *InUseError) Error() string {
 	holder := "another process"
-	if e.PID != 0 {
-		holder = fmt.Sprintf("process %d", e.PID)
+	if i.PID != 0 {
+		holder = fmt.Sprintf("process %d", i.PID)
 	}
 	return fmt.Sprintf("%s is in use by %s; stop it with `muster down --dir %s`, or name another directory with --dir",
-		e.Dir, holder, e.Dir)
+		i.Dir, holder, i.Dir)
 }
 
 // acquire locks the file at path. It uses a POSIX record lock rather than flock: only the former reports its owner, and

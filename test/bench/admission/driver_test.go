@@ -254,13 +254,13 @@ type due struct {
 // dueHeap is a heap of the ends of runs, the earliest first.
 type dueHeap []due
 
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *dueHeap) Push(x any)        { *h = append(*h, x.(due)) }
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	next := (*h)[last]
-	*h = (*h)[:last]
+func (d dueHeap) Len() int           { return len(d) }
+func (d dueHeap) Less(i, j int) bool { return d[i].at.Before(d[j].at) }
+func (d dueHeap) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *dueHeap) Push(x any)        { *d = append(*d, x.(due)) }
+func (d *dueHeap) Pop() any {
+	last := len(*d) - 1
+	next := (*d)[last]
+	*d = (*d)[:last]
 	return next
 }

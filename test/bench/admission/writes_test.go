@@ -25,20 +25,20 @@ type tally struct {
 }
 
 // count counts a change. It must be called before the job is updated from it.
-func (n *tally) count(j *job, c *change) {
+func (t *tally) count(j *job, c *change) {
 	hasAdmission, finished := c.Object.Status.Admission != nil, c.is(kueue.WorkloadFinished)
 	switch {
 	case c.Type == "ADDED", finished && !j.done: // the driver's own write
 	case c.is(kueue.WorkloadEvicted) && !j.evicted:
-		n.evictions++
+		t.evictions++
 	case hasAdmission && !j.hasAdmission:
-		n.admissions++
+		t.admissions++
 	case !hasAdmission && j.hasAdmission:
-		n.releases++
+		t.releases++
 	case !hasAdmission && !finished && c.condition(kueue.WorkloadQuotaReserved, metav1.ConditionFalse):
-		n.reasons++
+		t.reasons++
 	default:
-		n.other++
+		t.other++
 	}
 }
 

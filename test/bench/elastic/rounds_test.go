@@ -104,17 +104,17 @@ func newResizeWorld(t *testing.T) *resizeWorld {
 }
 
 // readLines returns the lines that programs write to the named pipe "rounds" in the folder.
-func (w *resizeWorld) readLines() <-chan string {
-	w.Helper()
-	path := filepath.Join(w.folder, "rounds")
+func (r *resizeWorld) readLines() <-chan string {
+	r.Helper()
+	path := filepath.Join(r.folder, "rounds")
 	if err := syscall.Mkfifo(path, 0o666); err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	pipe, err := os.OpenFile(path, os.O_RDWR, 0) // also for writing, so that reads never return EOF
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
-	w.Cleanup(func() { pipe.Close() })
+	r.Cleanup(func() { pipe.Close() })
 	lines := make(chan string, 100)
 	go func() {
 		defer close(lines)
@@ -126,11 +126,11 @@ func (w *resizeWorld) readLines() <-chan string {
 }
 
 // decisions returns the sizes that the job's Workload is granted.
-func (w *resizeWorld) decisions() <-chan decidedSize {
-	w.Helper()
-	events, err := w.Client.Watch(w.Context(), &kueue.WorkloadList{}, client.InNamespace(w.Namespace))
+func (r *resizeWorld) decisions() <-chan decidedSize {
+	r.Helper()
+	events, err := r.Client.Watch(r.Context(), &kueue.WorkloadList{}, client.InNamespace(r.Namespace))
 	if err != nil {
-		w.Fatal(err)
+		r.Fatal(err)
 	}
 	sizes := make(chan decidedSize, 100)
 	go func() {
@@ -151,25 +151,25 @@ func (w *resizeWorld) decisions() <-chan decidedSize {
 }
 
 // untilSize waits until the size is decided, and returns when that was seen.
-func (w *resizeWorld) untilSize(size int32) time.Time {
-	w.Helper()
-	return await(w, fmt.Sprintf("size %d is decided", size), w.sizes, func(s decidedSize) (time.Time, bool) { return s.at, s.to == size })
+func (r *resizeWorld) untilSize(size int32) time.Time {
+	r.Helper()
+	return await(r, fmt.Sprintf("size %d is decided", size), r.sizes, func(s decidedSize) (time.Time, bool) { return s.at, s.to == size })
 }
 
 // untilRound waits until all members of a new round of that size have loaded, and returns when the last one had.
-func (w *resizeWorld) untilRound(size int) time.Time {
-	w.Helper()
+func (r *resizeWorld) untilRound(size int) time.Time {
+	r.Helper()
 	members, last := map[int]int{}, map[int]time.Time{}
-	return await(w, fmt.Sprintf("all %d members of a new round have loaded", size), w.lines, func(line string) (time.Time, bool) {
+	return await(r, fmt.Sprintf("all %d members of a new round have loaded", size), r.lines, func(line string) (time.Time, bool) {
 		round, of, at := parse(line)
-		if round <= w.round || of != size {
+		if round <= r.round || of != size {
 			return time.Time{}, false
 		}
 		if members[round]++; at.After(last[round]) {
 			last[round] = at
 		}
 		if members[round] == size {
-			w.round = round
+			r.round = round
 		}
 		return last[round], members[round] == size
 	})
@@ -210,47 +210,47 @@ func await[E, R any](w *resizeWorld, what string, from <-chan E, holds func(E) (
 
 // floor starts count of the programs, and returns how long it takes to stop them all and to start them again until all
 // have loaded.
-func (w *resizeWorld) floor(count int) time.Duration {
-	w.Helper()
+func (r *resizeWorld) floor(count int) time.Duration {
+	r.Helper()
 	start := func(round int) []*exec.Cmd {
 		var out []*exec.Cmd
 		for range count {
-			c := exec.CommandContext(w.Context(), "bash", "-c", trainScript)
-			c.Env = append(os.Environ(), "FOLDER="+w.folder, fmt.Sprint("LATTICE_ROUND=", round), fmt.Sprint("WORLD_SIZE=", count))
+			c := exec.CommandContext(r.Context(), "bash", "-c", trainScript)
+			c.Env = append(os.Environ(), "FOLDER="+r.folder, fmt.Sprint("LATTICE_ROUND=", round), fmt.Sprint("WORLD_SIZE=", count))
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := c.Start(); err != nil {
-				w.Fatal(err)
+				r.Fatal(err)
 			}
-			w.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // the whole process group; it may have ended
+			r.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }) // the whole process group; it may have ended
 			out = append(out, c)
 		}
 		return out
 	}
-	first := start(w.round + 1)
-	w.untilRound(count)
+	first := start(r.round + 1)
+	r.untilRound(count)
 	began := time.Now()
 	for _, c := range first {
 		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
-			w.Fatal(err)
+			r.Fatal(err)
 		}
 	}
 	for _, c := range first {
 		if err := c.Wait(); err != nil {
-			w.Fatalf("a program that was asked to stop failed: %v", err)
+			r.Fatalf("a program that was asked to stop failed: %v", err)
 		}
 	}
-	start(w.round + 1)
-	return w.untilRound(count).Sub(began)
+	start(r.round + 1)
+	return r.untilRound(count).Sub(began)
 }
 
 // job returns a TrainingJob of most workers that run the script. An elastic one has the agent and may shrink to
 // smaller.
-func (w *resizeWorld) job(name string, most int32, elastic bool, script string) *breezeml.TrainingJob {
+func (r *resizeWorld) job(name string, most int32, elastic bool, script string) *breezeml.TrainingJob {
 	least := most
 	if elastic {
 		least = smaller
 	}
-	job := w.TrainingJob(name, least, most, w.folder, script)
+	job := r.TrainingJob(name, least, most, r.folder, script)
 	job.Spec.InjectLattice = elastic
 	return job
 }

@@ -147,10 +147,10 @@ func roundsOf(rounds, each int, do func(i int)) timesOf {
 
 // reach reports the best round, since other load on the machine only makes rounds slower, and notes the
 // median and the worst.
-func (s timesOf) reach(t *testing.T, what string, most time.Duration) {
+func (to timesOf) reach(t *testing.T, what string, most time.Duration) {
 	t.Helper()
-	figure.Reach(t, fmt.Sprintf("%s, best of %d rounds", what, len(s)), s[0].String(), most.String(), s[0] < most)
-	figure.Note("  the median and the worst of them", fmt.Sprintf("%s, %s", s[len(s)/2], s[len(s)-1]))
+	figure.Reach(t, fmt.Sprintf("%s, best of %d rounds", what, len(to)), to[0].String(), most.String(), to[0] < most)
+	figure.Note("  the median and the worst of them", fmt.Sprintf("%s, %s", to[len(to)/2], to[len(to)-1]))
 }
 
 // heapInUse returns the size of the live heap.

@@ -139,7 +139,7 @@ func (w *world) blockPods() *podBlock {
 }
 
 // release allows pods again.
-func (b *podBlock) release() {
-	b.Helper()
-	b.Delete(b.quota)
+func (p *podBlock) release() {
+	p.Helper()
+	p.Delete(p.quota)
 }

@@ -192,18 +192,18 @@ func (w *world) follow(pod string) *trainingLog {
 // untilTrained reads until a round of that many workers has trained for that many steps. It fails the test if a step is
 // repeated or the loss rises by more than noise, across rounds too: each step counts all samples, so the loss does not
 // depend on the number of workers.
-func (l *trainingLog) untilTrained(t *testing.T, workers, steps int) {
+func (tl *trainingLog) untilTrained(t *testing.T, workers, steps int) {
 	t.Helper()
 	began := -1
-	for l.lines.Scan() {
-		line := l.lines.Text()
+	for tl.lines.Scan() {
+		line := tl.lines.Text()
 		if m := roundLine.FindStringSubmatch(line); m != nil {
 			r := round{number(m[1]), number(m[2])}
 			t.Log(line)
-			if r.step < l.step {
-				t.Fatalf("%q begins before step %d, which is done: want no step repeated", line, l.step)
+			if r.step < tl.step {
+				t.Fatalf("%q begins before step %d, which is done: want no step repeated", line, tl.step)
 			}
-			l.rounds = append(l.rounds, r)
+			tl.rounds = append(tl.rounds, r)
 			began = -1
 			if r.workers == workers {
 				began = r.step
@@ -215,16 +215,16 @@ func (l *trainingLog) untilTrained(t *testing.T, workers, steps int) {
 			continue
 		}
 		step, loss := number(m[1]), decimal(m[2])
-		if step <= l.step || loss > l.loss*1.5+0.01 {
-			t.Fatalf("%q follows step %d with loss %.4f: want a later step and no higher loss", line, l.step, l.loss)
+		if step <= tl.step || loss > tl.loss*1.5+0.01 {
+			t.Fatalf("%q follows step %d with loss %.4f: want a later step and no higher loss", line, tl.step, tl.loss)
 		}
-		l.step, l.loss = step, loss
+		tl.step, tl.loss = step, loss
 		if began >= 0 && number(m[3]) == workers && step >= began+steps {
 			t.Log(line)
 			return
 		}
 	}
-	t.Fatalf("the log ends before %d workers have trained for %d steps: %v", workers, steps, l.lines.Err())
+	t.Fatalf("the log ends before %d workers have trained for %d steps: %v", workers, steps, tl.lines.Err())
 }
 
 // number parses a number that a pattern has matched.

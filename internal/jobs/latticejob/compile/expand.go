@@ -28,12 +28,12 @@ type textPiece struct {
 }
 
 // secret reports whether the text contains values of secrets.
-func (x *text) secret() bool { return len(x.pieces) > 0 }
+func (t *text) secret() bool { return len(t.pieces) > 0 }
 
 // single returns the reference of which the whole text consists; nil if the text has more.
-func (x *text) single() *reference {
-	if len(x.pieces) == 1 {
-		return x.pieces[0].reference
+func (t *text) single() *reference {
+	if len(t.pieces) == 1 {
+		return t.pieces[0].reference
 	}
 	return nil
 }

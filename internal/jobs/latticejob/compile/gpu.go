@@ -40,8 +40,8 @@ var gpuModels = map[string]string{
 // UnsharedGPUsError says that a job asks for a part of a GPU, which no node offers. Nodes that do may come.
 type UnsharedGPUsError struct{ Compute int64 }
 
-func (e *UnsharedGPUsError) Error() string {
-	return fmt.Sprintf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100", e.Compute, VGPUCores)
+func (u *UnsharedGPUsError) Error() string {
+	return fmt.Sprintf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100", u.Compute, VGPUCores)
 }
 
 // gpus makes the first container request the task's GPUs, and restricts the pods to nodes that have

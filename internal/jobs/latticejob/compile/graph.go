@@ -21,8 +21,8 @@ import (
 // MissingServiceError says that a job calls a service that the graph does not have.
 type MissingServiceError struct{ Service ServiceKey }
 
-func (e *MissingServiceError) Error() string {
-	return fmt.Sprintf("service '%s/%s' does not exist", e.Service.Namespace, e.Service.Name)
+func (m *MissingServiceError) Error() string {
+	return fmt.Sprintf("service '%s/%s' does not exist", m.Service.Namespace, m.Service.Name)
 }
 
 // meshVersion is the apiVersion of members of the mesh.

@@ -63,20 +63,20 @@ type secretParams struct {
 const maxSecretKeys = 256
 
 // key returns the listed key with the name, or else the first one with the name where - and _ are equal.
-func (p *secretParams) key(name string) (key string, listed bool) {
-	if p.listed == nil {
-		p.listed, p.alike = map[string]bool{}, map[string]string{}
-		for _, key := range p.Keys {
-			p.listed[key] = true
-			if plain := underscored(key); p.alike[plain] == "" {
-				p.alike[plain] = key
+func (s *secretParams) key(name string) (key string, listed bool) {
+	if s.listed == nil {
+		s.listed, s.alike = map[string]bool{}, map[string]string{}
+		for _, key := range s.Keys {
+			s.listed[key] = true
+			if plain := underscored(key); s.alike[plain] == "" {
+				s.alike[plain] = key
 			}
 		}
 	}
-	if p.listed[name] {
+	if s.listed[name] {
 		return name, true
 	}
-	key, listed = p.alike[underscored(name)]
+	key, listed = s.alike[underscored(name)]
 	return key, listed
 }
 
@@ -122,20 +122,20 @@ func read[P any](raw *runtime.RawExtension, into *P) (unknown []string, err erro
 	return slices.Sorted(maps.Keys(given)), nil
 }
 
-func (p *volumeParams) check(r *lattice.ResourceSpec) error {
+func (v *volumeParams) check(r *lattice.ResourceSpec) error {
 	switch {
-	case p.Size == nil && r.ID == "":
+	case v.Size == nil && r.ID == "":
 		return errors.New("a volume needs params.size, to be created, or the id of one that is there")
-	case p.Size != nil && p.Size.Sign() <= 0:
-		return fmt.Errorf("params.size must be more than 0, not %s", &p.Size.Quantity)
+	case v.Size != nil && v.Size.Sign() <= 0:
+		return fmt.Errorf("params.size must be more than 0, not %s", &v.Size.Quantity)
 	case r.ID != "" && (len(validation.IsDNS1123Label(r.ID)) > 0 || len(r.ID) > 50):
 		return fmt.Errorf("the id of a volume must be a DNS label of at most 50 characters, not %q", shortened(r.ID))
 	}
-	switch p.AccessMode {
+	switch v.AccessMode {
 	case "", corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany:
 		return nil
 	}
-	return fmt.Errorf("params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not %q", shortened(string(p.AccessMode)))
+	return fmt.Errorf("params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not %q", shortened(string(v.AccessMode)))
 }
 
 // interval is a duration of hours, minutes and seconds, such as 1h30m.
@@ -147,20 +147,20 @@ var secretKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 var secretTypes = []corev1.SecretType{corev1.SecretTypeOpaque, corev1.SecretTypeTLS, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg,
 	corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth, corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
 
-func (p *secretParams) check() error {
+func (s *secretParams) check() error {
 	switch {
-	case p.Provider == "":
+	case s.Provider == "":
 		return errors.New("params.provider must name the ClusterSecretStore that has the secret")
-	case len(validation.IsDNS1123Subdomain(p.Provider)) > 0:
-		return fmt.Errorf("params.provider must be the name of a ClusterSecretStore, not %q", shortened(p.Provider))
-	case p.RefreshInterval != "" && !interval.MatchString(p.RefreshInterval):
-		return fmt.Errorf("params.refreshInterval must be hours, minutes and seconds such as 1h30m, not %q", shortened(p.RefreshInterval))
-	case p.SecretType != "" && !slices.Contains(secretTypes, p.SecretType):
-		return fmt.Errorf("params.secretType %q is not a type of secret that can be made", shortened(string(p.SecretType)))
-	case len(p.Keys) > maxSecretKeys:
-		return fmt.Errorf("params.keys has %d keys, more than %d", len(p.Keys), maxSecretKeys)
+	case len(validation.IsDNS1123Subdomain(s.Provider)) > 0:
+		return fmt.Errorf("params.provider must be the name of a ClusterSecretStore, not %q", shortened(s.Provider))
+	case s.RefreshInterval != "" && !interval.MatchString(s.RefreshInterval):
+		return fmt.Errorf("params.refreshInterval must be hours, minutes and seconds such as 1h30m, not %q", shortened(s.RefreshInterval))
+	case s.SecretType != "" && !slices.Contains(secretTypes, s.SecretType):
+		return fmt.Errorf("params.secretType %q is not a type of secret that can be made", shortened(string(s.SecretType)))
+	case len(s.Keys) > maxSecretKeys:
+		return fmt.Errorf("params.keys has %d keys, more than %d", len(s.Keys), maxSecretKeys)
 	}
-	for _, key := range p.Keys {
+	for _, key := range s.Keys {
 		if !secretKey.MatchString(key) {
 			return fmt.Errorf("params.keys: %q cannot be the key of a secret", shortened(key))
 		}
@@ -171,20 +171,20 @@ func (p *secretParams) check() error {
 // maxGPUMemory is 1 PiB, in MiB, far above the memory of any GPU.
 const maxGPUMemory = 1 << 30
 
-func (p *gpuParams) check() error {
+func (g *gpuParams) check() error {
 	switch {
-	case p.Count <= 0:
+	case g.Count <= 0:
 		return errors.New("params.count must be the number of GPUs, 1 or more")
-	case p.Count > 1<<16:
-		return fmt.Errorf("params.count cannot be %d", p.Count)
-	case p.Compute != nil && (*p.Compute < 1 || *p.Compute > 100):
-		return fmt.Errorf("params.compute must be a percentage from 1 to 100, not %d", *p.Compute)
+	case g.Count > 1<<16:
+		return fmt.Errorf("params.count cannot be %d", g.Count)
+	case g.Compute != nil && (*g.Compute < 1 || *g.Compute > 100):
+		return fmt.Errorf("params.compute must be a percentage from 1 to 100, not %d", *g.Compute)
 	}
-	if len(p.Memory) == 0 || bytes.Equal(p.Memory, []byte("null")) {
+	if len(g.Memory) == 0 || bytes.Equal(g.Memory, []byte("null")) {
 		return nil
 	}
 	var err error
-	p.mib, err = mebibytes(strings.Trim(string(p.Memory), `"`))
+	g.mib, err = mebibytes(strings.Trim(string(g.Memory), `"`))
 	return err
 }
 
@@ -213,13 +213,13 @@ type endpoint struct {
 }
 
 // endpoints returns the endpoints in order of name, the one named default first.
-func (p *externalParams) endpoints() ([]endpoint, error) {
-	if len(p.Endpoints) == 0 {
+func (ep *externalParams) endpoints() ([]endpoint, error) {
+	if len(ep.Endpoints) == 0 {
 		return nil, errors.New("params.endpoints must name at least one URL")
 	}
 	var out []endpoint
-	for _, name := range slices.Sorted(maps.Keys(p.Endpoints)) {
-		e, err := parseEndpoint(p.Endpoints[name])
+	for _, name := range slices.Sorted(maps.Keys(ep.Endpoints)) {
+		e, err := parseEndpoint(ep.Endpoints[name])
 		if err != nil {
 			return nil, fmt.Errorf("params.endpoints.%s must be a URL such as https://api.example.com:443: %w", shortened(name), err)
 		}

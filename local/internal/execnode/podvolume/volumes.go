@@ -81,8 +81,8 @@ func New(options Options) (*Volumes, error) {
 // UnsupportedError is a volume that this node never makes.
 type UnsupportedError struct{ Volume, Why string }
 
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("volume %q is %s, which this node cannot make; use emptyDir, configMap, secret, downwardAPI, projected, hostPath or a claim on a hostPath or local volume", e.Volume, e.Why)
+func (u *UnsupportedError) Error() string {
+	return fmt.Sprintf("volume %q is %s, which this node cannot make; use emptyDir, configMap, secret, downwardAPI, projected, hostPath or a claim on a hostPath or local volume", u.Volume, u.Why)
 }
 
 // SetUp creates all volumes of a pod, or updates those whose content follows objects of the cluster. An error other

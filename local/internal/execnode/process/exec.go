@@ -101,13 +101,13 @@ type streams struct {
 	own    []io.Closer
 }
 
-func (o ExecOptions) connect() (*streams, error) {
+func (e ExecOptions) connect() (*streams, error) {
 	s := &streams{}
 	var err error
-	if o.Terminal {
-		err = s.connectTerminal(o)
+	if e.Terminal {
+		err = s.connectTerminal(e)
 	} else {
-		err = s.connectPipes(o)
+		err = s.connectPipes(e)
 	}
 	if err != nil {
 		s.closeFiles()

@@ -51,12 +51,12 @@ type fileReader struct {
 	files []int
 }
 
-func (r *fileReader) Read(p []byte) (int, error) {
+func (f *fileReader) Read(p []byte) (int, error) {
 	oob := make([]byte, syscall.CmsgSpace(4*4))
 	var n, oobn int
 	var err error
 	for {
-		n, oobn, _, _, err = syscall.Recvmsg(r.fd, p, oob, syscall.MSG_CMSG_CLOEXEC)
+		n, oobn, _, _, err = syscall.Recvmsg(f.fd, p, oob, syscall.MSG_CMSG_CLOEXEC)
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
@@ -73,7 +73,7 @@ func (r *fileReader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		r.files = append(r.files, files...)
+		f.files = append(f.files, files...)
 	}
 	if n == 0 {
 		return 0, io.EOF

@@ -71,8 +71,8 @@ type gangKind struct {
 }
 
 // load returns a load of one gang.
-func (k gangKind) load(pods int) func(namespace string) []client.Object {
-	return func(namespace string) []client.Object { return []client.Object{k.of(namespace, "gang", pods)} }
+func (g gangKind) load(pods int) func(namespace string) []client.Object {
+	return func(namespace string) []client.Object { return []client.Object{g.of(namespace, "gang", pods)} }
 }
 
 // fullNodes scales a number of pods and rounds it down to a multiple of a node's GPUs.
