@@ -32,6 +32,7 @@ func NewWorkload(name string, count int32, requests corev1.ResourceList) *kueue.
 	}
 }
 
+// NewFlavor returns a ResourceFlavor without node labels.
 func NewFlavor(name string) *kueue.ResourceFlavor {
 	return &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
@@ -45,10 +46,12 @@ func NewClusterQueue(name, cpu string) *kueue.ClusterQueue {
 	}}
 }
 
+// NewLocalQueue returns a LocalQueue in the namespace ns.
 func NewLocalQueue(name, clusterQueue string) *kueue.LocalQueue {
 	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Generation: 1}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(clusterQueue)}}
 }
 
+// Namespace is the namespace ns.
 var Namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 
 // Conditions returns the conditions as lines "Type=Status Reason: message".
@@ -68,6 +71,7 @@ func ReservedWorkload(name string) *kueue.Workload {
 	return w
 }
 
+// AdmittedWorkload returns a ReservedWorkload that is admitted.
 func AdmittedWorkload(name string) *kueue.Workload {
 	w := ReservedWorkload(name)
 	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", Now)
@@ -100,6 +104,7 @@ func Gang(places ...place.NodeCount) *engine.Admission {
 		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
 }
 
+// PlacedFlavor returns a ResourceFlavor that names a topology.
 func PlacedFlavor(name, topology string) *kueue.ResourceFlavor {
 	out := NewFlavor(name)
 	out.Spec.NodeLabels = map[string]string{corev1.LabelOSStable: "linux"}
@@ -122,6 +127,7 @@ func BoundPod(name, workload, node string) *corev1.Pod {
 	return pod
 }
 
+// Unschedulable returns the pod as kube-scheduler leaves it that finds no node for it.
 func Unschedulable(pod *corev1.Pod) *corev1.Pod {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	return pod
@@ -133,6 +139,7 @@ func Saying(pod *corev1.Pod, message string) *corev1.Pod {
 	return pod
 }
 
+// Ended returns the pod as one that has succeeded.
 func Ended(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodSucceeded; return pod }
 
 // ToHosts returns an affinity for any of the hosts.
@@ -142,6 +149,7 @@ func ToHosts(hosts ...string) *corev1.Affinity {
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
+// Topology returns a Topology with these levels.
 func Topology(name string, levels ...string) *kueue.Topology {
 	out := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for _, level := range levels {

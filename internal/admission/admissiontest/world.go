@@ -28,6 +28,7 @@ var (
 	Never = 3 * time.Minute // the timeout of waits for something that must happen
 )
 
+// Scheme has the kinds that the world keeps.
 var Scheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
@@ -53,6 +54,7 @@ type World struct {
 	Notify func(old, new client.Object)
 }
 
+// NewWorld returns a world with these objects.
 func NewWorld(t *testing.T, objects ...client.Object) *World {
 	t.Helper()
 	ok := func(string) error { return nil }
@@ -87,6 +89,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 // indexer adds indexes to the client of a builder.
 type indexer struct{ builder *fake.ClientBuilder }
 
+// IndexField implements client.FieldIndexer.
 func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
 	i.builder.WithIndex(o, field, keys)
 	return nil
@@ -174,6 +177,7 @@ func (w *World) Await(what string, holds func() bool) {
 	}
 }
 
+// Put creates an object.
 func (w *World) Put(o client.Object) {
 	w.T.Helper()
 	if err := w.Create(w.T.Context(), o); err != nil {
@@ -181,6 +185,7 @@ func (w *World) Put(o client.Object) {
 	}
 }
 
+// Remove deletes an object.
 func (w *World) Remove(o client.Object) {
 	w.T.Helper()
 	if err := w.Delete(w.T.Context(), o); err != nil {
@@ -188,6 +193,7 @@ func (w *World) Remove(o client.Object) {
 	}
 }
 
+// EditStatus changes the status of an object as another client would.
 func (w *World) EditStatus(o client.Object, change func()) {
 	w.T.Helper()
 	if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o); err != nil {

@@ -31,8 +31,10 @@ const Interval = time.Minute
 const auditExamples = 3
 
 var (
+	// Total counts audits by result.
 	Total = metrics.NewCounter("muster_quota_audits_total",
 		"Comparisons of what the engine counts with what the API's Workloads hold, by result: `equal`, `different` or `failed`.", "result")
+	// Seconds measures audits.
 	Seconds = metrics.NewHistogram("muster_quota_audit_seconds", "Time of one such comparison, during which nothing is decided.",
 		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25}).WithLabelValues()
 )

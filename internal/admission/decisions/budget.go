@@ -75,6 +75,7 @@ type WriteBudget struct {
 	took time.Duration
 }
 
+// NewWriteBudget returns a budget that nothing was spent of.
 func NewWriteBudget(clock clock.PassiveClock) *WriteBudget {
 	return &WriteBudget{clock: clock, reasons: newWriteCredit(allowedReasons), events: newWriteCredit(allowedEvents), queues: newWriteCredit(allowedQueues)}
 }

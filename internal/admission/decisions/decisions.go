@@ -62,6 +62,8 @@ type openDecision struct {
 	failures  failures
 }
 
+// NewWriter returns a writer that writes with the client, and reads from live what the cache may not have yet. It hands
+// the outcome of each decision to report.
 func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *WriteBudget, report func(engine.Event)) *Writer {
 	a := &Writer{Client: c, live: live, Clock: clock, Budget: budget, report: report, Open: map[engine.Key]*openDecision{},
 		Denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, LongestRetry)}
@@ -130,6 +132,7 @@ func (wr *Writer) Take(d engine.Decision) {
 	wr.Queue.AddAfter(d.Key, lag)
 }
 
+// Run writes decisions until the context ends.
 func (wr *Writer) Run(ctx context.Context) {
 	Work(ctx, wr.Queue, concurrentDecisions, wr.Write)
 }
@@ -249,6 +252,7 @@ func Work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 	workers.Wait()
 }
 
+// PreemptedTotal counts preemptions that were written, by the queue that preempts.
 var PreemptedTotal = metrics.NewCounter("kueue_preempted_workloads_total",
 	"Preemptions, by the ClusterQueue of the Workload for which they were and the reason of the condition Preempted.", "preempting_cluster_queue", "reason")
 

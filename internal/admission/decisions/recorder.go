@@ -28,6 +28,7 @@ type boundedRecorder struct {
 	Late chan func()
 }
 
+// NewBoundedRecorder returns a recorder that passes events on within the budget.
 func NewBoundedRecorder(recorder events.EventRecorder, budget *WriteBudget) *boundedRecorder {
 	return &boundedRecorder{EventRecorder: recorder, budget: budget, Late: make(chan func(), maxLateWarnings)}
 }

@@ -23,6 +23,7 @@ type binding struct {
 	bound sets.Set[engine.Key]
 }
 
+// NewBindTimes returns an empty BindTimes that passes each time it has measured to observe.
 func NewBindTimes(observe func(time.Duration)) *BindTimes {
 	return &BindTimes{open: map[engine.Key]*binding{}, observe: observe}
 }

@@ -42,6 +42,7 @@ type waitReason struct {
 	why reason.Reason
 }
 
+// NewPendingWriter returns a writer to which nothing was noted yet.
 func NewPendingWriter(c client.Client, clock clock.PassiveClock, budget *decisions.WriteBudget) *PendingWriter {
 	return &PendingWriter{
 		client: c, clock: clock, budget: budget,
@@ -66,10 +67,12 @@ func (p *PendingWriter) Forget(key engine.Key) {
 	delete(p.Reasons, key)
 }
 
+// Run writes reasons until the context ends.
 func (p *PendingWriter) Run(ctx context.Context) {
 	decisions.Work(ctx, p.Queue, concurrentReasons, p.Write)
 }
 
+// Write writes the newest reason of a Workload, if it still waits.
 func (p *PendingWriter) Write(ctx context.Context, key engine.Key) {
 	if _, ok := p.reasonFor(key); ok && p.budget.WaitForReason(ctx) != nil {
 		return // the context ended

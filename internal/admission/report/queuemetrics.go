@@ -90,6 +90,7 @@ type AmountOf struct {
 	quota.FlavorResource
 }
 
+// NewQueueGauges returns a collector that knows no queue yet.
 func NewQueueGauges() *QueueGauges {
 	return &QueueGauges{
 		usage: map[StatusOf]engine.Usage{}, states: map[StatusOf]string{}, specs: map[string]*kueue.ClusterQueue{},

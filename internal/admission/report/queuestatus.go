@@ -67,6 +67,7 @@ const (
 	OfCohort
 )
 
+// NewQueueStatusWriter returns a writer that writes the numbers of a queue at most once an interval.
 func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decisions.WriteBudget, interval time.Duration) *QueueStatusWriter {
 	return &QueueStatusWriter{
 		client: c, clock: clock, budget: budget, interval: interval,
@@ -78,7 +79,7 @@ func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decis
 	}
 }
 
-// NoteClusterQueue queues the usage of a ClusterQueue for writing, as noteLocalQueue does that of a LocalQueue and
+// NoteClusterQueue queues the usage of a ClusterQueue for writing, as NoteLocalQueue does that of a LocalQueue and
 // NoteCohort the share of a cohort. A ClusterQueue must be noted before the LocalQueues that point to it.
 func (qsw *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
 	qsw.mu.Lock()
@@ -87,10 +88,12 @@ func (qsw *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
 	qsw.note(StatusOf{OfClusterQueue, engine.Key{Name: name}}, u)
 }
 
+// NoteLocalQueue queues the usage of a LocalQueue for writing.
 func (qsw *QueueStatusWriter) NoteLocalQueue(key engine.Key, u engine.Usage) {
 	qsw.note(StatusOf{OfLocalQueue, key}, u)
 }
 
+// NoteCohort queues the share of a cohort for writing.
 func (qsw *QueueStatusWriter) NoteCohort(name string, share int64) {
 	qsw.note(StatusOf{OfCohort, engine.Key{Name: name}}, engine.Usage{Share: &share})
 }
@@ -157,8 +160,10 @@ func (qsw *QueueStatusWriter) remaining(key StatusOf) time.Duration {
 	return qsw.wrote[key].Add(qsw.interval).Sub(qsw.clock.Now())
 }
 
+// Run writes statuses until the context ends.
 func (qsw *QueueStatusWriter) Run(ctx context.Context) { decisions.Work(ctx, qsw.queue, 2, qsw.Write) }
 
+// Write writes the status of one queue or cohort, as it was last noted.
 func (qsw *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
 	if qsw.noted(key) && qsw.budget.WaitForQueue(ctx) != nil {
 		return // the context ended

@@ -22,6 +22,7 @@ func EngineOptions(cfg *config.Configuration) engine.Options {
 	return out
 }
 
+// QueuePolicyOf returns how the configuration, which must be complete, orders Workloads in a queue.
 func QueuePolicyOf(cfg *config.Configuration) QueuePolicy {
 	return QueuePolicy{requeueByEviction: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
 }

@@ -36,6 +36,7 @@ type Translator struct {
 	workloads     map[engine.Key]*kueue.Workload
 }
 
+// New returns a translator that has observed nothing yet.
 func New(counting podspec.Counting, policy QueuePolicy, notReadyGrace time.Duration) *Translator {
 	return &Translator{
 		accountant: newAccountant(counting), policy: policy,
@@ -184,10 +185,12 @@ func (t *Translator) queuesWithCheck(check string) []engine.Event {
 	return events
 }
 
+// KeyOf returns the engine's key of an object.
 func KeyOf(object client.Object) engine.Key {
 	return engine.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
+// ObjectKey returns the name of the object that has a key of the engine.
 func ObjectKey(key engine.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }

@@ -167,6 +167,7 @@ func standingOf(q *kueue.ClusterQueue) preempt.Standing {
 	return preempt.Standing{Rank: int32(rank), Protected: q.Annotations[muster.PreemptibleAnnotation] == "false"}
 }
 
+// Stopped reports whether the policy keeps a queue from admitting.
 func Stopped(policy *kueue.StopPolicy) bool {
 	return policy != nil && *policy != kueue.None
 }
