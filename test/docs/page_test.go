@@ -13,6 +13,9 @@ import (
 // root is the project's root folder.
 var root, _ = filepath.Abs("../..")
 
+// index is the page that lists the others.
+var index = filepath.Join("docs", "README.md")
+
 // languages holds the allowed languages of blocks, and how each is checked. A block of any other language, or of none,
 // is an error.
 var languages = map[string]string{
@@ -40,7 +43,7 @@ func pages(t *testing.T) []string {
 	for i, path := range found {
 		found[i] = filepath.Join("docs", filepath.Base(filepath.Dir(path)), filepath.Base(path))
 	}
-	return append(found, "README.md", filepath.Join("docs", "README.md"), filepath.Join("docs", "glossary.md"))
+	return append(found, "README.md", index, filepath.Join("docs", "glossary.md"))
 }
 
 // blocks returns the blocks of a page. A block `text` right after a block of commands becomes the shows of that block.

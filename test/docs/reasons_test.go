@@ -72,11 +72,12 @@ func TestMessagesOfInstallPageExist(t *testing.T) {
 	}
 }
 
-// TestLinksOfPagesResolve checks links to files and to headings, and that the README links to every page.
+// TestLinksOfPagesResolve checks links to files and to headings, and that the README or the index of the documentation
+// links to every page.
 func TestLinksOfPagesResolve(t *testing.T) {
 	linked := map[string]bool{}
 	for _, page := range pages(t) {
-		for _, match := range regexp.MustCompile(`\]\(([a-z./-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+		for _, match := range regexp.MustCompile(`\]\(([a-zA-Z./-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
 			to := filepath.Join(filepath.Dir(page), match[1])
 			if match[1] == "" {
 				to = page
@@ -88,12 +89,12 @@ func TestLinksOfPagesResolve(t *testing.T) {
 			if anchor := strings.TrimPrefix(match[2], "#"); anchor != "" && !anchors(read(t, to))[anchor] {
 				t.Errorf("%s links to #%s of %s, which has no such heading", page, anchor, to)
 			}
-			linked[to] = linked[to] || page == "README.md"
+			linked[to] = linked[to] || page == "README.md" || page == index
 		}
 	}
 	for _, page := range pages(t) {
 		if page != "README.md" && !linked[page] {
-			t.Errorf("the README does not link to %s", page)
+			t.Errorf("neither the README nor %s links to %s", index, page)
 		}
 	}
 }
