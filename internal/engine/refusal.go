@@ -9,7 +9,7 @@ import (
 
 // A rejected decision is tried again: a policy or a quota of the API server may have caused the rejection, and may be
 // fixed without a change of the workload. The first try comes after firstRetry, each later one after twice the delay,
-// up to LongestRetry.
+// up to longestRetry.
 //
 // Until then, a workload that could not be evicted or shrunk is left alone: no other waits for what it has, and other
 // victims are chosen. A workload that could not be grown or given other places gets no such decision, but can be

@@ -67,7 +67,7 @@ type workload struct {
 	avoid  avoidance
 	// within are the nodes on which pods are counted whose assignment names domains only, by pod set.
 	within map[string][]place.NodeCount
-	// LostNodes is set if it is being evicted because its nodes failed; replacement is what it waits for if it keeps those
+	// lostNodes is set if it is being evicted because its nodes failed; replacement is what it waits for if it keeps those
 	// of its pods that have places.
 	lostNodes   bool
 	replacement *replacement

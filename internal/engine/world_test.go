@@ -57,7 +57,7 @@ func (w *world) newEngine() *Engine {
 	return e
 }
 
-// NewWorld returns a world with random options and queues of cpu in one flavor.
+// newWorld returns a world with random options and queues of cpu in one flavor.
 func newWorld(t *rapid.T) *world {
 	options := drawOptions(t)
 	w := emptyWorld(options)

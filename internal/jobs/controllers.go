@@ -36,7 +36,7 @@ const (
 	controllerIndex = "metadata.controller.uid"
 	// reconcilesAtOnce is how many jobs of an API are reconciled concurrently.
 	reconcilesAtOnce = 16
-	// LongestRetry caps the backoff after errors, so that a problem that users fix is noticed soon.
+	// longestRetry caps the backoff after errors, so that a problem that users fix is noticed soon.
 	longestRetry = time.Minute
 )
 

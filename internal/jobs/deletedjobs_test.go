@@ -84,7 +84,7 @@ func (k keptWorld) batchJobs() (out []*batchv1.Job) {
 	return out
 }
 
-// PodOf creates a running pod of the Job, as the Job controller does.
+// podOf creates a running pod of the Job, as the Job controller does.
 func (k keptWorld) podOf(job *batchv1.Job) {
 	labels := map[string]string{batchv1.ControllerUidLabel: string(job.UID)}
 	if uid := job.Labels[jobsetv1alpha2.JobSetUIDKey]; uid != "" {

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// EventMessageBytes is the API's limit for the note of an event.
+	// eventMessageBytes is the API's limit for the note of an event.
 	eventMessageBytes = 1024
-	// EventAction is the action of every event recorded here.
+	// eventAction is the action of every event recorded here.
 	eventAction = "Reconciling"
 )
 

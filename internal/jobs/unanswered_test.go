@@ -86,7 +86,7 @@ func (s silentWorld) onlyJob() *batchv1.Job {
 	return &all[0]
 }
 
-// PodOf creates a running pod of the Job.
+// podOf creates a running pod of the Job.
 func (s silentWorld) podOf(job *batchv1.Job) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name + "-x", Namespace: "ns", Labels: map[string]string{
 		batchv1.ControllerUidLabel: string(job.UID), jobsetv1alpha2.JobSetUIDKey: "js-uid"}}}

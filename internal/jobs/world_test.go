@@ -103,7 +103,7 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewWorld returns a world with the namespace ns and the objects, in which the fault occurs.
+// newWorld returns a world with the namespace ns and the objects, in which the fault occurs.
 func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, job: "js", fault: f, events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch),

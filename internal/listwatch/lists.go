@@ -218,5 +218,5 @@ func (f *fields) next() (number uint64, size int64, err error) {
 	return tag >> 3, int64(length), nil
 }
 
-// SizeOf returns the size of a number as a varint.
+// sizeOf returns the size of a number as a varint.
 func sizeOf(number uint64) int { return (bits.Len64(number|1) + 6) / 7 }

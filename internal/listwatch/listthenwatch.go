@@ -143,7 +143,7 @@ func send(ctx context.Context, events chan<- watch.Event, event watch.Event) err
 	}
 }
 
-// StatusOf converts the error to the Status object of a watch error.
+// statusOf converts the error to the Status object of a watch error.
 func statusOf(err error) runtime.Object {
 	var apiError apierrors.APIStatus
 	if errors.As(err, &apiError) {

@@ -93,7 +93,7 @@ func (s skipRule) skips(holds func() bool) bool {
 	return s == skipAll || s == skipWaiting && !holds()
 }
 
-// HoldsQuota reports whether a Workload may hold quota, by its JSON.
+// holdsQuota reports whether a Workload may hold quota, by its JSON.
 func holdsQuota(data []byte) bool {
 	var w struct {
 		Status jsontext.Value `json:"status"`
@@ -101,7 +101,7 @@ func holdsQuota(data []byte) bool {
 	return json.Unmarshal(data, &w, lenient) != nil || statusHoldsQuota(w.Status)
 }
 
-// statusHoldsQuota is HoldsQuota by the JSON of the status, empty if there is none.
+// statusHoldsQuota is holdsQuota by the JSON of the status, empty if there is none.
 func statusHoldsQuota(status jsontext.Value) bool {
 	if len(status) == 0 || status.Kind() == 'n' {
 		return false

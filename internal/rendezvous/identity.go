@@ -112,7 +112,7 @@ func (r *reviewer) review(ctx context.Context, token string) (*authenticationv1.
 	return &result.Status, nil
 }
 
-// PodOf returns the pod named by a token review. The token's audience must be the rendezvous, so that a token meant for
+// podOf returns the pod named by a token review. The token's audience must be the rendezvous, so that a token meant for
 // another service is not accepted here.
 func podOf(status *authenticationv1.TokenReviewStatus) (caller, error) {
 	forUs := false

@@ -16,7 +16,7 @@ var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // podBuilder builds a pod as the API server returns it.
 type podBuilder struct{ *corev1.Pod }
 
-// PodOf returns a new pod of the attempt.
+// podOf returns a new pod of the attempt.
 func podOf(name string, attempt int) podBuilder {
 	return podBuilder{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: "uid", CreationTimestamp: metav1.NewTime(now),

@@ -103,7 +103,7 @@ func (c *cursor) placeOf(rank int32) (podspec.Place, bool) {
 	return podspec.Place{}, false
 }
 
-// KeyOf returns the key of the place that the pod is on or was assigned, using the labels of the place given.
+// keyOf returns the key of the place that the pod is on or was assigned, using the labels of the place given.
 func keyOf(pod *corev1.Pod, like podspec.Place) string {
 	labels := pod.Spec.NodeSelector
 	if labels[corev1.LabelHostname] == "" && pod.Spec.NodeName != "" {

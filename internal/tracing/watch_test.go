@@ -37,7 +37,7 @@ type world struct {
 
 func (w *world) export(s span) { w.exported = append(w.exported, s) }
 
-// NewWorld returns a world with a job of that many pods, created at the epoch, whose Workload waits.
+// newWorld returns a world with a job of that many pods, created at the epoch, whose Workload waits.
 func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) *world {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme} {

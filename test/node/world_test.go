@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { machine.Main(m, testcluster.Options{NoAPIs: true})
 // world is a namespace of the cluster with the node.
 type world struct{ *harness.World }
 
-// NewWorld returns a new namespace for a parallel test.
+// newWorld returns a new namespace for a parallel test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()

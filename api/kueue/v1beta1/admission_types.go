@@ -43,7 +43,7 @@ type PodSetAssignment struct {
 	// +kubebuilder:validation:Minimum=0
 	Count *int32 `json:"count,omitempty"`
 
-	// TopologyAssignment assigns the pods to domains. Null if the flavor has no topology.
+	// topologyAssignment assigns the pods to domains. Null if the flavor has no topology.
 	//
 	// +optional
 	TopologyAssignment *TopologyAssignment `json:"topologyAssignment,omitempty"`

@@ -59,7 +59,7 @@ const (
 	// soon is the threshold before which an empty answer means that the operator did not hold the request, although the
 	// protocol says so: it is of another version, whose answer this agent does not understand.
 	soon = time.Second
-	// LongestRetry bounds the pause that an operator may ask for.
+	// longestRetry bounds the pause that an operator may ask for.
 	longestRetry = time.Minute
 )
 

@@ -122,7 +122,7 @@ func (s *subject) noteLarger() {
 	}
 }
 
-// SizeOf returns with how many pods the named pod set was queued, and with how many it was admitted; 0 if there is
+// sizeOf returns with how many pods the named pod set was queued, and with how many it was admitted; 0 if there is
 // none.
 func sizeOf(w *kueue.Workload, name kueue.PodSetReference) (queued, given int32) {
 	for i := range w.Spec.PodSets {

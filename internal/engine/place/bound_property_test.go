@@ -67,7 +67,7 @@ func TestFindKeepsBoundsAndIsComplete(t *testing.T) {
 	})
 }
 
-// BoundPod is a pod of a pod set on a node, for the model of bounds.
+// boundPod is a pod of a pod set on a node, for the model of bounds.
 type boundPod struct {
 	podSet string
 	node   Node

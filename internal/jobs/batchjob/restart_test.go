@@ -20,7 +20,7 @@ import (
 // whole makes the Job one that restarts as a whole.
 func (b builder) whole() builder { return b.annotated(muster.RestartWholeAnnotation, "true") }
 
-// PodOf returns a pod of the Job in the phase, with the finalizers.
+// podOf returns a pod of the Job in the phase, with the finalizers.
 func podOf(job *batchv1.Job, name string, phase corev1.PodPhase, finalizers ...string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: job.Namespace, UID: types.UID(name), Finalizers: finalizers,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},

@@ -98,7 +98,7 @@ func fitContainers(spec *tensorstack.GenericJobSpec, tasks []tensorstack.Tasks) 
 	}
 }
 
-// SizeOf returns the size of the tasks without and with containers.
+// sizeOf returns the size of the tasks without and with containers.
 func sizeOf(spec *tensorstack.GenericJobSpec, tasks []tensorstack.Tasks) (bare, all int) {
 	for i := range tasks {
 		bare += taskBytes + len(tasks[i].Type)

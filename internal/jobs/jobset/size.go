@@ -39,7 +39,7 @@ func elastic(spec *batchv1.JobSpec) bool {
 		spec.Parallelism != nil && spec.Completions != nil && *spec.Parallelism == *spec.Completions
 }
 
-// SizeOf returns how many pods each Job of the replicated job may run: as many as the spec says, within the quota left
+// sizeOf returns how many pods each Job of the replicated job may run: as many as the spec says, within the quota left
 // for its remaining Jobs, or as many as the queue chose if it is elastic.
 func (p *planner) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	wanted := jobs.PodsAtATime(&rj.Template.Spec)

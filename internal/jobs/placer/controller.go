@@ -26,7 +26,7 @@ import (
 const (
 	// workloadsAtOnce is the number of Workloads that are reconciled concurrently.
 	workloadsAtOnce = 8
-	// LongestRetry bounds the backoff after errors.
+	// longestRetry bounds the backoff after errors.
 	longestRetry = 10 * time.Second
 )
 

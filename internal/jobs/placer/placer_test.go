@@ -157,7 +157,7 @@ func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 	w.check("writes for a pod whose place is elsewhere", []string{"delete moved", "mark moved"}, w.writes)
 }
 
-// ToHosts returns the node affinity in the template of a Job that fills these hosts.
+// toHosts returns the node affinity in the template of a Job that fills these hosts.
 func toHosts(hosts ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{

@@ -57,7 +57,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-// NewWorld returns a world with the Workload and its pods.
+// newWorld returns a world with the Workload and its pods.
 func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	t.Helper()
 	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).WithIndex(&corev1.Pod{}, nodeIndex, nodesOf).

@@ -53,7 +53,7 @@ var simulated = corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect:
 // a name that starts with it.
 type world struct{ *harness.World }
 
-// NewWorld returns a world for a test that runs in parallel with others.
+// newWorld returns a world for a test that runs in parallel with others.
 func newWorld(t *testing.T) *world {
 	t.Parallel()
 	return newSerialWorld(t)
