@@ -228,12 +228,12 @@ func (wo *workloads) enqueueNeedingStep() handler.EventHandler {
 	}
 }
 
-// OfLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
+// ofLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
 func (wo *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
 	return wo.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{indexes.QueueIndex: q.GetName()})
 }
 
-// OfClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
+// ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
 // and those in LocalQueues that point to it.
 func (wo *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
 	out := wo.needingStep(ctx, client.MatchingFields{indexes.ReservedIndex: q.GetName()})

@@ -110,7 +110,7 @@ func (wr *Writer) places(ctx context.Context, given *engine.Admission, before *k
 	return translate.PlaceReader{Reader: wr.Client}.Assignments(ctx, given, before)
 }
 
-// PreemptorJob returns the job of the Workload; one without a job stands for itself.
+// preemptorJob returns the job of the Workload; one without a job stands for itself.
 func (wr *Writer) preemptorJob(ctx context.Context, key engine.Key) PreemptorJob {
 	var w kueue.Workload
 	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {

@@ -53,7 +53,7 @@ const (
 	notKeptReason = "NotKept"
 	// ignoredReason is the reason of the event that reports which fields of a Queue have no effect.
 	ignoredReason = "IgnoredInSpec"
-	// EventAction is the action of these events.
+	// eventAction is the action of these events.
 	eventAction = "Keeping"
 	// eventRetryInterval is the delay before Queues are reconciled again for an event that the recorder did not accept.
 	eventRetryInterval = 30 * time.Second
@@ -333,7 +333,7 @@ func (v *volcanoQueues) deleteCohorts(ctx context.Context, which func(*kueue.Coh
 	return errors.Join(errs...)
 }
 
-// WriteStatus writes the status of a Queue if it has changed.
+// writeStatus writes the status of a Queue if it has changed.
 func (v *volcanoQueues) writeStatus(ctx context.Context, q *scheduling.Queue, status scheduling.QueueStatus) error {
 	if equality.Semantic.DeepEqual(q.Status, status) {
 		return nil

@@ -69,7 +69,7 @@ func (v *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceL
 	return out
 }
 
-// WeightOf returns the weight of the Queue among those beside it.
+// weightOf returns the weight of the Queue among those beside it.
 func weightOf(q *scheduling.Queue) *kueue.FairSharing {
 	return &kueue.FairSharing{Weight: resource.NewQuantity(int64(cmp.Or(q.Spec.Weight, 1)), resource.DecimalSI)}
 }

@@ -95,7 +95,7 @@ func (d *Dependencies) flavorProblem() (reason, message string) {
 	return reason, strings.Join(faults, "; ")
 }
 
-// Dependencies reads the dependencies of the ClusterQueue, except cyclic, which the engine knows.
+// dependencies reads the dependencies of the ClusterQueue, except cyclic, which the engine knows.
 func (qsw *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out Dependencies, err error) {
 	out.Unshared = qsw.Unshared
 	if out.checks, err = qsw.checks(ctx); err != nil {
