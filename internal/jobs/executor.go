@@ -33,8 +33,8 @@ const (
 	eventAction = "Reconciling"
 )
 
-// Executor is what carries out plans: it makes their writes, each at most once. It is the only writer of jobs, of their
-// children, and of what they report on their Workloads.
+// Executor is what carries out plans: it makes their writes and records their events. It is the only writer of jobs, of
+// their children, and of what they report on their Workloads.
 type Executor struct {
 	client   client.Client
 	recorder events.EventRecorder

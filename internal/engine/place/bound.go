@@ -196,7 +196,7 @@ const (
 	// mostLooked bounds what a search does for bounds, to some tens of milliseconds. The first way of placing the asks is
 	// tried to its end nevertheless.
 	mostLooked = 1_000_000
-	// looksPerNode is how many of these cost as much as counting the pods that fit on one node.
+	// looksPerNode is how many comparisons with limits cost as much as counting the pods that fit on one node.
 	looksPerNode = 4
 )
 

@@ -7,7 +7,8 @@ type limit struct {
 	key string
 	// depth is that of the label in the layout of the want, outside if the label is no level of it.
 	depth int32
-	// most is how many pods a domain may hold that left does not know, missing a node without the label.
+	// most is how many pods a domain may hold if left does not know the domain. missing is how many pods a node without
+	// the label may hold.
 	most, missing int64
 	// left returns how many more pods a domain may hold, and whether it knows the domain.
 	left func(value string) (pods int64, known bool)

@@ -2,12 +2,12 @@ package place
 
 // ruleSums are the pods that a rule looks at, by domain: the value of its label. A domain without pods is in no map.
 type ruleSums struct {
-	// all are the pods that count: those that keep their places, and those for which the search has found places.
+	// all are the pods that count: pods that keep their places, and pods for which the search has found places.
 	all domainSums
-	// kept are those of them that keep their places.
+	// kept are the pods that count and keep their places.
 	kept domainSums
-	// own are the pods of the pod set with the rule for which the search has found places, ownKept those that keep
-	// their places.
+	// own and ownKept are pods of the pod set that has the rule: in own, pods for which the search has found places, in
+	// ownKept, pods that keep their places.
 	own, ownKept domainSums
 	// ownOutside are pods of the pod set on nodes without the label.
 	ownOutside int64
@@ -24,7 +24,7 @@ func (d domainSums) add(value string, pods int64) {
 	}
 }
 
-// placed is a number of pods that keep their places on a node, and of those that the search has placed on it.
+// placed is how many pods of the workload keep their places on a node, and how many the search has placed on the node.
 type placed struct{ kept, found int64 }
 
 // countKept counts the pods that keep their places, for all rules and limits.
@@ -95,7 +95,7 @@ func (m *Map) countPlaced(b *bounding, w *want, nodes []slotCount, times int64) 
 	}
 }
 
-// add adds pods on a node, of the pod set with the rule or of one that counts or of both.
+// add adds pods on a node: own says that they are of the pod set with the rule, counts that the rule counts them.
 func (r *rule) add(n *node, pods int64, own, counts bool) {
 	value, has := n.Labels[r.Key]
 	switch {
