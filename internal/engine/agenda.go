@@ -10,13 +10,13 @@ import (
 // processAgenda processes the families on the agenda, within the budget, except for those with workloads that must be
 // routed again.
 func (p *pass) processAgenda() {
-	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // no longer exist
-	p.agenda = nil
+	todo := slices.DeleteFunc(p.engine.agenda, func(f *family) bool { return p.engine.families[f.name] != f }) // no longer exist
+	p.engine.agenda = nil
 	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
-	if p.changed.Len()+p.relocated.Len() > 0 {
+	if p.engine.changed.Len()+p.engine.relocated.Len() > 0 {
 		todo = p.sorted(todo)
 	}
-	if p.options.BlockUntilReady == BlockAll {
+	if p.engine.options.BlockUntilReady == BlockAll {
 		p.processInOrder(todo)
 	} else {
 		p.takeTurns(todo)
@@ -26,11 +26,11 @@ func (p *pass) processAgenda() {
 // sorted returns the families of which all workloads are sorted into their queues, and puts the others on the agenda of
 // the next pass. If one admission may block all others, all families wait for each other.
 func (p *pass) sorted(families []*family) (sorted []*family) {
-	any := p.markUnsorted(len(families))
-	p.agenda = make(agenda, 0, len(families))
+	any := p.engine.markUnsorted(len(families))
+	p.engine.agenda = make(agenda, 0, len(families))
 	for _, f := range families {
-		if f.unsorted || any && p.options.BlockUntilReady == BlockAll {
-			p.agenda = append(p.agenda, f)
+		if f.unsorted || any && p.engine.options.BlockUntilReady == BlockAll {
+			p.engine.agenda = append(p.engine.agenda, f)
 		} else {
 			sorted = append(sorted, f)
 		}
@@ -45,7 +45,7 @@ const leastShare = 50
 // The next pass goes on after the last one. So no family has to wait for another, however much there is to evaluate in
 // that.
 func (p *pass) takeTurns(todo []*family) {
-	next, _ := slices.BinarySearchFunc(todo, p.lastDecided+"\x00", func(f *family, name string) int { return cmp.Compare(f.name, name) })
+	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00", func(f *family, name string) int { return cmp.Compare(f.name, name) })
 	if next < len(todo) {
 		todo = slices.Concat(todo[next:], todo[:next])
 	}
@@ -56,7 +56,7 @@ func (p *pass) takeTurns(todo []*family) {
 				again = append(again, todo[n:]...)
 				break
 			}
-			p.lastDecided = f.name
+			p.engine.lastDecided = f.name
 			share := min(p.budget, max(leastShare, p.budget/(len(todo)-n)))
 			left := true
 			p.spend(share, func() {
@@ -70,14 +70,14 @@ func (p *pass) takeTurns(todo []*family) {
 		}
 		todo = again
 	}
-	p.agenda = append(p.agenda, todo...)
+	p.engine.agenda = append(p.engine.agenda, todo...)
 }
 
 // processInOrder processes the families where one admission may block all others: the family whose head comes first in
 // order goes first.
 func (p *pass) processInOrder(todo []*family) {
 	if !p.sortByHead(todo) {
-		p.agenda = append(p.agenda, todo...)
+		p.engine.agenda = append(p.engine.agenda, todo...)
 		return
 	}
 	for _, f := range todo {
@@ -105,13 +105,13 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 	}
 	for _, f := range families {
 		for _, r := range f.promised.All() {
-			if w := p.workloads[r.Key]; fits(w.queue.node, w.promise.usage) {
+			if w := p.engine.workloads[r.Key]; fits(w.queue.node, w.promise.usage) {
 				goes(f, r)
 			}
 		}
 		f.updateClaims()
 		f.wakeFreed()
-		p.keepAll(f)
+		p.engine.keepAll(f)
 		for _, q := range f.queues {
 			c, cutHere := p.headOf(q)
 			if c != nil {
@@ -119,7 +119,7 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 			}
 			cut = cut || cutHere
 		}
-		p.releaseAllKept(f)
+		p.engine.releaseAllKept(f)
 	}
 	if cut {
 		for _, f := range families {

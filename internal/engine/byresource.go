@@ -66,7 +66,7 @@ func (e *Engine) stateVersionOf(f *family) stateVersion {
 func (p *pass) review(f *family) (left bool) {
 	for _, q := range f.queues {
 		for _, head := range slices.SortedFunc(slices.Values(q.heads), func(a, b *class) int { return order.Compare(a.head(), b.head()) }) {
-			now := p.stateVersionOf(f)
+			now := p.engine.stateVersionOf(f)
 			if head.lackedAt == now || len(head.behind) == 0 && len(q.heads) == 1 {
 				continue // what it lacks holds nobody back: neither does another head come after it
 			}
@@ -77,7 +77,7 @@ func (p *pass) review(f *family) (left bool) {
 			if found, unblocked := p.retryBlocked(head); unblocked {
 				left = true
 			} else if !slices.Equal(found.lacks, head.lacks) {
-				left = p.updateLacks(q, head, found.lacks) || left
+				left = p.engine.updateLacks(q, head, found.lacks) || left
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func (e *Engine) headBefore(c *class) (first *class) {
 // putBehind blocks the class, which is on top of the ready heap, for as long as the head waits.
 func (p *pass) putBehind(c, head *class) {
 	c.queue.ready.Pop()
-	p.block(c, whyBehind(c.queue), nil)
+	p.engine.block(c, whyBehind(c.queue), nil)
 	c.heldBy, head.behind[c] = head, true
 }
 
@@ -158,7 +158,7 @@ func (ex *explainer) findHead() {
 	var heads []*class
 	lacks := map[*class][]quota.FlavorResource{}
 	waitsBehind := func(c *class) func(*class) bool {
-		return func(head *class) bool { return slices.ContainsFunc(lacks[head], ex.formOf(c).Asks) }
+		return func(head *class) bool { return slices.ContainsFunc(lacks[head], ex.engine.formOf(c).Asks) }
 	}
 	for _, c := range earlier {
 		switch {
@@ -166,7 +166,7 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.lacks
 		case c.blocked || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := ex.engine.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}

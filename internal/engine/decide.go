@@ -28,9 +28,9 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.wakeGrowth(now)
-	p := pass{Engine: e, budget: e.budget}
+	p := pass{engine: e, budget: e.budget}
 	p.spend((p.budget+1)/2, p.reroute)
-	p.countWithin()
+	p.engine.countWithin()
 	p.evictWithdrawn()
 	p.repair()
 	p.shrinkUnwanted()
@@ -67,7 +67,7 @@ func (e *Engine) Due() time.Time {
 
 // pass is one call of Decide: all that has changed since the last one is looked at.
 type pass struct {
-	*Engine
+	engine *Engine
 	// budget is what is left of the Engine's.
 	budget    int
 	decisions []Decision
@@ -106,8 +106,8 @@ func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
 	if d.Why.Code == reason.None {
 		if !d.Withdraw {
-			p.serial++
-			w.serial = p.serial
+			p.engine.serial++
+			w.serial = p.engine.serial
 		}
 		d.Serial = w.serial
 	}
@@ -121,26 +121,26 @@ func (p *pass) decide(f *family) (left bool) {
 	p.keepPromises(f)
 	f.updateClaims()
 	f.wakeFreed()
-	p.keepAll(f)
+	p.engine.keepAll(f)
 	p.serveHeads(f)
-	p.releaseAllKept(f)
+	p.engine.releaseAllKept(f)
 	f.updateClaims()
 	if f.sweeping {
 		return true
 	}
 	f.wakeFreed()
-	p.wakePlaces()
-	if p.hasWork(f) || p.review(f) || p.retryChoosers(f) || p.retryGrowthWaiters(f) {
+	p.engine.wakePlaces()
+	if p.engine.hasWork(f) || p.review(f) || p.retryChoosers(f) || p.retryGrowthWaiters(f) {
 		return true
 	}
-	return p.grow(f) || len(f.freed) > 0 || p.retryGrowthWaiters(f) || p.hasWork(f)
+	return p.grow(f) || len(f.freed) > 0 || p.retryGrowthWaiters(f) || p.engine.hasWork(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
 // budget is spent. None is served before all are known, and then at least one: what precedes it may cost all of the
 // budget.
 func (p *pass) serveHeads(f *family) {
-	heads, cut := p.newContest(), false
+	heads, cut := p.engine.newContest(), false
 	for _, q := range f.queues {
 		c, cutHere := p.headOf(q)
 		if c != nil {
@@ -152,9 +152,9 @@ func (p *pass) serveHeads(f *family) {
 	for c := heads.first(); c != nil && !cut && (p.budget > 0 || served == 0); c = heads.first() {
 		serve := !c.stale()
 		if serve {
-			p.releaseKept(c.queue)
+			p.engine.releaseKept(c.queue)
 			p.serve(c)
-			p.keepAfter(c)
+			p.engine.keepAfter(c)
 			if served++; p.budget <= 0 {
 				break
 			}
@@ -164,7 +164,7 @@ func (p *pass) serveHeads(f *family) {
 		heads.replace(c, next)
 		if serve {
 			for _, v := range c.victims {
-				heads.recharged(p.queues[v.Queue.Name()])
+				heads.recharged(p.engine.queues[v.Queue.Name()])
 			}
 			for _, y := range c.yields {
 				heads.recharged(y.w.queue)
@@ -181,12 +181,12 @@ func (p *pass) serveHeads(f *family) {
 // are not evaluated: such a queue is no work that another pass would come back for.
 func (p *pass) reportWaiting(f *family) {
 	for _, q := range f.queues {
-		if !p.open(q) {
+		if !p.engine.open(q) {
 			p.reportBehindPromised(q)
 			continue
 		}
-		if why := p.mustWait(q); why.Code != reason.None {
-			p.reportReady(q, why)
+		if why := p.engine.mustWait(q); why.Code != reason.None {
+			p.engine.reportReady(q, why)
 		}
 	}
 }
@@ -214,49 +214,49 @@ func (e *Engine) open(q *clusterQueue) bool {
 // with a promise. Some may have come while another was before that, or in another order.
 func (p *pass) reportBehindPromised(q *clusterQueue) {
 	if q.Strategy == Strict && q.head == nil && q.ready.Len() > 0 {
-		p.reportReady(q, whyBehind(q))
+		p.engine.reportReady(q, whyBehind(q))
 	}
 }
 
 // headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it. cut
 // is set if the budget ended before it was found.
 func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
-	for p.open(q) {
-		if why := p.mustWait(q); why.Code != reason.None {
-			p.reportReady(q, why)
+	for p.engine.open(q) {
+		if why := p.engine.mustWait(q); why.Code != reason.None {
+			p.engine.reportReady(q, why)
 			return nil, false
 		}
 		if p.budget <= 0 {
 			return nil, true
 		}
 		c := q.ready.First()
-		if head := p.headBefore(c); head != nil {
+		if head := p.engine.headBefore(c); head != nil {
 			p.budget--
 			p.putBehind(c, head)
 			continue
 		}
-		begin := p.workSoFar()
-		found := p.evaluateIgnoringKept(c)
+		begin := p.engine.workSoFar()
+		found := p.engine.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
-		why := p.whyHopeless(c, found)
-		p.budget -= p.costSince(begin)
+		why := p.engine.whyHopeless(c, found)
+		p.budget -= p.engine.costSince(begin)
 		q.ready.Pop()
-		p.block(c, why, found.choice.Short)
+		p.engine.block(c, why, found.choice.Short)
 		if found.waitsForGrowth {
 			c.waitsForGrowth, c.grower = true, found.grower
 			q.growthWaiters++
 		}
 		if found.mayChoose {
-			p.setChooser(c)
+			p.engine.setChooser(c)
 		}
-		p.blockOnPlaces(c, found.fullFlavors)
+		p.engine.blockOnPlaces(c, found.fullFlavors)
 		switch q.Strategy {
 		case Strict:
-			p.holdBack(q, c)
+			p.engine.holdBack(q, c)
 		case ByResource:
-			p.holdBackFor(q, c, found.lacks)
+			p.engine.holdBackFor(q, c, found.lacks)
 		}
 	}
 	p.reportBehindPromised(q)

@@ -290,9 +290,9 @@ func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
 
 // serve carries out the outcome for the head of a queue.
 func (p *pass) serve(c *contestant) {
-	w := p.workloads[c.rank.Key]
+	w := p.engine.workloads[c.rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
-	p.leaveClass(w)
+	p.engine.leaveClass(w)
 	c.queue.family.version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
 	given.Checks = c.queue.checksFor(given)
@@ -313,19 +313,19 @@ func (p *pass) serve(c *contestant) {
 	}
 	why := c.choice.Why
 	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
-	p.promiseTo(w, given, c.choice.Usage, why)
+	p.engine.promiseTo(w, given, c.choice.Usage, why)
 }
 
 // admit gives the workload its quota.
 func (p *pass) admit(w *workload, given *Admission) {
 	w.held, w.assumed, w.decidedOn = given, admits, w.Version
 	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
-	w.ReservedAt = p.now.Truncate(time.Second)
+	w.ReservedAt = p.engine.now.Truncate(time.Second)
 	w.why = reason.Reason{}
-	p.prepay(w)
+	p.engine.prepay(w)
 	w.queueEntry.remove()
-	p.unreported.drop(w.Key)
-	p.updateCharges(w)
+	p.engine.unreported.drop(w.Key)
+	p.engine.updateCharges(w)
 	p.addDecision(w, w.Priority, Decision{Admit: given})
 }
 

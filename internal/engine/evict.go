@@ -15,17 +15,17 @@ import (
 // evict evicts the victim. A workload with only a promise is routed again, and one whose admission may not be written
 // yet is withdrawn.
 func (p *pass) evict(v preempt.Victim, preemptor *workload) {
-	w := p.workloads[v.Key]
-	p.precedence.Note(preemptor.Key, w.Key)
+	w := p.engine.workloads[v.Key]
+	p.engine.precedence.Note(preemptor.Key, w.Key)
 	if v.Promised {
-		p.route(w)
+		p.engine.route(w)
 		return
 	}
 	eviction := &Eviction{Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
 		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue)}
 	if w.assumed == admits {
 		w.withdrawn = eviction
-		p.updateCharges(w)
+		p.engine.updateCharges(w)
 		p.addDecision(w, preemptor.Priority, Decision{Withdraw: true})
 		return
 	}
@@ -54,7 +54,7 @@ func (e *Engine) forgetPrecedence(key Key) {
 
 func (p *pass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
 	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
-	p.updateCharges(w)
+	p.engine.updateCharges(w)
 	p.addDecision(w, urgency, Decision{Evict: eviction})
 }
 
@@ -62,23 +62,23 @@ func (p *pass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
 // for their capacity and may still evict them. They count as leaving until then: otherwise the waiting workload would
 // lose its promise, others evicted for it would be admitted again, and it would evict them again, without end.
 func (p *pass) evictWithdrawn() {
-	if p.writtenWithdrawals.Len() == 0 {
+	if p.engine.writtenWithdrawals.Len() == 0 {
 		return
 	}
-	p.markUnsorted(math.MaxInt)
-	keys := p.writtenWithdrawals.UnsortedList()
+	p.engine.markUnsorted(math.MaxInt)
+	keys := p.engine.writtenWithdrawals.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
 	for _, key := range keys {
-		w := p.workloads[key]
+		w := p.engine.workloads[key]
 		if f := w.queue.family; f != nil && f.unsorted {
 			continue // the workload that waits for it may be about to leave the queue
 		}
-		p.writtenWithdrawals.Delete(key)
+		p.engine.writtenWithdrawals.Delete(key)
 		eviction := w.withdrawn
 		w.withdrawn = nil
 		by := p.waiterFor(w, eviction)
 		if w.Evicted || by == nil {
-			p.updateCharges(w)
+			p.engine.updateCharges(w)
 			continue
 		}
 		p.makeWay(w, by, p.evictionFor(w, by, eviction))
@@ -89,10 +89,10 @@ func (p *pass) evictWithdrawn() {
 // beside what is promised to others.
 func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 	if p.fitsBeside(w, w.held) {
-		p.updateCharges(w)
+		p.engine.updateCharges(w)
 		return
 	}
-	p.precedence.Note(by.Key, w.Key)
+	p.engine.precedence.Note(by.Key, w.Key)
 	at := w.resizableSet()
 	if at < 0 || !w.Admitted {
 		p.decideEviction(w, eviction, by.Priority)
@@ -114,11 +114,11 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
 func (p *pass) fitsBeside(w *workload, given *Admission) bool {
-	if replicasPlanned(w.queue.node, p.vectorOf(given)) == 0 {
+	if replicasPlanned(w.queue.node, p.engine.vectorOf(given)) == 0 {
 		return false
 	}
-	asks := p.asksOf(w.PodSets, given.PodSets, avoidance{})
-	return !given.onNodes() || p.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	asks := p.engine.asksOf(w.PodSets, given.PodSets, avoidance{})
+	return !given.onNodes() || p.engine.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
@@ -134,18 +134,18 @@ func (e *Engine) trackWithdrawn(w *workload) {
 // the preemptor, or the first in order of those that took over what was promised to the preemptor. It returns nil if
 // there is none.
 func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
-	preemptor := p.workloads[eviction.Preemptor]
+	preemptor := p.engine.workloads[eviction.Preemptor]
 	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
 		return nil
 	}
-	has := p.vectorOf(w.held)
-	waits := func(by *workload) bool { return by.awaitsAnyOf(has) && !by.mustTry() && p.mayEvict(by, w) }
+	has := p.engine.vectorOf(w.held)
+	waits := func(by *workload) bool { return by.awaitsAnyOf(has) && !by.mustTry() && p.engine.mayEvict(by, w) }
 	if waits(preemptor) {
 		return preemptor
 	}
 	var first *workload
-	for key := range p.precedence.Over(preemptor.Key) {
-		if by := p.workloads[key]; waits(by) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
+	for key := range p.engine.precedence.Over(preemptor.Key) {
+		if by := p.engine.workloads[key]; waits(by) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
 			first = by
 		}
 	}
@@ -176,7 +176,7 @@ func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
 		cause = preempt.InQueue
 	case by.reclaimsFrom(w.queue.node):
 		cause = preempt.Reclaimed
-	case p.options.FairSharing != nil:
+	case p.engine.options.FairSharing != nil:
 		cause = preempt.FairShare
 	}
 	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: path(by.queue.node), Path: was.Path}

@@ -20,7 +20,7 @@ func (e *Engine) Arrange(now time.Time) {
 	if e.reshaped {
 		e.reshape()
 	}
-	p := pass{Engine: e, budget: math.MaxInt}
+	p := pass{engine: e, budget: math.MaxInt}
 	p.reroute()
 }
 
@@ -31,7 +31,7 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	if w == nil {
 		return reason.Explanation{}, false
 	}
-	x := &explainer{Engine: e, w: w, first: w, out: reason.Explanation{
+	x := &explainer{engine: e, w: w, first: w, out: reason.Explanation{
 		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: requests(w.shape.podSets),
 	}}
 	if w.queue != nil {
@@ -47,9 +47,9 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 
 // explainer is one call of Explain.
 type explainer struct {
-	*Engine
-	w   *workload
-	out reason.Explanation
+	engine *Engine
+	w      *workload
+	out    reason.Explanation
 	// first is the workload for which others would be evicted: w, or the head of its class.
 	first *workload
 	// probed is the class of w alone, as it was evaluated.
@@ -109,7 +109,7 @@ func (ex *explainer) setPosition() {
 	if in {
 		ex.out.Position = 1
 	}
-	for p := range ex.inLine(q) {
+	for p := range ex.engine.inLine(q) {
 		ex.out.Length++
 		if in && p.before(own, q) {
 			ex.out.Position++
@@ -147,28 +147,28 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 // explainWait explains why the workload has no quota, and what would have to happen.
 func (ex *explainer) explainWait() {
 	w, q := ex.w, ex.w.queue
-	if q != nil && (ex.reshaped || ex.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
+	if q != nil && (ex.engine.reshaped || ex.engine.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
 		ex.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
 		return
 	}
-	why := ex.whyInadmissible(w)
+	why := ex.engine.whyInadmissible(w)
 	if q == nil || q.node == nil {
 		ex.setReason(why)
 		return
 	}
-	ex.tentatively(func() {
+	ex.engine.tentatively(func() {
 		if w.promise != nil { // it does not have to wait for what is promised to itself
-			ex.tree.Release(q.Name, quota.Planned, w.promise.usage)
-			ex.places.Hold(w.Key, nil)
+			ex.engine.tree.Release(q.Name, quota.Planned, w.promise.usage)
+			ex.engine.places.Hold(w.Key, nil)
 		} else {
-			ex.keepAll(q.family) // as in a pass
-			defer ex.releaseAllKept(q.family)
+			ex.engine.keepAll(q.family) // as in a pass
+			defer ex.engine.releaseAllKept(q.family)
 			ex.findHead()
 		}
 		form, found := ex.probe(w)
 		if c := w.class; c != nil && c.head().Key != w.Key && found.verdict == preempting {
 			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
-			head := ex.workloads[c.head().Key]
+			head := ex.engine.workloads[c.head().Key]
 			if _, of := ex.probe(head); of.verdict == hopeless {
 				ex.first, found = head, of
 			}
@@ -181,11 +181,11 @@ func (ex *explainer) explainWait() {
 			}
 		}
 		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
-		ex.releaseKept(q)
+		ex.engine.releaseKept(q)
 		ex.surveyFlavors(form, ex.countsOf(form, found))
 		if !ex.mustBeFixed {
 			ex.findVictims(found)
-			if found.verdict != hopeless || !ex.whyHopeless(ex.probed, found).Code.Never() {
+			if found.verdict != hopeless || !ex.engine.whyHopeless(ex.probed, found).Code.Never() {
 				ex.findHolders(found, form.OnNodes())
 			}
 		}
@@ -217,7 +217,7 @@ func (ex *explainer) findVictims(found outcome) {
 func (ex *explainer) hasPromised() bool {
 	places := admissible
 	if ex.w.promise.given.onNodes() {
-		places, _ = ex.findPromised(ex.w)
+		places, _ = ex.engine.findPromised(ex.w)
 	}
 	return places == admissible && fits(ex.w.queue.node, ex.w.promise.usage)
 }
@@ -231,11 +231,11 @@ func (e *Engine) classOf(w *workload) *class {
 
 // probe evaluates a workload as if it were the next in line.
 func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
-	c := ex.classOf(w)
+	c := ex.engine.classOf(w)
 	if w == ex.w {
 		ex.probed = c
 	}
-	return ex.formOf(c), ex.evaluateIgnoringKept(c)
+	return ex.engine.formOf(c), ex.engine.evaluateIgnoringKept(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
@@ -265,7 +265,7 @@ func (ex *explainer) setReason(why reason.Reason) {
 // whyNow returns the reason for which a workload in line waits, given its outcome.
 func (ex *explainer) whyNow(found outcome) reason.Reason {
 	q := ex.w.queue
-	if why := ex.mustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
+	if why := ex.engine.mustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
 		ex.findUnready()
 		return why
 	}
@@ -275,7 +275,7 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 	case ex.out.Behind != nil:
 		return whyBehind(q)
 	}
-	why := ex.whyHopeless(ex.probed, found)
+	why := ex.engine.whyHopeless(ex.probed, found)
 	if c := ex.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
@@ -299,7 +299,7 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 // or deleted and end on their own account.
 func (ex *explainer) countAwaited() (evicted, ending int) {
 	for _, name := range ex.out.Awaits {
-		if ex.workloads[Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
+		if ex.engine.workloads[Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
 			ending++
 		} else {
 			evicted++
@@ -310,8 +310,8 @@ func (ex *explainer) countAwaited() (evicted, ending int) {
 
 // findUnready lists the workloads whose pods must be ready first.
 func (ex *explainer) findUnready() {
-	for _, w := range sortedByKey(ex.workloads) {
-		if w.charged.count.unready && (ex.options.BlockUntilReady == BlockAll || w.charged.queue == ex.w.queue) {
+	for _, w := range sortedByKey(ex.engine.workloads) {
+		if w.charged.count.unready && (ex.engine.options.BlockUntilReady == BlockAll || w.charged.queue == ex.w.queue) {
 			ex.out.Unready = append(ex.out.Unready, reason.NameOf(w.Key))
 		}
 	}
@@ -323,13 +323,13 @@ func (ex *explainer) findStuckHead() {
 	if ex.out.Behind == nil || ex.w.queue.Strategy != Strict {
 		return
 	}
-	head := ex.workloads[Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
+	head := ex.engine.workloads[Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
 	if head == nil || head.class == nil {
 		return
 	}
-	c := ex.classOf(head)
-	if found := ex.evaluateIgnoringKept(c); found.verdict == hopeless {
-		if code := ex.whyHopeless(c, found).Code; code.Never() {
+	c := ex.engine.classOf(head)
+	if found := ex.engine.evaluateIgnoringKept(c); found.verdict == hopeless {
+		if code := ex.engine.whyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
 		}
 	}
@@ -358,7 +358,7 @@ func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 		promised = ex.w.promise.given.PodSets
 	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, ex.questionOf(ex.first, q), promised) {
+	for i, looks := range form.Survey(counts, ex.engine.questionOf(ex.first, q), promised) {
 		for n := range looks {
 			nodes := ex.nodesOf(i, &looks[n])
 			said := ex.verdictOf(&looks[n], ex.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
@@ -405,10 +405,10 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		p := ex.preemptor(ex.first, ex.w.queue, wanted, shortOf(ex.w.queue.node, wanted))
-		victims := ex.victimsOf(p)
+		p := ex.engine.preemptor(ex.first, ex.w.queue, wanted, shortOf(ex.w.queue.node, wanted))
+		victims := ex.engine.victimsOf(p)
 		if len(victims) > 0 && len(asks) > 0 {
-			victims, _ = ex.searchOnNodes(p, asks) // others may have to go, or there is no way
+			victims, _ = ex.engine.searchOnNodes(p, asks) // others may have to go, or there is no way
 		}
 		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption

@@ -32,10 +32,10 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 	if !ok {
 		return
 	}
-	ex.tentatively(func() {
+	ex.engine.tentatively(func() {
 		if onNodes {
-			ex.departing++ // those tried without are leaving, as nodes see it
-			defer func() { ex.departing-- }()
+			ex.engine.departing++ // those tried without are leaving, as nodes see it
+			defer func() { ex.engine.departing-- }()
 			ex.stay()
 		}
 		t := &endTrial{explainer: ex}
@@ -56,7 +56,7 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) 
 	fits := func() bool {
 		return !slices.ContainsFunc(ex.needs, func(a quota.Amount) bool { return ex.w.queue.node.Free(a.Index) < a.Value })
 	}
-	ex.tree.Try(func() {
+	ex.engine.tree.Try(func() {
 		for _, h := range holders {
 			if fits() {
 				break
@@ -81,17 +81,17 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) 
 
 // stay makes the workloads that are leaving count on nodes, so that the trials show which of them have to be gone.
 func (ex *explainer) stay() {
-	for _, w := range ex.workloads {
+	for _, w := range ex.engine.workloads {
 		if has := w.placed; has.leaving && has.by != nil && !w.gone {
 			has.leaving = false
-			ex.places.Hold(w.Key, ex.holding(w, has))
+			ex.engine.places.Hold(w.Key, ex.engine.holding(w, has))
 		}
 	}
 }
 
 // endTrial evaluates the explained workload without others.
 type endTrial struct {
-	*explainer
+	explainer     *explainer
 	trials, ended int
 }
 
@@ -101,22 +101,22 @@ func (e *endTrial) spent() bool { return e.trials >= maxEndTrials || e.ended >= 
 func (e *endTrial) fitsWithout(ended []*workload) (is bool) {
 	e.trials++
 	e.ended += len(ended)
-	q := e.w.queue
+	q := e.explainer.w.queue
 	kept := map[*clusterQueue]quota.Vector{}
 	for _, other := range q.family.queues {
 		kept[other] = other.kept
 	}
-	nodes := &nodeCapacity{Engine: e.Engine}
-	e.tentatively(func() {
-		e.releaseAllKept(q.family)
+	nodes := &nodeCapacity{engine: e.explainer.engine}
+	e.explainer.engine.tentatively(func() {
+		e.explainer.engine.releaseAllKept(q.family)
 		for _, w := range ended {
 			if w.charged.queue != nil {
-				e.end(w)
+				e.explainer.end(w)
 			}
 			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
 		}
-		e.keepAll(q.family)
-		_, found := e.probe(e.w)
+		e.explainer.engine.keepAll(q.family)
+		_, found := e.explainer.probe(e.explainer.w)
 		is = found.verdict == admissible || found.verdict == promisable && fits(q.node, found.choice.Usage)
 	})
 	for other, v := range kept {
@@ -157,7 +157,7 @@ func (ex *explainer) endersOnNodes(holders []holder) []*workload {
 	}
 	var list []ender
 	amounts := map[string]int64{}
-	for _, w := range ex.workloads {
+	for _, w := range ex.engine.workloads {
 		nodes := ex.nodesUnder(w)
 		if w == ex.w || w.gone || len(nodes) == 0 && !ofShort[w] {
 			continue
@@ -199,8 +199,8 @@ func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 			nodes = append(nodes, a.Places...)
 		case len(w.within[a.PodSet]) > 0:
 			nodes = append(nodes, w.within[a.PodSet]...)
-		case ex.podCounts[w.Key] > 0:
-			nodes = append(nodes, ex.places.PodNodes(w.Key, a.PodSet, nil)...)
+		case ex.engine.podCounts[w.Key] > 0:
+			nodes = append(nodes, ex.engine.places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
 	}
 	return nodes
@@ -214,8 +214,8 @@ func (ex *explainer) requiredLevels() []string {
 		if t == nil || !t.Mandatory {
 			continue
 		}
-		for _, f := range slices.Sorted(maps.Keys(ex.flavors)) {
-			levels := ex.topologies[ex.flavors[f].Topology]
+		for _, f := range slices.Sorted(maps.Keys(ex.engine.flavors)) {
+			levels := ex.engine.topologies[ex.engine.flavors[f].Topology]
 			if at := slices.Index(levels, t.Level); at >= 0 {
 				return levels[:at+1]
 			}
@@ -228,7 +228,7 @@ func (ex *explainer) requiredLevels() []string {
 func (ex *explainer) domainOf(node string, levels []string) string {
 	var values []string
 	for _, level := range levels {
-		value, _ := ex.places.LabelOf(node, level)
+		value, _ := ex.engine.places.LabelOf(node, level)
 		values = append(values, value)
 	}
 	return strings.Join(values, "/")

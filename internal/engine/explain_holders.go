@@ -34,7 +34,7 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 		return
 	}
 	q := ex.w.queue
-	explainer := preempt.NewExplainer(&ex.tree, ex.preemptor(ex.first, q, ex.needs, ex.short), ex.holdersOf)
+	explainer := preempt.NewExplainer(&ex.engine.tree, ex.engine.preemptor(ex.first, q, ex.needs, ex.short), ex.engine.holdersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range ex.out.WouldPreempt {
 		victims.Insert(v.Name)
@@ -56,7 +56,7 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 func (ex *explainer) holdersOfShort() []holder {
 	root := ex.w.queue.node.Root()
 	var out []holder
-	for _, w := range ex.workloads {
+	for _, w := range ex.engine.workloads {
 		q := w.charged.queue
 		if w == ex.w || q == nil || q.node == nil || q.node.Root() != root {
 			continue
@@ -79,7 +79,7 @@ func (ex *explainer) hinders(w *workload) (helps bool) {
 		return false
 	}
 	before := ex.available()
-	ex.tree.Try(func() {
+	ex.engine.tree.Try(func() {
 		ex.end(w)
 		helps = !slices.Equal(before, ex.available())
 	})
@@ -102,13 +102,13 @@ func (ex *explainer) available() (out []int64) {
 
 // end removes the workload from the ledgers. It is called within Try.
 func (ex *explainer) end(w *workload) {
-	ex.tree.Release(w.charged.queue.Name, quota.Held, w.charged.held)
-	ex.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
+	ex.engine.tree.Release(w.charged.queue.Name, quota.Held, w.charged.held)
+	ex.engine.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
 }
 
 func (ex *explainer) restore(w *workload) {
-	ex.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
-	ex.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
+	ex.engine.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
+	ex.engine.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
 }
 
 // holderOf describes a holder for users. The victims are those to evict for the explained workload.
@@ -119,7 +119,7 @@ func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims
 	}
 	for _, i := range ex.short {
 		if amount := ex.hasOfShort(w, i); amount > 0 {
-			name := corev1.ResourceName(ex.tree.Name(i).Resource)
+			name := corev1.ResourceName(ex.engine.tree.Name(i).Resource)
 			sum := out.Holds[name]
 			sum.Add(quota.ToQuantity(name, amount))
 			out.Holds[name] = sum
@@ -132,7 +132,7 @@ func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims
 		out.NotPreemptable = "the API server rejected a change to it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
-	case ex.first != ex.w && ex.precedence.Over(ex.first.Key).Has(w.Key):
+	case ex.first != ex.w && ex.engine.precedence.Over(ex.first.Key).Has(w.Key):
 		out.NotPreemptable = "an earlier workload that asks for the same was evicted for it before, and does not take that back"
 	case victims.Has(out.Name):
 		out.Preemptable = true

@@ -30,8 +30,8 @@ func (e *Engine) wakeGrowth(now time.Time) {
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
 	own := ownGrowths{pass: p, queues: p.inOrderOfGrowth(f)}
-	p.keepAll(f)
-	defer p.releaseAllKept(f)
+	p.engine.keepAll(f)
+	defer p.engine.releaseAllKept(f)
 	defer own.release()
 	for _, q := range own.queues {
 		p.dropPlans(q)
@@ -55,7 +55,7 @@ func (p *pass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) {
 	decided := len(p.decisions)
 	own.begin(q)
 	defer func() {
-		p.keep(q)
+		p.engine.keep(q)
 		own.end(q, len(p.decisions) > decided)
 	}()
 	if p.growAsPlanned(q) {
@@ -77,7 +77,7 @@ func (p *pass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) {
 
 // growsIn reports whether workloads may grow in the queue.
 func (p *pass) growsIn(q *clusterQueue) bool {
-	return q.fault().Code == reason.None && p.mustWait(q).Code == reason.None
+	return q.fault().Code == reason.None && p.engine.mustWait(q).Code == reason.None
 }
 
 // mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
@@ -89,7 +89,7 @@ func (w *workload) mayGrow() bool {
 
 // dropPlans releases what was planned for workloads that may not grow any more.
 func (p *pass) dropPlans(q *clusterQueue) {
-	for _, w := range p.resizableOf(q).members {
+	for _, w := range p.engine.resizableOf(q).members {
 		if len(w.growing) > 0 && !w.mayGrow() {
 			p.planGrowth(w, nil)
 		}
@@ -100,7 +100,7 @@ func (p *pass) dropPlans(q *clusterQueue) {
 // workload that does not get what was planned makes no others shrink before its next resize. It reports whether work
 // is left.
 func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
-	t := p.resizableOf(q)
+	t := p.engine.resizableOf(q)
 	for i, w := range t.members {
 		if len(w.growing) == 0 || p.awaitsOthers(q, t, i) {
 			continue
@@ -128,20 +128,20 @@ func (p *pass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
 	if !fits(q.node, w.growing) && q.family.leaving() > 0 {
 		return true
 	}
-	if w.growthAwaits == p.placesVersion {
+	if w.growthAwaits == p.engine.placesVersion {
 		return true
 	}
-	if p.podsOn(place.Now, t, i, t.planned[i]) >= p.podsOn(place.Planned, t, i, t.planned[i]) {
+	if p.engine.podsOn(place.Now, t, i, t.planned[i]) >= p.engine.podsOn(place.Planned, t, i, t.planned[i]) {
 		return false
 	}
-	w.growthAwaits, q.cramped = p.placesVersion, true
+	w.growthAwaits, q.cramped = p.engine.placesVersion, true
 	return true
 }
 
 // scheduleGrowth notes that a workload of the queue may grow from the given time on.
 func (p *pass) scheduleGrowth(q *clusterQueue, at time.Time) {
-	if due, known := p.growths[q.Name]; !known || at.Before(due) {
-		p.growths[q.Name] = at
+	if due, known := p.engine.growths[q.Name]; !known || at.Before(due) {
+		p.engine.growths[q.Name] = at
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *pass) enlarge(g growth) (whole bool) {
 	now := g.w.held.PodSets[g.at].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := p.moreOnNodes(g.w, g.at, pods, place.Now)
+		nodes, ok := p.engine.moreOnNodes(g.w, g.at, pods, place.Now)
 		if ok {
 			found = nodes
 		}
@@ -185,16 +185,16 @@ func (p *pass) enlarge(g growth) (whole bool) {
 // planGrowth plans additional quota for the workload, to be used once other workloads have released it.
 func (p *pass) planGrowth(w *workload, more quota.Vector) {
 	w.growing, w.growthAwaits = more, -1
-	p.updateCharges(w)
+	p.engine.updateCharges(w)
 }
 
 // displaceForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
-	t := p.resizableOf(q)
-	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.placesVersion, until: q.displacementChecked.until}
-	if now == q.displacementChecked && (now.until.IsZero() || p.now.Before(now.until)) {
+	t := p.engine.resizableOf(q)
+	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.engine.placesVersion, until: q.displacementChecked.until}
+	if now == q.displacementChecked && (now.until.IsZero() || p.engine.now.Before(now.until)) {
 		if !now.until.IsZero() {
 			p.scheduleGrowth(q, now.until)
 		}
@@ -215,9 +215,9 @@ func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
 		}
 		own.keep(q)
 		if mine := q.claimOf(); mine.class != nil && mine.class.priority < priority {
-			p.releaseKept(q)
+			p.engine.releaseKept(q)
 		} else {
-			p.keep(q)
+			p.engine.keep(q)
 		}
 		later, any := p.displaceFor(q, t, y, levels[priority])
 		if any {
@@ -247,11 +247,11 @@ type growthState struct {
 // again, there would be no end.
 func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
-	p.tryYields(q, t, func(trial *yieldTrial) {
+	p.engine.tryYields(q, t, func(trial *yieldTrial) {
 		gains := func(sizes []int32) (sum int32) {
 			trial.release(sizes, func() {
 				trial.takeOffNodes()
-				grown, sum, later = p.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+				grown, sum, later = p.engine.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 			})
 			return sum
 		}
@@ -278,7 +278,7 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, i
 		grower.displaced = map[Key]string{}
 	}
 	for _, v := range victims {
-		grower.displaced[v.Key] = p.workloads[v.Key].UID
+		grower.displaced[v.Key] = p.engine.workloads[v.Key].UID
 		p.evict(v, grower)
 	}
 	for _, y := range yields {
@@ -287,7 +287,7 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, i
 	}
 	for n, more := range grown {
 		if i := indices[n]; more > 0 {
-			p.planGrowth(t.members[i], p.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
+			p.planGrowth(t.members[i], p.engine.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
 		}
 	}
 	return later, true

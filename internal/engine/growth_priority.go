@@ -161,22 +161,22 @@ func (cq *clusterQueue) wakeGrowthWaiters() {
 // other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
 // which it did so before. It reports whether that left a class to evaluate.
 func (p *pass) retryGrowthWaiters(f *family) (left bool) {
-	now := p.stateVersionOf(f)
+	now := p.engine.stateVersionOf(f)
 	waits := func(q *clusterQueue) bool { return q.growthWaiters > 0 && q.growersChecked != now }
 	if !slices.ContainsFunc(f.queues, waits) {
 		return false
 	}
-	p.keepAll(f)
+	p.engine.keepAll(f)
 	var stopped []*class
 	for _, q := range f.queues {
 		if waits(q) {
 			q.growersChecked = now
-			p.releaseKept(q) // as when its classes are evaluated
+			p.engine.releaseKept(q) // as when its classes are evaluated
 			stopped = append(stopped, p.withoutGrower(q)...)
-			p.keep(q)
+			p.engine.keep(q)
 		}
 	}
-	p.releaseAllKept(f)
+	p.engine.releaseAllKept(f)
 	for _, c := range stopped {
 		c.queue.retry(c)
 	}
@@ -185,14 +185,14 @@ func (p *pass) retryGrowthWaiters(f *family) (left bool) {
 
 // withoutGrower returns the classes of the queue that wait for a workload which is not to grow soon any more.
 func (p *pass) withoutGrower(q *clusterQueue) (out []*class) {
-	t, grows := p.resizableOf(q), map[*workload]bool{}
+	t, grows := p.engine.resizableOf(q), map[*workload]bool{}
 	for _, c := range q.classes {
 		if c.grower == nil {
 			continue
 		}
 		if _, known := grows[c.grower]; !known {
 			i, listed := t.find(c.grower.Key)
-			grows[c.grower] = listed && t.members[i] == c.grower && p.firstToGrow(q, t, []int{i}) != nil
+			grows[c.grower] = listed && t.members[i] == c.grower && p.engine.firstToGrow(q, t, []int{i}) != nil
 		}
 		if !grows[c.grower] {
 			out = append(out, c)

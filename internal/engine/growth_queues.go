@@ -21,7 +21,7 @@ func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
 	}
 	turns := make(map[*clusterQueue]growthTurn, len(queues))
 	for _, q := range queues {
-		turns[q] = p.growthTurnOf(p.resizableOf(q))
+		turns[q] = p.growthTurnOf(p.engine.resizableOf(q))
 	}
 	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return turns[a].compare(turns[b]) })
 	return queues
@@ -43,7 +43,7 @@ func (p *pass) growthTurnOf(t *resizable) growthTurn {
 			break
 		}
 		turn.highest = job.Priority
-		if !p.options.Elastic.GrowsAt(job, job.Max).After(p.now) {
+		if !p.engine.options.Elastic.GrowsAt(job, job.Max).After(p.engine.now) {
 			turn.rests = false
 			break
 		}
@@ -70,7 +70,7 @@ func (g growthTurn) compare(other growthTurn) int {
 // Where others have borrowed so much that there is not enough for all queues, the first in order has it first: if queues
 // kept the same quota for each other, none would ever grow.
 type ownGrowths struct {
-	*pass
+	pass   *pass
 	queues []*clusterQueue
 	// kept is what each queue keeps, nil until that is asked for.
 	kept map[*clusterQueue]quota.Vector
@@ -83,7 +83,7 @@ func (o *ownGrowths) keep(turn *clusterQueue) (news bool) {
 	}
 	o.kept = make(map[*clusterQueue]quota.Vector, len(o.queues))
 	for _, q := range o.queues {
-		if o.growsIn(q) {
+		if o.pass.growsIn(q) {
 			o.end(q, true)
 			news = news || q != turn && len(o.kept[q]) > 0
 		}
@@ -94,7 +94,7 @@ func (o *ownGrowths) keep(turn *clusterQueue) (news bool) {
 
 // begin begins the turn of a queue: it may use what it keeps.
 func (o *ownGrowths) begin(turn *clusterQueue) {
-	o.tree.Release(turn.Name, quota.Planned, o.kept[turn])
+	o.pass.engine.tree.Release(turn.Name, quota.Planned, o.kept[turn])
 }
 
 // end ends the turn of a queue: it keeps what it is to grow into after that.
@@ -103,9 +103,9 @@ func (o *ownGrowths) end(turn *clusterQueue, changed bool) {
 		return
 	}
 	if changed {
-		o.kept[turn] = o.ownGrowthOf(turn)
+		o.kept[turn] = o.pass.ownGrowthOf(turn)
 	}
-	o.tree.Charge(turn.Name, quota.Planned, o.kept[turn])
+	o.pass.engine.tree.Charge(turn.Name, quota.Planned, o.kept[turn])
 }
 
 // release releases what all of them keep.
@@ -117,14 +117,14 @@ func (o *ownGrowths) release() {
 
 // ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
 func (p *pass) ownGrowthOf(q *clusterQueue) quota.Vector {
-	t := p.resizableOf(q)
+	t := p.engine.resizableOf(q)
 	var indices []int
 	for _, i := range t.above(math.MinInt32).indices {
 		if t.planned[i] == 0 {
 			indices = append(indices, i)
 		}
 	}
-	grown, _, _ := p.grownAs(q, t, indices, func(i quota.Index) int64 {
+	grown, _, _ := p.engine.grownAs(q, t, indices, func(i quota.Index) int64 {
 		return min(q.node.Available(quota.Planned, i), quota.Sub(q.node.Nominal(i), q.node.Used(quota.Planned, i)))
 	})
 	sums := map[quota.Index]int64{}

@@ -15,7 +15,7 @@ import (
 
 // search looks for flavors and places for one workload with given counts of each pod set.
 type search struct {
-	*Engine
+	engine *Engine
 	w      *workload
 	class  *class
 	counts []int32
@@ -33,7 +33,7 @@ type search struct {
 
 // considerPlaces determines what can be done for these counts of each pod set if some pods are placed on nodes.
 func (e *Engine) considerPlaces(w *workload, c *class, counts []int32) outcome {
-	s := &search{Engine: e, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
+	s := &search{engine: e, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
 	for {
 		choice := s.choose()
 		s.note(choice.Short)
@@ -70,7 +70,7 @@ func (s *search) split() flavor.Choice {
 }
 
 func (s *search) question() flavor.Question {
-	question := s.questionOf(s.w, s.class.queue)
+	question := s.engine.questionOf(s.w, s.class.queue)
 	question.Excluded = s.excluded
 	return question
 }
@@ -80,7 +80,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
-	asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+	asks := s.engine.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
@@ -91,17 +91,17 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
-	if verdict == admissible && s.departing > 0 {
-		if found, ok := s.places.TryFind(asks, place.Now); ok {
+	if verdict == admissible && s.engine.departing > 0 {
+		if found, ok := s.engine.places.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
 		verdict, ledger = promisable, place.Planned
 	}
-	found, fault := s.places.Find(asks, ledger)
+	found, fault := s.engine.places.Find(asks, ledger)
 	switch {
 	case fault == nil:
 		return placedAt(verdict, choice, found), nil
-	case s.class.queue.OnDemand && !s.places.EverFits(asks):
+	case s.class.queue.OnDemand && !s.engine.places.EverFits(asks):
 		if choice.Mode == flavor.Fits {
 			verdict = admissible
 		}
@@ -132,7 +132,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 			if first.Count == 0 || second.Count == 0 {
 				continue // it has no pods to be near the others
 			}
-			if a, b := s.placedBy(first), s.placedBy(second); a != b && a != "" && b != "" {
+			if a, b := s.engine.placedBy(first), s.engine.placedBy(second); a != b && a != "" && b != "" {
 				has, flavor := other.Name, a
 				if s.class.queue.triesBefore(b, a) {
 					has, flavor = ps.Name, b
@@ -184,19 +184,19 @@ func (s *search) note(short []quota.Index) {
 // indicesOf returns the quota that the choice takes for pods placed on nodes.
 func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 	return slices.DeleteFunc(choice.Usage.Indices(), func(i quota.Index) bool {
-		return s.flavors[s.tree.Name(i).Flavor].Topology == ""
+		return s.engine.flavors[s.engine.tree.Name(i).Flavor].Topology == ""
 	})
 }
 
 // lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
 func (s *search) lastResort(last flavor.Choice) outcome {
 	for _, choice := range s.postponed {
-		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+		asks := s.engine.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
 		if found, fault := s.byPreemption(choice, asks, &place.Shortfall{}); fault == nil {
 			return found
 		}
 	}
-	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.lacksOf(s.class, s.counts, last)}
+	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.engine.lacksOf(s.class, s.counts, last)}
 	if s.class.queue.Strategy == ByResource {
 		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 {
 			if out.couldRun = s.couldRun(); !out.couldRun {
@@ -219,8 +219,8 @@ const maxCombinations = 16
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
-		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.places.FitsWhenIdle(asks) {
+		asks := s.engine.asksOf(s.class.shape.podSets, given, s.w.avoid)
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.engine.places.FitsWhenIdle(asks) {
 			return true
 		}
 		for _, ask := range asks {
@@ -243,21 +243,21 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 			return outcome{}, fault
 		}
 	}
-	p := s.preemptor(w, q, choice.Usage, short)
+	p := s.engine.preemptor(w, q, choice.Usage, short)
 	if len(asks) == 0 || fault == nil {
-		switch victims := s.victimsOf(p); {
+		switch victims := s.engine.victimsOf(p); {
 		case len(victims) == 0:
 			return s.hopeless(choice), nil // quota is short, whatever the nodes have
 		case len(asks) == 0:
-			return s.preempting(q, choice, victims), nil
+			return s.engine.preempting(q, choice, victims), nil
 		}
 	}
-	if victims, places := s.searchOnNodes(p, asks); len(victims) > 0 {
+	if victims, places := s.engine.searchOnNodes(p, asks); len(victims) > 0 {
 		choice.Assignments = withPlaces(choice.Assignments, places)
-		return s.preempting(q, choice, victims), nil
+		return s.engine.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
-		_, fault = s.places.Find(asks, place.Planned)
+		_, fault = s.engine.places.Find(asks, place.Planned)
 	}
 	return outcome{}, fault
 }
@@ -289,7 +289,7 @@ func (e *Engine) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bo
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
 func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
-	room := &nodeCapacity{Engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
+	room := &nodeCapacity{engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
 		found, ok := e.places.TryFind(asks, place.Planned)
 		return asks, found, ok
 	}}
@@ -298,7 +298,7 @@ func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims [
 
 // nodeCapacity checks places for a search for victims.
 type nodeCapacity struct {
-	*Engine
+	engine *Engine
 	// find looks for capacity in the planned ledger.
 	find func() ([]place.Ask, []place.Assignment, bool)
 	// found is where there was capacity last, and asks for what; searches counts the searches for it.
@@ -310,8 +310,8 @@ type nodeCapacity struct {
 // victims returns the victims without which there are both quota and places, none if there are none.
 func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 	p.Nodes = n
-	n.places.Try(func() {
-		victims = n.victimsOf(p)
+	n.engine.places.Try(func() {
+		victims = n.engine.victimsOf(p)
 		for i := range victims {
 			n.Without(victims[i].Holder, victims[i].Without())
 		}
@@ -327,32 +327,32 @@ func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 const maxSearches = 64
 
 // Try implements preempt.NodeCapacity.
-func (n *nodeCapacity) Try(f func()) { n.places.Try(f) }
+func (n *nodeCapacity) Try(f func()) { n.engine.places.Try(f) }
 
 // Without implements preempt.NodeCapacity.
 func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
-	w := n.workloads[h.Key]
+	w := n.engine.workloads[h.Key]
 	has := w.placed
 	switch at := w.elasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.held.onNodes() && n.podCounts[w.Key] == 0 {
+		if !w.held.onNodes() && n.engine.podCounts[w.Key] == 0 {
 			return
 		}
 		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.promised:
-		has = n.leftoverPods(w)
+		has = n.engine.leftoverPods(w)
 	default:
 		has.leaving = true
 	}
-	n.places.Hold(h.Key, n.holding(w, has))
+	n.engine.places.Hold(h.Key, n.engine.holding(w, has))
 }
 
 // Fits implements preempt.NodeCapacity.
 func (n *nodeCapacity) Fits() bool {
-	if n.found != nil && n.places.FitsAt(n.asks, n.found, place.Planned) {
+	if n.found != nil && n.engine.places.FitsAt(n.asks, n.found, place.Planned) {
 		return true
 	}
 	if n.searches == maxSearches {

@@ -51,30 +51,30 @@ func (p *pass) keepPromises(f *family) {
 	ranks := slices.Clone(f.promised.All())
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
-		w := p.workloads[r.Key]
+		w := p.engine.workloads[r.Key]
 		usage, onNodes := w.promise.usage, w.promise.given.onNodes()
-		if why := p.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
-			p.setReason(w, why)
+		if why := p.engine.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
+			p.engine.setReason(w, why)
 			continue
 		}
 		switch p.placesFor(w) {
 		case admissible:
 			if fits(w.queue.node, usage) {
 				given := w.promise.given
-				p.breakPromise(w)
+				p.engine.breakPromise(w)
 				f.version++
 				p.admit(w, given)
 				continue
 			}
 		case hopeless:
-			p.route(w)
+			p.engine.route(w)
 			continue
 		}
-		if f.leaving() == 0 && (!onNodes || p.departing == 0) {
-			p.route(w)
+		if f.leaving() == 0 && (!onNodes || p.engine.departing == 0) {
+			p.engine.route(w)
 			continue
 		}
-		p.setReason(w, w.promise.why) // it may have reported that it waits for ready pods
+		p.engine.setReason(w, w.promise.why) // it may have reported that it waits for ready pods
 	}
 }
 
@@ -82,12 +82,12 @@ func (p *pass) keepPromises(f *family) {
 // those without evictions of their own, and of these the last in order.
 func (p *pass) breakOvercommitted(f *family) {
 	ranks := slices.Clone(f.promised.All())
-	cost := func(r order.Rank) int { return min(1, p.workloads[r.Key].promise.why.Preempted) }
+	cost := func(r order.Rank) int { return min(1, p.engine.workloads[r.Key].promise.why.Preempted) }
 	slices.SortFunc(ranks, func(a, b order.Rank) int { return cmp.Or(cmp.Compare(cost(a), cost(b)), order.Compare(b, a)) })
 	for _, r := range ranks {
-		w := p.workloads[r.Key]
+		w := p.engine.workloads[r.Key]
 		if slices.ContainsFunc(w.promise.usage, func(a quota.Amount) bool { return w.queue.node.Available(quota.Planned, a.Index) < 0 }) {
-			p.route(w)
+			p.engine.route(w)
 		}
 	}
 }
@@ -119,19 +119,19 @@ func (p *pass) placesFor(w *workload) verdict {
 	if !promised.given.onNodes() {
 		return admissible
 	}
-	if promised.checkedAt == p.placesVersion {
+	if promised.checkedAt == p.engine.placesVersion {
 		return promisable
 	}
-	out, found := p.findPromised(w)
+	out, found := p.engine.findPromised(w)
 	if out == hopeless {
 		return hopeless
 	}
 	given := *promised.given
 	given.PodSets = withPlaces(given.PodSets, found)
 	promised.given = &given
-	p.updateCharges(w)
+	p.engine.updateCharges(w)
 	if out == promisable {
-		promised.checkedAt = p.placesVersion
+		promised.checkedAt = p.engine.placesVersion
 	}
 	return out
 }

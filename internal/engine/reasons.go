@@ -196,25 +196,25 @@ const (
 
 // reportReasons appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) reportReasons() {
-	if !p.lagging.IsZero() && p.now.Sub(p.lagging) >= longestUnreported {
+	if !p.engine.lagging.IsZero() && p.engine.now.Sub(p.engine.lagging) >= longestUnreported {
 		p.budget = max(p.budget, lateReports)
 	}
 	p.reportWithinBudget()
 	switch {
-	case p.unreported.len() == 0:
-		p.lagging = time.Time{}
-	case p.lagging.IsZero() || p.now.Before(p.lagging): // or the clock was set back
-		p.lagging = p.now
+	case p.engine.unreported.len() == 0:
+		p.engine.lagging = time.Time{}
+	case p.engine.lagging.IsZero() || p.engine.now.Before(p.engine.lagging): // or the clock was set back
+		p.engine.lagging = p.engine.now
 	}
 }
 
 func (p *pass) reportWithinBudget() {
 	for p.budget > 0 {
-		key, ok := p.unreported.take()
+		key, ok := p.engine.unreported.take()
 		if !ok {
 			return
 		}
-		if w := p.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
+		if w := p.engine.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
 			p.budget--
 			w.reported, w.reportedWhy = w.why.Message(), w.why
 			p.addDecision(w, w.Priority, Decision{Why: w.why})

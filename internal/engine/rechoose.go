@@ -25,7 +25,7 @@ func (e *Engine) setChooser(c *class) {
 // retryChoosers evaluates these classes again at the end of a pass, once per state, so that this ends. It reports whether
 // that left a class to evaluate.
 func (p *pass) retryChoosers(f *family) (left bool) {
-	now := p.stateVersionOf(f)
+	now := p.engine.stateVersionOf(f)
 	for _, q := range f.queues {
 		first := slices.SortedFunc(maps.Keys(q.choosers), func(a, b *class) int { return order.Compare(a.head(), b.head()) })
 		for _, c := range first[:min(len(first), maxChoosers)] {

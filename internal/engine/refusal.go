@@ -57,7 +57,7 @@ func (w *workload) mustTry() bool {
 // try asks the API server whether it would accept this admission. The workload waits aside until the answer.
 func (p *pass) try(w *workload, given *Admission) {
 	w.assumed, w.decidedOn = tries, w.Version
-	p.setReason(w, w.refusal.why())
+	p.engine.setReason(w, w.refusal.why())
 	p.addDecision(w, w.Priority, Decision{Try: given})
 }
 

@@ -26,9 +26,9 @@ func replacementKey(of Key) Key { return Key{Namespace: of.Namespace, Name: of.N
 
 // reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
 func (p *pass) reviewReplacements() {
-	for _, w := range p.replacing {
-		if p.mayBeReplaced(w) {
-			p.toRepair.Push(w.rank())
+	for _, w := range p.engine.replacing {
+		if p.engine.mayBeReplaced(w) {
+			p.engine.toRepair.Push(w.rank())
 		}
 	}
 }
@@ -57,17 +57,17 @@ func (e *Engine) hasReplacementToReview() bool {
 // It ends: while no place changes it is not called again, places promised once are kept for as long as they would be
 // free, and each search for others evicts workloads that it precedes from then on.
 func (p *pass) awaitReplacement(w *workload) bool {
-	if p.refusedItsPods(w) {
-		p.dropReplacement(w)
+	if p.engine.refusedItsPods(w) {
+		p.engine.dropReplacement(w)
 		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
 	}
 	if !p.keepsReplacement(w) {
-		p.dropReplacement(w)
+		p.engine.dropReplacement(w)
 		if !p.promiseReplacement(w) && !p.preemptForReplacement(w) {
 			return false
 		}
 	}
-	w.replacement.checkedAt = p.placesVersion
+	w.replacement.checkedAt = p.engine.placesVersion
 	return true
 }
 
@@ -85,7 +85,7 @@ func (e *Engine) refusedItsPods(w *workload) bool {
 // keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
 // that it lost to a pod that is leaving needs none: it is its own again once that pod is gone.
 func (p *pass) keepsReplacement(w *workload) (keeps bool) {
-	if w.replacement == nil || p.departing == 0 {
+	if w.replacement == nil || p.engine.departing == 0 {
 		return false
 	}
 	promised := map[string]int32{}
@@ -95,10 +95,10 @@ func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 		promised[set.Ask.PodSet] += countOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
 	}
-	p.places.Try(func() {
-		p.places.Hold(replacementKey(w.Key), nil)
-		needed, ok := p.places.RepairOnceGone(w.Key)
-		keeps = ok && p.places.FitsAt(asks, at, place.Planned) &&
+	p.engine.places.Try(func() {
+		p.engine.places.Hold(replacementKey(w.Key), nil)
+		needed, ok := p.engine.places.RepairOnceGone(w.Key)
+		keeps = ok && p.engine.places.FitsAt(asks, at, place.Planned) &&
 			!slices.ContainsFunc(needed.Gained, func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] })
 	})
 	return keeps
@@ -113,12 +113,12 @@ func countOf(places []place.NodeCount) (sum int32) {
 
 // promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
 func (p *pass) promiseReplacement(w *workload) bool {
-	if p.departing == 0 {
+	if p.engine.departing == 0 {
 		return false
 	}
-	found, ok := p.places.RepairOnceGone(w.Key)
+	found, ok := p.engine.places.RepairOnceGone(w.Key)
 	if ok {
-		p.holdReplacement(w, found.Gained)
+		p.engine.holdReplacement(w, found.Gained)
 	}
 	return ok
 }
@@ -126,12 +126,12 @@ func (p *pass) promiseReplacement(w *workload) bool {
 // preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
 // eviction helps.
 func (p *pass) preemptForReplacement(w *workload) bool {
-	found, gained := p.victimsForReplacement(w)
+	found, gained := p.engine.victimsForReplacement(w)
 	if len(found.victims)+len(found.yields) == 0 {
 		return false
 	}
 	p.budget -= len(found.victims) + len(found.yields)
-	before, lost := len(p.decisions), p.places.InvalidNodes(w.Key)
+	before, lost := len(p.decisions), p.engine.places.InvalidNodes(w.Key)
 	for _, v := range found.victims {
 		p.evict(v, w)
 	}
@@ -141,7 +141,7 @@ func (p *pass) preemptForReplacement(w *workload) bool {
 	for i := range p.decisions[before:] {
 		p.decisions[before+i].Lost = lost
 	}
-	p.holdReplacement(w, gained)
+	p.engine.holdReplacement(w, gained)
 	return true
 }
 
@@ -152,7 +152,7 @@ func (e *Engine) victimsForReplacement(w *workload) (out outcome, gained []place
 		return out, nil
 	}
 	usage := e.vectorOf(w.held)
-	room := &nodeCapacity{Engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
+	room := &nodeCapacity{engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
 		found, ok := e.places.RepairOnceGone(w.Key)
 		return e.replacementAsks(w, found.Gained), found.Gained, ok
 	}}

@@ -12,23 +12,23 @@ import (
 // reroute routes all workloads of changed queues again, within the budget. ClusterQueues come first, so that a workload
 // that moves between two of them is routed only once.
 func (p *pass) reroute() {
-	for _, name := range sets.List(p.changed) {
-		p.changed.Delete(name)
-		q := p.queue(name)
+	for _, name := range sets.List(p.engine.changed) {
+		p.engine.changed.Delete(name)
+		q := p.engine.queue(name)
 		for w := q.unrouted.first(); w != nil; w = q.unrouted.first() {
 			if p.budget <= 0 {
-				p.changed.Insert(name)
+				p.engine.changed.Insert(name)
 				return
 			}
-			p.route(w)
+			p.engine.route(w)
 			p.budget--
 		}
 	}
-	for _, l := range p.relocatedByLength() {
+	for _, l := range p.engine.relocatedByLength() {
 		if !p.rerouteMembers(l) {
 			return
 		}
-		p.relocated.Delete(l.Key)
+		p.engine.relocated.Delete(l.Key)
 	}
 }
 
@@ -54,16 +54,16 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 		}
 		p.budget--
 		if w.held == nil {
-			p.route(w)
+			p.engine.route(w)
 			continue
 		}
 		l.markRouted(w)
 		if w.listedIn != nil && w.queue.family != nil { // it may be able to grow now, or no longer
-			p.updateCharges(w)
+			p.engine.updateCharges(w)
 			w.queue.family.enqueue()
 		}
 	}
-	p.forgetLeft(l)
+	p.engine.forgetLeft(l)
 	return true
 }
 

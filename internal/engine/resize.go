@@ -272,13 +272,13 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
-	w.resizedBefore, w.ResizedAt, w.growthFailed = w.ResizedAt, p.now.Truncate(time.Second), false
+	w.resizedBefore, w.ResizedAt, w.growthFailed = w.ResizedAt, p.engine.now.Truncate(time.Second), false
 	if to < from {
 		w.growing = nil // a workload that was asked for pods is not given others soon
 	}
-	p.updateCharges(w)
+	p.engine.updateCharges(w)
 	sake := w
-	if other := p.workloads[by]; other != nil {
+	if other := p.engine.workloads[by]; other != nil {
 		sake = other
 	}
 	p.addDecision(w, sake.Priority, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})

@@ -30,9 +30,9 @@ func (cq *clusterQueue) retry(c *class) {
 
 // retryBlocked evaluates a blocked class, and unblocks it if it is not hopeless.
 func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
-	begin := p.workSoFar()
-	found = p.reevaluate(c)
-	p.budget -= p.costSince(begin)
+	begin := p.engine.workSoFar()
+	found = p.engine.reevaluate(c)
+	p.budget -= p.engine.costSince(begin)
 	if found.verdict == hopeless {
 		return found, false
 	}

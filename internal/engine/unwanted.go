@@ -23,12 +23,12 @@ func (e *Engine) noteUnwanted(w *workload) {
 // shrinkUnwanted shrinks these workloads before any other shrinks for what they have too much. One with a decision in
 // flight, or a rejected one, is skipped: updateCharges notes it again once that is resolved.
 func (p *pass) shrinkUnwanted() {
-	for _, key := range slices.SortedFunc(maps.Keys(p.unwanted), order.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(p.engine.unwanted), order.CompareKeys) {
 		if p.budget <= 0 {
 			return
 		}
-		p.unwanted.Delete(key)
-		w := p.workloads[key]
+		p.engine.unwanted.Delete(key)
+		w := p.engine.workloads[key]
 		at := w.elasticSet()
 		if at < 0 || !w.mayResize() || w.assumed != nothing {
 			continue
@@ -46,7 +46,7 @@ func (p *pass) sizedToRunning(w *workload, at int, to int32) *Admission {
 	set := &w.held.PodSets[at]
 	given := w.held.sized(at, to, nil)
 	if len(set.Places) > 0 && !w.podSet(set.PodSet).Tied() {
-		empty := beyond(merge(nil, set.Places), p.places.PodNodes(w.Key, set.PodSet, nil))
+		empty := beyond(merge(nil, set.Places), p.engine.places.PodNodes(w.Key, set.PodSet, nil))
 		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)
 	}
 	return given

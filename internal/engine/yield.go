@@ -61,9 +61,9 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 // yieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
 // in one step of the search as in the last, and stay as they are on the nodes.
 type yieldTrial struct {
-	*Engine
-	q *clusterQueue
-	t *resizable
+	engine *Engine
+	q      *clusterQueue
+	t      *resizable
 	// sizes are the sizes that are tried, onNodes those that the nodes have.
 	sizes, onNodes []int32
 	// tried counts the changes on nodes.
@@ -72,7 +72,7 @@ type yieldTrial struct {
 
 // tryYields runs a search, and then undoes what it did.
 func (e *Engine) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
-	trial := &yieldTrial{Engine: e, q: q, t: t, onNodes: t.sizes()}
+	trial := &yieldTrial{engine: e, q: q, t: t, onNodes: t.sizes()}
 	if len(e.topologies) == 0 {
 		search(trial)
 		return
@@ -98,34 +98,34 @@ func (y *yieldTrial) release(sizes []int32, f func()) {
 		}
 	}
 	released := vectorOfSums(freed)
-	y.tree.Release(y.q.Name, quota.Planned, released)
-	y.departing++
+	y.engine.tree.Release(y.q.Name, quota.Planned, released)
+	y.engine.departing++
 	defer func() {
-		y.departing--
-		y.tree.Charge(y.q.Name, quota.Planned, released)
+		y.engine.departing--
+		y.engine.tree.Charge(y.q.Name, quota.Planned, released)
 	}()
 	f()
 }
 
 // takeOffNodes makes the nodes have the sizes that are tried.
 func (y *yieldTrial) takeOffNodes() {
-	if len(y.topologies) == 0 {
+	if len(y.engine.topologies) == 0 {
 		return
 	}
 	for i, w := range y.t.members {
 		to := y.sizes[i]
-		if to == y.onNodes[i] || !w.held.onNodes() && y.podCounts[w.Key] == 0 {
+		if to == y.onNodes[i] || !w.held.onNodes() && y.engine.podCounts[w.Key] == 0 {
 			continue
 		}
 		y.onNodes[i] = to
 		y.tried++
 		switch to {
 		case y.t.jobs[i].Size:
-			y.places.Hold(w.Key, y.holding(w, w.placed))
+			y.engine.places.Hold(w.Key, y.engine.holding(w, w.placed))
 		case 0:
-			y.places.Hold(w.Key, y.holding(w, placed{by: w.held, leaving: true}))
+			y.engine.places.Hold(w.Key, y.engine.holding(w, placed{by: w.held, leaving: true}))
 		default:
-			y.places.Hold(w.Key, y.holding(w, placed{by: w.held.sized(y.t.at[i], to, nil)}))
+			y.engine.places.Hold(w.Key, y.engine.holding(w, placed{by: w.held.sized(y.t.at[i], to, nil)}))
 		}
 	}
 }
