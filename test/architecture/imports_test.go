@@ -1,5 +1,5 @@
-// Package architecture checks the code against docs/develop/architecture.md, for allowed imports and writers to the API server,
-// and the modules against docs/develop/dependencies.md, for direct dependencies.
+// Package architecture checks the code against pages in docs/develop: packages.md for allowed imports, architecture.md for
+// writers to the API server, and dependencies.md for direct dependencies. It also checks how large rooms are, and names.
 package architecture
 
 import (
@@ -40,7 +40,7 @@ func TestPageListsAllImports(t *testing.T) {
 	for _, p := range load(t) {
 		from := treeOf(page, p.PkgPath)
 		if from == "" {
-			t.Errorf("%s belongs to no row of the table Allowed imports in docs/develop/architecture.md", p.PkgPath)
+			t.Errorf("%s belongs to no row of the table Allowed imports in docs/develop/packages.md", p.PkgPath)
 			continue
 		}
 		for imported := range p.Imports {
@@ -50,7 +50,7 @@ func TestPageListsAllImports(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(code, page); diff != "" {
-		t.Errorf("docs/develop/architecture.md, under Allowed imports (-code +page):\n%s", diff)
+		t.Errorf("docs/develop/packages.md, under Allowed imports (-code +page):\n%s", diff)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestPageListsAllImports(t *testing.T) {
 func importsOfThePage(t *testing.T) map[string]sets.Set[string] {
 	t.Helper()
 	out := map[string]sets.Set[string]{}
-	for _, row := range rows(t, "### Allowed imports") {
+	for _, row := range rows(t, "packages.md", "## Allowed imports") {
 		for _, tree := range named(row[0]) {
 			out[tree] = sets.New(named(row[1])...)
 		}

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// rows returns the cells of the rows that begin with a name in backquotes, in the table under a heading of
-// docs/develop/architecture.md.
-func rows(t *testing.T, heading string) (out [][]string) {
+// rows returns the cells of the rows that begin with a name in backquotes, in the table under a heading of a page in
+// docs/develop.
+func rows(t *testing.T, name, heading string) (out [][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/develop/architecture.md")
+	page, err := os.ReadFile("../../docs/develop/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
 	if !found {
-		t.Fatalf("docs/develop/architecture.md has no heading %s", heading)
+		t.Fatalf("docs/develop/%s has no heading %s", name, heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {

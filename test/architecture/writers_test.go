@@ -83,7 +83,7 @@ func isContext(argument ast.Expr) bool {
 // listed returns the folders in the page's table.
 func listed(t *testing.T) (folders []string) {
 	t.Helper()
-	for _, row := range rows(t, "## Who writes to the API server") {
+	for _, row := range rows(t, "architecture.md", "## Who writes to the API server") {
 		folders = append(folders, named(row[0])...)
 	}
 	slices.Sort(folders)

@@ -25,6 +25,7 @@ var languages = map[string]string{
 	"yaml":    "applied as a dry run, if it is a complete object",
 	"python":  "parsed by Python",
 	"promql":  "names metrics of docs/operate/metrics.md",
+	"mermaid": "a picture: its first line says which kind",
 }
 
 // block is a fenced block of a page. shows holds the lines that its commands must print; … in them matches any text.
