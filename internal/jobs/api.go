@@ -323,17 +323,6 @@ func (p *Plan) DueBy(at time.Time) {
 	}
 }
 
-// CreateService adds the creation of a replica's Service, with an event of that reason if it is refused: before all pods,
-// if the replica has no pod yet.
-func (p *Plan) CreateService(service *corev1.Service, refused string, beforePods bool) {
-	write := Create(service).OrWarn(refused)
-	if beforePods {
-		p.First = append(p.First, write)
-	} else {
-		p.Writes = append(p.Writes, write)
-	}
-}
-
 // DeletePods adds writes that delete those of the pods that are not terminating yet.
 func (p *Plan) DeletePods(pods []*corev1.Pod) {
 	for _, pod := range pods {

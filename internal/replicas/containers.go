@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -124,6 +125,22 @@ func WhyNotStarted(ended *corev1.ContainerStateTerminated) string {
 	}
 	first, _, _ := strings.Cut(ended.Message, "\n")
 	return first
+}
+
+// FailureTexts are an API's words for how a replica has failed. Lost has verbs for the name of the pod and why it has
+// failed, Failed for the name and the exit code, and Gone for the name of a pod that does not exist any more.
+type FailureTexts struct{ Gone, Lost, Failed string }
+
+// Of describes how the replica has failed.
+func (f FailureTexts) Of(r *Replica) string {
+	if r.Pod == nil {
+		return fmt.Sprintf(f.Gone, r.Name)
+	}
+	code, why, ok := Failure(r.Pod)
+	if !ok {
+		return fmt.Sprintf(f.Lost, r.Name, why)
+	}
+	return WithReason(fmt.Sprintf(f.Failed, r.Name, code), why)
 }
 
 // WithReason appends to the text about an exit code what Failure returns beside that.

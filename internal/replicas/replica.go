@@ -167,6 +167,9 @@ func IsTerminating(pod *corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero(
 // IsFinished reports whether the pod has succeeded or failed.
 func IsFinished(pod *corev1.Pod) bool { return Phase(pod.Status.Phase).Finished() }
 
+// IsLive reports whether the pod has neither finished nor been deleted.
+func IsLive(pod *corev1.Pod) bool { return !IsFinished(pod) && !IsTerminating(pod) }
+
 // finishedBeforeDeletion reports whether the pod had finished when it was deleted; the exit of a pod that finishes
 // because of its deletion says nothing about its work. Times have a resolution of seconds: a pod that finished within
 // the second of its deletion counts as ended by it. If the grace period is 0, the kubelet has set the deletion time

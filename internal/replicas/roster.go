@@ -10,6 +10,7 @@ import (
 
 // Roster is all replicas of a job, and the job's pods that belong to none.
 type Roster struct {
+	job string
 	// Replicas are ordered by group and index.
 	Replicas []Replica
 	// Surplus are the pods that belong to no replica, by name.
@@ -33,7 +34,7 @@ func Observe(job string, groups []Group, recorded func(group string, index int32
 	for _, g := range groups {
 		total += int(g.Count)
 	}
-	r := &Roster{Replicas: make([]Replica, 0, total), groups: make(map[string]span, len(groups))}
+	r := &Roster{job: job, Replicas: make([]Replica, 0, total), groups: make(map[string]span, len(groups))}
 	for _, g := range groups {
 		r.groups[g.Name] = span{int32(len(r.Replicas)), g.Count}
 		for n := range g.Count {
@@ -150,14 +151,45 @@ func (r *Roster) Active() bool {
 	return slices.ContainsFunc(r.Surplus, func(pod *corev1.Pod) bool { return !IsFinished(pod) })
 }
 
-// All reports whether holds is true for every replica.
-func (r *Roster) All(holds func(*Replica) bool) bool {
+// First returns the first replica for which holds is true, nil if there is none.
+func (r *Roster) First(holds func(*Replica) bool) *Replica {
 	for i := range r.Replicas {
-		if !holds(&r.Replicas[i]) {
-			return false
+		if holds(&r.Replicas[i]) {
+			return &r.Replicas[i]
 		}
 	}
-	return true
+	return nil
+}
+
+// Count returns for how many of the replicas holds is true.
+func Count(of []Replica, holds func(*Replica) bool) (n int32) {
+	for i := range of {
+		if holds(&of[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// Alive counts the pods of the group's replicas that have not finished.
+func (r *Roster) Alive(group string) int32 {
+	return Count(r.Group(group), func(r *Replica) bool { return r.Pod != nil && !IsFinished(r.Pod) })
+}
+
+// InUse counts the pods of the group that may still use quota, including surplus pods that have not terminated yet.
+func (r *Roster) InUse(group string) int32 {
+	n := r.Alive(group)
+	for _, pod := range r.Surplus {
+		if _, its := IndexOf(r.job, group, pod.Name); its && !IsFinished(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// All reports whether holds is true for every replica.
+func (r *Roster) All(holds func(*Replica) bool) bool {
+	return r.First(func(r *Replica) bool { return !holds(r) }) == nil
 }
 
 // FinalCounts returns the number of final replicas by group.

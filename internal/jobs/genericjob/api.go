@@ -32,7 +32,7 @@ var API = jobs.API[*tensorstack.GenericJob]{
 	Queue:      jobs.QueueOptional,
 	New:        func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
 	Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
-	Matters:    matters,
+	Matters:    jobs.PodChanges(nil),
 	BatchDelay: batchDelay,
 	// Pods start and end one after the other, and the status lists each of them.
 	StatusDelay: 5 * time.Second,
@@ -44,15 +44,6 @@ var API = jobs.API[*tensorstack.GenericJob]{
 	AsksKinds:  []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
 	Describe:   describe,
 	Plan:       plan,
-}
-
-// matters reports whether a change of a child may change the plan.
-func matters(before, after client.Object) bool {
-	pod, isPod := after.(*corev1.Pod)
-	if !isPod {
-		return false // a Service only has to exist
-	}
-	return replicas.Changed(before.(*corev1.Pod), pod)
 }
 
 // describe returns what a GenericJob requests: one pod set for each type.

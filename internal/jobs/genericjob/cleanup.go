@@ -8,16 +8,6 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// end ends the job. The status is written first, as what follows cannot be undone.
-func (pl *planner) end(o *jobs.Outcome) {
-	pl.plan.StatusFirst = true
-	kind, reason := corev1.EventTypeNormal, tensorstack.SucceededReason
-	if !o.Succeeded {
-		kind, reason = corev1.EventTypeWarning, tensorstack.FailedReason
-	}
-	pl.plan.Events = append(pl.plan.Events, jobs.Event{Type: kind, Reason: reason, Message: o.Message})
-}
-
 // cleanUp deletes the pods that the clean-up policy selects, and those that may no longer run because
 // the job lost its quota or has used up its time.
 func (pl *planner) cleanUp() {
@@ -49,7 +39,7 @@ func (pl *planner) withoutQuota() []*corev1.Pod {
 		}
 		var live []*corev1.Pod
 		for _, r := range pl.roster.Group(spec.Type) {
-			if r.Pod != nil && !replicas.IsFinished(r.Pod) && !replicas.IsTerminating(r.Pod) {
+			if r.Pod != nil && replicas.IsLive(r.Pod) {
 				live = append(live, r.Pod)
 			}
 		}

@@ -56,11 +56,11 @@ func (pl *planner) replicaFailure(running bool) conditionState {
 	before := condition(pl.job, tensorstack.JobReplicaFailure)
 	switch {
 	case pl.failed != nil && pl.failed.Pod != nil:
-		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(pl.failed)}
+		return conditionState{true, tensorstack.ErrorInPodReason, failures.Of(pl.failed)}
 	case before != nil && before.Status == metav1.ConditionTrue && (!running || pl.failed != nil):
 		return conditionState{true, before.Reason, before.Message}
 	case pl.failed != nil:
-		return conditionState{true, tensorstack.ErrorInPodReason, failureOf(pl.failed)}
+		return conditionState{true, tensorstack.ErrorInPodReason, failures.Of(pl.failed)}
 	}
 	return conditionState{false, tensorstack.NoReason, tensorstack.RunningMessage}
 }

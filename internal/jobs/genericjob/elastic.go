@@ -119,7 +119,7 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 //
 // A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
 // reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.
-func (pl *planner) elasticProgress(p *jobs.Progress) {
+func (pl *planner) elasticProgress(p *jobs.Progress, over *jobs.Outcome) {
 	for i := range pl.job.Spec.ReplicaSpecs {
 		spec := &pl.job.Spec.ReplicaSpecs[i]
 		granted := pl.seen.Admission.PodSets[spec.Type]
@@ -128,7 +128,7 @@ func (pl *planner) elasticProgress(p *jobs.Progress) {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
-		if n := pl.succeeded(spec); n > 0 && p.Outcome == nil { // one that has ended wants no more anyway
+		if n := pl.succeeded(spec); n > 0 && over == nil { // one that has ended wants no more anyway
 			needed, asked, least := pl.sizes[spec.Type]-n, b.Most, b.Least
 			if pl.seen.Admission.Grant == jobs.Admitted && granted.Template != nil {
 				asked, least = granted.Asked, jobs.BoundsOf(granted.Template.Annotations, granted.Asked).Least
@@ -141,12 +141,7 @@ func (pl *planner) elasticProgress(p *jobs.Progress) {
 		if p.Pods == nil {
 			p.Pods = map[string]int32{}
 		}
-		p.Pods[spec.Type] = 0
-		for _, pod := range jobs.ChildrenOf[*corev1.Pod](pl.seen.Children) {
-			if _, its := replicas.IndexOf(pl.job.Name, spec.Type, pod.Name); its && !replicas.IsFinished(pod) {
-				p.Pods[spec.Type]++
-			}
-		}
+		p.Pods[spec.Type] = pl.roster.InUse(spec.Type)
 	}
 }
 
@@ -164,29 +159,19 @@ func (pl *planner) runOn(types map[string]int32) map[string]int32 {
 }
 
 // succeeded returns the number of the type's replicas that have succeeded and do not run again.
-func (pl *planner) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
+func (pl *planner) succeeded(spec *tensorstack.ReplicaSpec) int32 {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
-	for i := range pl.roster.Replicas {
-		if r := &pl.roster.Replicas[i]; r.Group == spec.Type && r.Phase == replicas.Succeeded {
-			n++
-		}
-	}
-	return n
+	return replicas.Count(pl.roster.Group(spec.Type), func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
 }
 
 // ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules
 // tolerate a failed replica can be ready without it.
 func (pl *planner) ready() bool {
-	up := map[string]int32{}
-	for i := range pl.roster.Replicas {
-		if r := &pl.roster.Replicas[i]; r.Ready || r.Final() {
-			up[r.Group]++
-		}
-	}
 	for replicaType, need := range pl.least() {
-		if up[replicaType] < need {
+		up := replicas.Count(pl.roster.Group(replicaType), func(r *replicas.Replica) bool { return r.Ready || r.Final() })
+		if up < need {
 			return false
 		}
 	}

@@ -48,7 +48,7 @@ func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	}
 	if over == nil {
 		if over = judge(l.job, l.roster); over != nil {
-			l.end(over)
+			l.plan.EndEvent(over, tensorstack.SucceededReason, tensorstack.FailedReason)
 		}
 	}
 	switch {
@@ -81,7 +81,7 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 		l.lost = lost
 		l.plan.DueBy(next)
 	}
-	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
+	if r := l.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
 		before := *r // a copy, as a restart changes the replica
 		l.failed = &before
 	}
@@ -96,8 +96,10 @@ func (pl *planner) run() {
 	pl.replace(pl.lost)
 	if pl.seen.Admission.MayStart() {
 		pl.createPodGroup()
-		pl.createServices()
-		pl.createPods()
+		if hasServices(pl.job) {
+			pl.plan.CreateServices(pl.roster, pl.seen.Children, pl.newService)
+		}
+		pl.plan.CreateReplicas(pl.roster, pl.seen.Admission, pl.newPod)
 		jobs.JoinGangs(pl.seen, kind, pl.least(), &pl.plan)
 	}
 }
@@ -114,7 +116,7 @@ func (pl *planner) restart() {
 	first := &restarted[0]
 	what := first.Name + " has succeeded and will run again"
 	if first.Phase == replicas.Failed {
-		what = failureOf(first)
+		what = failures.Of(first)
 	}
 	if n := len(restarted) - 1; n > 0 {
 		what = fmt.Sprintf("%s, and %d more", what, n)
@@ -147,11 +149,9 @@ func (pl *planner) progress(over *jobs.Outcome) jobs.Progress {
 		Active:      pl.roster.Active(),
 		Ready:       over != nil || pl.ready(), // pods that run on after the end are not waited for
 		Reclaimable: pl.roster.FinalCounts(),
-		Outcome:     over,
 	}
-	pl.elasticProgress(&p)
-	if over != nil && p.Active && pl.seen.Admission.HoldsQuota() {
-		p.Outcome, p.Ended = nil, true // its pods run on, and keep their quota until they finish
+	pl.elasticProgress(&p, over)
+	if over != nil && p.End(over, pl.seen.Admission) {
 		p.RunOn = pl.runOn(p.Pods)
 	}
 	if missing := len(pl.roster.Missing()); over == nil && missing > 0 {

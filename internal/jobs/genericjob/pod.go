@@ -54,24 +54,3 @@ func (pl *planner) createPodGroup() {
 		pl.plan.First = append(pl.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreate))
 	}
 }
-
-// createPods creates the missing pods.
-func (pl *planner) createPods() {
-	missing := pl.roster.Missing()
-	if len(missing) == 0 {
-		return
-	}
-	seats := map[string]map[int32]podspec.Places{}
-	for group, granted := range pl.seen.Admission.PodSets {
-		// If fewer pods than replicas were admitted, as others had finished by then, each pod is assigned one of their
-		// places after its creation.
-		if granted.Places.Count() >= pl.sizes[group] {
-			seats[group] = pl.roster.AssignPlaces(group, granted.Places, granted.SliceSize)
-		}
-	}
-	for _, r := range missing {
-		if !pl.plan.CreateChild(pl.newPod(r, seats[r.Group][r.Index]), jobs.FailedCreate) {
-			return
-		}
-	}
-}

@@ -35,9 +35,9 @@ func judge(job *tensorstack.GenericJob, roster *replicas.Roster) *jobs.Outcome {
 	case because == nil:
 		return nil
 	case len(spec.SuccessRules) == 0:
-		return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NotAllSucceededMessage, failureOf(because))}
+		return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NotAllSucceededMessage, failures.Of(because))}
 	}
-	return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NoSuccessMessage, failureOf(because))}
+	return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NoSuccessMessage, failures.Of(because))}
 }
 
 func hasSucceeded(r *replicas.Replica) bool { return r.Final() && r.Phase == replicas.Succeeded }
@@ -64,7 +64,7 @@ func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*repli
 // can.
 func decisiveFailure(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
 	if len(rules) == 0 {
-		return firstOf(roster, hasFailed)
+		return roster.First(hasFailed)
 	}
 	var because *replicas.Replica
 	for _, rule := range rules {
@@ -89,16 +89,6 @@ func failedOf(rule tensorstack.FinishRule, roster *replicas.Roster) *replicas.Re
 		}
 	}
 	return first
-}
-
-// firstOf returns the first replica for which holds is true, nil if there is none.
-func firstOf(roster *replicas.Roster, holds func(*replicas.Replica) bool) *replicas.Replica {
-	for i := range roster.Replicas {
-		if r := &roster.Replicas[i]; holds(r) {
-			return r
-		}
-	}
-	return nil
 }
 
 // number returns the value of an index, -1 if it is invalid.
@@ -128,14 +118,8 @@ func text(rule tensorstack.FinishRule) string {
 	return string(out)
 }
 
-// failureOf describes how a replica has failed.
-func failureOf(r *replicas.Replica) string {
-	if r.Pod == nil {
-		return fmt.Sprintf(tensorstack.ReplicaLostMessage, r.Name, "it is gone")
-	}
-	code, why, ok := replicas.Failure(r.Pod)
-	if !ok {
-		return fmt.Sprintf(tensorstack.ReplicaLostMessage, r.Name, why)
-	}
-	return replicas.WithReason(fmt.Sprintf(tensorstack.ReplicaFailedMessage, r.Name, code), why)
+// failures are the words for how a replica has failed.
+var failures = replicas.FailureTexts{
+	Gone: fmt.Sprintf(tensorstack.ReplicaLostMessage, "%s", "it is gone"),
+	Lost: tensorstack.ReplicaLostMessage, Failed: tensorstack.ReplicaFailedMessage,
 }

@@ -13,7 +13,10 @@ import (
 func (pl *planner) report(over *jobs.Outcome) {
 	had := outcome(pl.job) != nil
 	pl.job.Status.Tasks, pl.job.Status.Aggregate = pl.tasks(over != nil)
-	pl.job.Status.Ready = ptr.To(pl.readyPods())
+	// A pod whose container ends again and again is running, and not ready.
+	pl.job.Status.Ready = ptr.To(replicas.Count(pl.roster.Replicas, func(r *replicas.Replica) bool {
+		return r.Ready && r.Phase == replicas.Running
+	}))
 	if !had {
 		pl.job.Status.Phase = pl.phase(over, pl.roster.All(started))
 		resuming := pl.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
@@ -70,16 +73,6 @@ func (pl *planner) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate
 	}
 	fitContainers(&pl.job.Spec, tasks)
 	return tasks, counts
-}
-
-// readyPods returns how many running replicas are ready: a pod whose container ends again and again is running.
-func (pl *planner) readyPods() (n int32) {
-	for i := range pl.roster.Replicas {
-		if r := &pl.roster.Replicas[i]; r.Ready && r.Phase == replicas.Running {
-			n++
-		}
-	}
-	return n
 }
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.

@@ -2,7 +2,6 @@ package jobset
 
 import (
 	"slices"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -121,33 +120,17 @@ func (p *planner) cleanUpFinished() {
 	p.deleteJobs(p.children.previous)
 	p.deleteJobs(p.children.active)
 	p.removeExpired()
-	if p.js.Spec.TTLSecondsAfterFinished == nil {
-		return
-	}
-	due := endedAt(p.js).Add(time.Duration(*p.js.Spec.TTLSecondsAfterFinished) * time.Second)
-	if p.seen.Now.Before(due) {
-		p.plan.DueBy(due)
-		return
-	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Delete(p.seen.Job, metav1.DeletePropagationForeground))
+	p.plan.Expire(p.seen.Job, endedAt(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now, metav1.DeletePropagationForeground)
 }
 
 // removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
 func (p *planner) removeExpired() {
 	for i := range p.js.Spec.ReplicatedJobs {
 		rj := &p.js.Spec.ReplicatedJobs[i]
-		ttl := rj.Template.Spec.TTLSecondsAfterFinished
-		if ttl == nil {
-			continue
-		}
-		due := endedAt(p.js).Add(time.Duration(*ttl) * time.Second)
 		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
-			switch {
-			case job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !job.DeletionTimestamp.IsZero():
-			case p.seen.Now.Before(due):
-				p.plan.DueBy(due)
-			default:
-				p.plan.Writes = append(p.plan.Writes, jobs.Delete(job, metav1.DeletePropagationBackground))
+			if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && job.DeletionTimestamp.IsZero() {
+				ttl := rj.Template.Spec.TTLSecondsAfterFinished
+				p.plan.Expire(job, endedAt(p.js), ttl, p.seen.Now, metav1.DeletePropagationBackground)
 			}
 		}
 	}

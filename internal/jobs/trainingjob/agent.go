@@ -73,7 +73,7 @@ func (p *planner) updateRoundSizes() {
 	sizes := roundOf(p.job, 0).Sizes()
 	for i := range p.roster.Replicas {
 		pod := p.roster.Replicas[i].Pod
-		if pod == nil || replicas.IsFinished(pod) || replicas.IsTerminating(pod) {
+		if pod == nil || !replicas.IsLive(pod) {
 			continue
 		}
 		if said := pod.Annotations[muster.RendezvousSizeAnnotation]; said != "" && said != sizes {

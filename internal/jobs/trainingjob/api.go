@@ -15,7 +15,6 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
-	"github.com/musterhq/muster/internal/replicas"
 )
 
 // batchDelay is how long changes of pods are batched: too short for users to notice.
@@ -40,11 +39,13 @@ func (s Settings) kind() schema.GroupVersionKind {
 // API returns the TrainingJob API. A TrainingJob that names no queue goes to the queue named default.
 func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	return jobs.API[*breezeml.TrainingJob]{
-		Kind:       s.kind(),
-		Queue:      jobs.QueueRequired,
-		New:        func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
-		Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
-		Matters:    matters,
+		Kind:  s.kind(),
+		Queue: jobs.QueueRequired,
+		New:   func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
+		Owns:  []client.Object{&corev1.Pod{}, &corev1.Service{}},
+		Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
+			return restartsInPlace(was) != restartsInPlace(is)
+		}),
 		BatchDelay: batchDelay,
 		Resizes:    true,
 		Gangs:      true,
@@ -56,16 +57,6 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 		Describe:    describe,
 		Plan:        func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
 	}
-}
-
-// matters reports whether an update of a child can change the plan.
-func matters(before, after client.Object) bool {
-	pod, isPod := after.(*corev1.Pod)
-	if !isPod {
-		return false // of a Service, only its existence matters
-	}
-	was := before.(*corev1.Pod)
-	return replicas.Changed(was, pod) || restartsInPlace(was) != restartsInPlace(pod)
 }
 
 // describe returns what a TrainingJob asks for: one pod set of as many workers as it can use, and the minimum that it

@@ -15,15 +15,14 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// end ends the job. The status is written first, because what follows from it cannot be undone.
+// end ends the job.
 func (p *planner) end(o *jobs.Outcome) {
-	p.plan.StatusFirst = true
-	condition, reason, event := breezeml.JobSucceeded, breezeml.SucceededReason, corev1.EventTypeNormal
+	condition, reason := breezeml.JobSucceeded, breezeml.SucceededReason
 	if !o.Succeeded {
-		condition, reason, event = breezeml.JobFailed, breezeml.FailedReason, corev1.EventTypeWarning
+		condition, reason = breezeml.JobFailed, breezeml.FailedReason
 	}
 	p.setCondition(condition, true, reason, o.Message)
-	p.addEvent(jobs.Event{Type: event, Reason: reason, Message: o.Message})
+	p.plan.EndEvent(o, breezeml.SucceededReason, breezeml.FailedReason)
 	s := &p.job.Status
 	p.setStage(breezeml.StageCompleted, 0)
 	s.CooldownTime = nil
@@ -53,7 +52,10 @@ func (p *planner) cleanUp(over *jobs.Outcome) {
 		p.plan.DeletePods([]*corev1.Pod{pod})
 	}
 	p.deleteServices(func(index int32) bool { return !stays[index] })
-	p.expire()
+	if ended := p.job.Status.CompletionTime; ended != nil {
+		ttl := p.job.Spec.RunPolicy.TTLSecondsAfterFinished
+		p.plan.Expire(p.seen.Job, ended.Time, ttl, p.seen.Now, metav1.DeletePropagationBackground)
+	}
 }
 
 // withQuota returns the names of the unfinished pods that the job, which has ended, has quota for. The queue may have
@@ -63,7 +65,7 @@ func (p *planner) withQuota() map[string]bool {
 	if !p.seen.Admission.MayRun() {
 		return out
 	}
-	live := slices.DeleteFunc(slices.Clone(p.pods), func(pod *corev1.Pod) bool { return replicas.IsFinished(pod) || replicas.IsTerminating(pod) })
+	live := slices.DeleteFunc(slices.Clone(p.pods), func(pod *corev1.Pod) bool { return !replicas.IsLive(pod) })
 	count := int32(len(live))
 	granted, queued := p.seen.Admission.PodSets[worker]
 	if queued {
@@ -73,20 +75,6 @@ func (p *planner) withQuota() map[string]bool {
 		out[replicas.Name(p.job.Name, worker, index)] = true
 	}
 	return out
-}
-
-// expire deletes the job once its time to live has passed.
-func (p *planner) expire() {
-	ended, ttl := p.job.Status.CompletionTime, p.job.Spec.RunPolicy.TTLSecondsAfterFinished
-	if ended == nil || ttl == nil {
-		return
-	}
-	until := ended.Add(time.Duration(*ttl) * time.Second)
-	if p.seen.Now.Before(until) || p.plan.StatusFirst {
-		p.plan.DueBy(until)
-		return
-	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Delete(p.seen.Job, metav1.DeletePropagationBackground))
 }
 
 // stopTime is how long, beyond its grace period, a pod may take to end after it was given a deadline, before it is deleted.

@@ -87,16 +87,10 @@ func (p *planner) goOnWithoutLost() {
 	if p.job.Status.Stage != breezeml.StageRunning {
 		return
 	}
-	var first *replicas.Replica
 	isGivenUp := func(r *replicas.Replica) bool {
 		return r.Phase == replicas.Failed && !r.NeedsRestart && r.UID() != "" && p.isLost(r.Pod)
 	}
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; first == nil && isGivenUp(r) {
-			first = r
-		}
-	}
-	losses := p.recentLosses()
+	first, losses := p.roster.First(isGivenUp), p.recentLosses()
 	if first == nil || len(losses) == 0 {
 		return
 	}

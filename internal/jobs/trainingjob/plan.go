@@ -107,8 +107,8 @@ func (p *planner) run() {
 	p.plan.DeletePods(p.lost)
 	p.updateRoundSizes()
 	if p.seen.Admission.MayStart() {
-		p.createServices()
-		p.createPods()
+		p.plan.CreateServices(p.roster, p.seen.Children, p.newService)
+		p.plan.CreateReplicas(p.roster, p.seen.Admission, p.newPod)
 		jobs.JoinGangs(p.seen, p.settings.kind(), map[string]int32{worker: sizesOf(p.job).least}, &p.plan)
 	}
 	p.deleteServices(func(index int32) bool { return p.roster.Get(worker, index) == nil })
@@ -116,7 +116,7 @@ func (p *planner) run() {
 
 // progress returns what the queue needs to know.
 func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
-	progress := jobs.Progress{Outcome: over, Ready: over != nil} // pods that still run after the end need not be ready
+	progress := jobs.Progress{Ready: over != nil} // pods that still run after the end need not be ready
 	for _, n := range p.job.Status.Restarts {
 		progress.Restarts += int64(n)
 	}
@@ -128,19 +128,13 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 	}
 	progress.Active, progress.Pods = live > 0, map[string]int32{worker: live}
 	if over != nil {
-		if progress.Active && p.seen.Admission.HoldsQuota() {
-			progress.Outcome, progress.Ended = nil, true // pods that still run keep their quota until they end
+		if progress.End(over, p.seen.Admission) {
 			progress.RunOn = map[string]int32{worker: int32(len(p.plan.RunOn(p.pods)))}
 		}
 		return progress
 	}
 	progress.Reclaimable = p.reclaimable()
-	var up int32
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; r.Ready || r.Phase == replicas.Succeeded {
-			up++
-		}
-	}
+	up := replicas.Count(p.roster.Replicas, func(r *replicas.Replica) bool { return r.Ready || r.Phase == replicas.Succeeded })
 	least := sizesOf(p.job).least
 	progress.Ready = p.job.Status.Stage == breezeml.StageRunning && up >= least
 	progress.Missing = int32(len(p.roster.Missing()))

@@ -81,11 +81,17 @@ func (p *planner) template() corev1.PodTemplateSpec {
 	return out
 }
 
-// newPod returns the pod of a worker as it is created, for its place if it has one.
-func (p *planner) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
+// newPod returns the pod of a worker as it is created, for its place if it has one. It returns nil if the agent cannot be
+// added to the pod, though it could be when the job was queued.
+func (p *planner) newPod(r *replicas.Replica, place podspec.Places) *corev1.Pod {
+	if p.cannotStart != "" {
+		return nil
+	}
 	template, err := p.lattice().withAgent(p.job, p.seen.Facts.Agent, p.template(), r.Index)
 	if err != nil {
-		return nil, err
+		p.cannotStart = noAgent(err)
+		p.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
+		return nil
 	}
 	own := maps.Clone(template.Labels)
 	template.Labels = p.labels(r.Index)
@@ -99,28 +105,11 @@ func (p *planner) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod
 	}
 	pod := replicas.NewPod(p.job.Namespace, p.owner(), r, template)
 	pod.Spec.RestartPolicy = template.Spec.RestartPolicy
-	return pod, nil
+	return pod
 }
 
 func (p *planner) owner() metav1.OwnerReference {
 	return *metav1.NewControllerRef(p.job, p.settings.kind())
-}
-
-// createPods creates missing pods.
-func (p *planner) createPods() {
-	granted := p.seen.Admission.PodSets[worker]
-	seats := p.roster.AssignPlaces(worker, granted.Places, granted.SliceSize)
-	for _, r := range p.roster.Missing() {
-		pod, err := p.newPod(r, seats[r.Index])
-		if err != nil { // the operator could add it when the job was queued
-			p.cannotStart = noAgent(err)
-			p.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
-			return
-		}
-		if !p.plan.CreateChild(pod, jobs.FailedCreate) {
-			return
-		}
-	}
 }
 
 // noAgent says why the agent cannot be added, and what follows. This also holds for a job that began to ask for the

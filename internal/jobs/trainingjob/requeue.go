@@ -18,7 +18,7 @@ import (
 // not solve the problem. While pods are missing, it is not known yet whether they would run.
 func (p *planner) requeueStuck() bool {
 	s := &p.job.Status
-	stuck := p.pending()
+	stuck := p.roster.First(isPending)
 	switch {
 	case stuck == nil:
 		s.RequeueTime = nil
@@ -71,17 +71,7 @@ func whyPending(pod *corev1.Pod) string {
 	return "it is not scheduled, and its events say why"
 }
 
-// pending returns a worker whose pod exists and does not run, because it has not started or is terminating. Nil if
-// there is none.
-func (p *planner) pending() *replicas.Replica {
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; isPending(r) {
-			return r
-		}
-	}
-	return nil
-}
-
+// isPending reports whether the worker's pod exists and does not run, because it has not started or is terminating.
 func isPending(r *replicas.Replica) bool {
 	return r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsTerminating(r.Pod))
 }

@@ -13,23 +13,6 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// serviceFailedReason is the reason of the event that a Service could not be created.
-const serviceFailedReason = "FailedCreateService"
-
-// createServices creates the Services of workers that have none, those of workers without a pod before any pod: workers
-// that do not find each other run for nothing.
-func (p *planner) createServices() {
-	there := map[string]bool{}
-	for _, service := range jobs.ChildrenOf[*corev1.Service](p.seen.Children) {
-		there[service.Name] = true
-	}
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; !there[r.Name] {
-			p.plan.CreateService(p.newService(r), serviceFailedReason, r.Pod == nil)
-		}
-	}
-}
-
 // newService returns the Service that gives a worker's pod a DNS name, even before it is ready: workers look each other
 // up while they start.
 func (p *planner) newService(r *replicas.Replica) *corev1.Service {

@@ -89,10 +89,7 @@ func (p *planner) countLastWorkers() {
 // setRunning sets the condition Running or Restarting and removes the other one.
 func (p *planner) setRunning(over *jobs.Outcome) {
 	running := p.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase == replicas.Succeeded })
-	some := false
-	for i := range p.roster.Replicas {
-		some = some || p.roster.Replicas[i].Phase == replicas.Running
-	}
+	some := p.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Running }) != nil
 	switch restarting, refused := isTrue(p.job, breezeml.JobRestarting), p.seen.RefusedObjects.Message(); {
 	case over != nil:
 		reason := breezeml.SucceededReason

@@ -36,15 +36,17 @@ const countsDelay = time.Second
 
 // API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
-	Resizes:    true,
-	AnyPods:    true,
-	Gangs:      true,
-	Kind:       kind,
-	Queue:      jobs.QueueRequired,
-	New:        func() *volcano.Job { return &volcano.Job{} },
-	Owns:       []client.Object{&corev1.Pod{}, &bus.Command{}},
-	Targets:    targetOf,
-	Matters:    matters,
+	Resizes: true,
+	AnyPods: true,
+	Gangs:   true,
+	Kind:    kind,
+	Queue:   jobs.QueueRequired,
+	New:     func() *volcano.Job { return &volcano.Job{} },
+	Owns:    []client.Object{&corev1.Pod{}, &bus.Command{}},
+	Targets: targetOf,
+	Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
+		return restartsOf(was) != restartsOf(is) || unschedulableSince(was) != unschedulableSince(is)
+	}),
 	Expected:   expected,
 	BatchDelay: batchDelay,
 	// Pods start and finish one after the other, and the status counts them.
@@ -71,16 +73,6 @@ func targetOf(object client.Object) (string, types.UID) {
 		return "", "" // a Job of another API
 	}
 	return command.TargetObject.Name, command.TargetObject.UID
-}
-
-// matters reports whether a change of a child may change the plan.
-func matters(before, after client.Object) bool {
-	pod, isPod := after.(*corev1.Pod)
-	if !isPod {
-		return false // Commands are only created and deleted
-	}
-	was := before.(*corev1.Pod)
-	return replicas.Changed(was, pod) || restartsOf(was) != restartsOf(pod) || unschedulableSince(was) != unschedulableSince(pod)
 }
 
 // expected reports whether a new pod has no node and no conditions yet. The plan that creates pods

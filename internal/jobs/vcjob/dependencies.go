@@ -61,13 +61,9 @@ func (pl *planner) isUsable(name string) bool {
 	if is, known := pl.usable[name]; known {
 		return is
 	}
-	var usable int32
-	members := pl.roster.Group(name)
-	for i := range members {
-		if r := &members[i]; r.Ready || r.Phase == replicas.Succeeded {
-			usable++
-		}
-	}
+	usable := replicas.Count(pl.roster.Group(name), func(r *replicas.Replica) bool {
+		return r.Ready || r.Phase == replicas.Succeeded
+	})
 	pl.usable[name] = usable >= taskMinimum(task)
 	return pl.usable[name]
 }

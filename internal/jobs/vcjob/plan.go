@@ -7,6 +7,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // planner plans one reconcile of a VCJob: it holds what was observed, and the plan so far.
@@ -38,7 +39,8 @@ func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 	switch {
 	case finished(l.job):
 		l.deleteUnfinished()
-		l.expire()
+		ended, ttl := l.job.Status.State.LastTransitionTime.Time, l.job.Spec.TTLSecondsAfterFinished
+		l.plan.Expire(seen.Job, ended, ttl, seen.Now, metav1.DeletePropagationBackground)
 	case l.executeCommand():
 	default:
 		l.step()
@@ -178,17 +180,12 @@ func (pl *planner) awaitRestart() {
 }
 
 // count returns how many pods of the task, or of all tasks if it is "", are in one of the phases.
-func (pl *planner) count(task string, phases ...replicas.Phase) (n int32) {
+func (pl *planner) count(task string, phases ...replicas.Phase) int32 {
 	members := pl.roster.Replicas
 	if task != "" {
 		members = pl.roster.Group(task)
 	}
-	for i := range members {
-		if slices.Contains(phases, members[i].Phase) {
-			n++
-		}
-	}
-	return n
+	return replicas.Count(members, func(r *replicas.Replica) bool { return slices.Contains(phases, r.Phase) })
 }
 
 // deleteUnfinished deletes all pods that have not finished.

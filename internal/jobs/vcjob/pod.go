@@ -38,26 +38,16 @@ func (pl *planner) createPods() {
 	left := map[string]int32{}
 	for name, task := range pl.tasks {
 		if pl.mayStart(task) {
-			left[name] = pl.limit(name) - pl.alive(name)
+			left[name] = pl.limit(name) - pl.roster.Alive(name)
 		}
 	}
-	places := map[string]map[int32]podspec.Places{}
-	for name, granted := range pl.seen.Admission.PodSets {
-		// If fewer pods than replicas were admitted, each pod is assigned one of their places after its creation.
-		if task := pl.tasks[name]; task != nil && granted.Places.Count() >= countOf(task) {
-			places[name] = pl.roster.AssignPlaces(name, granted.Places, granted.SliceSize)
-		}
-	}
-	for _, r := range pl.roster.Missing() {
+	pl.createsPods = pl.plan.CreateReplicas(pl.roster, pl.seen.Admission, func(r *replicas.Replica, at podspec.Places) *corev1.Pod {
 		if left[r.Group] <= 0 {
-			continue
+			return nil
 		}
 		left[r.Group]--
-		if !pl.plan.CreateChild(pl.newPod(r, places[r.Group][r.Index]), jobs.FailedCreate) {
-			break
-		}
-		pl.createsPods = true
-	}
+		return pl.newPod(r, at)
+	})
 	if pl.createsPods {
 		pl.plan.First = append(pl.plan.First, pl.objects()...)
 	}
@@ -81,36 +71,13 @@ func (pl *planner) least() map[string]int32 {
 	return out
 }
 
-// alive returns how many pods of the task exist and have not finished.
-func (pl *planner) alive(task string) (n int32) {
-	members := pl.roster.Group(task)
-	for i := range members {
-		if r := &members[i]; r.Pod != nil && !replicas.IsFinished(r.Pod) {
-			n++
-		}
-	}
-	return n
-}
-
-// inUse counts the pods of the task that may still use quota, including surplus ones that have not
-// terminated yet.
-func (pl *planner) inUse(task string) int32 {
-	n := pl.alive(task)
-	for _, pod := range pl.roster.Surplus {
-		if _, its := replicas.IndexOf(pl.job.Name, task, pod.Name); its && !replicas.IsFinished(pod) {
-			n++
-		}
-	}
-	return n
-}
-
 // deleteExcess deletes the last pods of tasks that run more than were admitted, and reports whether there
 // are any. They are created again when quota allows, which counts as no restart.
 func (pl *planner) deleteExcess() bool {
 	gone := map[string]bool{}
 	over := map[string]int32{}
 	for name := range pl.tasks {
-		over[name] = pl.alive(name) - pl.limit(name)
+		over[name] = pl.roster.Alive(name) - pl.limit(name)
 	}
 	for i := len(pl.roster.Replicas) - 1; i >= 0; i-- {
 		r := &pl.roster.Replicas[i]

@@ -175,7 +175,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	h := policyEvent{task: r.Group, replica: r}
 	switch {
 	case r.Phase == replicas.Failed:
-		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failureOf(r)
+		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failures.Of(r)
 		h.exitCodes = replicas.ExitCodes(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			why := ": it was evicted from its node"

@@ -48,7 +48,7 @@ func (pl *planner) leastWhileAdmitted(i int) int32 {
 // gone yet.
 func (pl *planner) needed(name string) int32 {
 	task, members := pl.tasks[name], pl.roster.Group(name)
-	needed := countOf(task) + pl.inUse(name) - pl.alive(name)
+	needed := countOf(task) + pl.roster.InUse(name) - pl.roster.Alive(name)
 	for i := range members {
 		if members[i].Final() && pl.endedForGood(task, &members[i]) {
 			needed--

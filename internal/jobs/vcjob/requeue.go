@@ -60,7 +60,7 @@ func (pl *planner) admittedWithout(task string) string {
 	tasks := []string{task}
 	for i := range pl.job.Spec.Tasks {
 		name := nameOf(pl.job, i)
-		if granted, asked := pl.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 && granted.Count == 0 && pl.inUse(name) == 0 && pl.needed(name) > 0 {
+		if granted, asked := pl.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 && granted.Count == 0 && pl.roster.InUse(name) == 0 && pl.needed(name) > 0 {
 			tasks = append(tasks, name)
 		}
 	}

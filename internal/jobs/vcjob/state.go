@@ -139,10 +139,8 @@ func (pl *planner) finishWhenAllEnded() bool {
 
 // withFailure adds to the message how the first failed pod failed.
 func (pl *planner) withFailure(message string) string {
-	for i := range pl.roster.Replicas {
-		if r := &pl.roster.Replicas[i]; r.Phase == replicas.Failed {
-			return message + ": " + failureOf(r)
-		}
+	if r := pl.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
+		return message + ": " + failures.Of(r)
 	}
 	return message
 }
@@ -150,20 +148,6 @@ func (pl *planner) withFailure(message string) string {
 // maxRetryMessage returns the message for a job without restarts left.
 func (pl *planner) maxRetryMessage() string {
 	return fmt.Sprintf("%s; retryCount is %d, the limit that maxRetry sets", pl.job.Status.State.Message, pl.job.Status.RetryCount)
-}
-
-// expire deletes a finished job after its ttlSecondsAfterFinished.
-func (pl *planner) expire() {
-	ttl := pl.job.Spec.TTLSecondsAfterFinished
-	if ttl == nil {
-		return
-	}
-	at := pl.job.Status.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
-	if pl.seen.Now.Before(at) {
-		pl.plan.DueBy(at)
-		return
-	}
-	pl.plan.Writes = append(pl.plan.Writes, jobs.Delete(pl.seen.Job, metav1.DeletePropagationBackground))
 }
 
 // waitingReason returns why a job has no quota.
@@ -190,16 +174,9 @@ func (pl *planner) waitingReason() (reason, message string) {
 	return volcano.WaitingForQuota, "The job waits in queue " + queue
 }
 
-// failureOf describes how a pod has failed.
-func failureOf(r *replicas.Replica) string {
-	if r.Pod == nil {
-		return "pod " + r.Name + " has failed and is gone"
-	}
-	code, why, ok := replicas.Failure(r.Pod)
-	if !ok {
-		return "pod " + r.Name + " has failed: " + why
-	}
-	return replicas.WithReason(fmt.Sprintf("pod %s has failed with exit code %d", r.Name, code), why)
+// failures are the words for how a pod has failed.
+var failures = replicas.FailureTexts{
+	Gone: "pod %s has failed and is gone", Lost: "pod %s has failed: %s", Failed: "pod %s has failed with exit code %d",
 }
 
 // restartsOf returns how often the kubelet restarted containers of the pod.

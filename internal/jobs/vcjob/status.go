@@ -115,13 +115,10 @@ func (pl *planner) countPods() {
 func (pl *planner) recordReady() {
 	value := ""
 	if pl.job.Status.Running > 0 {
-		ready := 0
-		for i := range pl.roster.Replicas {
-			if r := &pl.roster.Replicas[i]; r.Ready && !replicas.IsTerminating(r.Pod) {
-				ready++
-			}
-		}
-		value = strconv.Itoa(ready)
+		ready := replicas.Count(pl.roster.Replicas, func(r *replicas.Replica) bool {
+			return r.Ready && !replicas.IsTerminating(r.Pod)
+		})
+		value = strconv.Itoa(int(ready))
 	}
 	setRecord(&pl.job.Status, readyKey, value)
 }
@@ -141,12 +138,12 @@ func (pl *planner) progress() jobs.Progress {
 	p := jobs.Progress{Active: pl.roster.Active(), Ready: ready, Stage: stage, Reclaimable: pl.reclaimable(), Restarts: int64(pl.job.Status.RetryCount)}
 	if i := pl.resizableTask(); i >= 0 {
 		name := nameOf(pl.job, i)
-		p.Pods = map[string]int32{name: pl.inUse(name)}
+		p.Pods = map[string]int32{name: pl.roster.InUse(name)}
 	}
 	if finished(pl.job) {
-		p.Outcome = &jobs.Outcome{Succeeded: pl.job.Status.State.Phase == volcano.Completed, Message: pl.job.Status.State.Message}
-		if p.Active && pl.seen.Admission.HoldsQuota() {
-			p.Outcome, p.Ended, p.Ready = nil, true, true // its pods keep their quota until they finish, and are not waited for
+		state := &pl.job.Status.State
+		if p.End(&jobs.Outcome{Succeeded: state.Phase == volcano.Completed, Message: state.Message}, pl.seen.Admission) {
+			p.Ready = true // pods that run on are not waited for
 		}
 		return p
 	}

@@ -1,0 +1,116 @@
+package jobs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// This file has what the APIs that create pods and Services themselves, by package replicas, do alike.
+
+// PodChanges returns API.Matters for a job made of pods and Services: a change of a pod matters if package replicas uses
+// what has changed, or if more, which may be nil, says so. A Service only has to exist.
+func PodChanges(more func(before, after *corev1.Pod) bool) func(before, after client.Object) bool {
+	return func(before, after client.Object) bool {
+		is, isPod := after.(*corev1.Pod)
+		if !isPod {
+			return false
+		}
+		was := before.(*corev1.Pod)
+		return replicas.Changed(was, is) || more != nil && more(was, is)
+	}
+}
+
+// CreateReplicas adds the creation of the pods that newPod returns for replicas without one, each for its place if it has
+// one. newPod returns nil for a replica that gets no pod now. It reports whether the plan creates any.
+func (p *Plan) CreateReplicas(
+	roster *replicas.Roster, a Admission, newPod func(*replicas.Replica, podspec.Places) *corev1.Pod,
+) (creates bool) {
+	missing := roster.Missing()
+	if len(missing) == 0 {
+		return false
+	}
+	places := map[string]map[int32]podspec.Places{}
+	for group, granted := range a.PodSets {
+		// If fewer pods than replicas were admitted, as others had finished by then, each pod is assigned one of their
+		// places after its creation.
+		if int(granted.Places.Count()) >= len(roster.Group(group)) {
+			places[group] = roster.AssignPlaces(group, granted.Places, granted.SliceSize)
+		}
+	}
+	for _, r := range missing {
+		pod := newPod(r, places[r.Group][r.Index])
+		if pod == nil {
+			continue
+		}
+		if !p.CreateChild(pod, FailedCreate) {
+			break
+		}
+		creates = true
+	}
+	return creates
+}
+
+// serviceFailedReason is the reason of the event for a replica's Service that could not be created.
+const serviceFailedReason = "FailedCreateService"
+
+// CreateServices adds the creation of the Services that replicas have not among the children. The Services of replicas
+// without a pod are created before all pods: replicas that do not find each other run for nothing.
+func (p *Plan) CreateServices(
+	roster *replicas.Roster, children []client.Object, newService func(*replicas.Replica) *corev1.Service,
+) {
+	there := map[string]bool{}
+	for _, service := range ChildrenOf[*corev1.Service](children) {
+		there[service.Name] = true
+	}
+	for i := range roster.Replicas {
+		r := &roster.Replicas[i]
+		if there[r.Name] {
+			continue
+		}
+		write := Create(newService(r)).OrWarn(serviceFailedReason)
+		if r.Pod == nil {
+			p.First = append(p.First, write)
+		} else {
+			p.Writes = append(p.Writes, write)
+		}
+	}
+}
+
+// Expire deletes the object once ttl seconds have passed since the job ended, and otherwise makes the job be planned then.
+// With a ttl of nil it does nothing. An end that this plan is to record is recorded first.
+func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now time.Time, how metav1.DeletionPropagation) {
+	if ttl == nil {
+		return
+	}
+	due := ended.Add(time.Duration(*ttl) * time.Second)
+	if now.Before(due) || p.StatusFirst {
+		p.DueBy(due)
+		return
+	}
+	p.Writes = append(p.Writes, Delete(object, how))
+}
+
+// EndEvent adds the event of a job's end. The status is written first, as what follows from the end cannot be undone.
+func (p *Plan) EndEvent(o *Outcome, succeededReason, failedReason string) {
+	p.StatusFirst = true
+	e := Event{Type: corev1.EventTypeNormal, Reason: succeededReason, Message: o.Message}
+	if !o.Succeeded {
+		e.Type, e.Reason = corev1.EventTypeWarning, failedReason
+	}
+	p.Events = append(p.Events, e)
+}
+
+// End records in the progress that the job has ended. Pods that still run keep their quota until they end, and until then
+// the progress has no outcome: End reports whether there are any.
+func (p *Progress) End(o *Outcome, a Admission) (runsOn bool) {
+	if p.Ended = p.Active && a.HoldsQuota(); !p.Ended {
+		p.Outcome = o
+	}
+	return p.Ended
+}
