@@ -111,7 +111,7 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 		}
 		f.updateClaims()
 		f.wakeFreed()
-		p.engine.keepAll(f)
+		p.engine.holdBacks.chargeAll(f)
 		for _, q := range f.queues {
 			c, cutHere := p.headOf(q)
 			if c != nil {
@@ -119,7 +119,7 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 			}
 			cut = cut || cutHere
 		}
-		p.engine.releaseAllKept(f)
+		p.engine.holdBacks.releaseAll(f)
 	}
 	if cut {
 		for _, f := range families {

@@ -16,9 +16,9 @@ import (
 // anyThatFit returns what can be done for such a workload without stopping or shrinking any other. Pods go to the pod sets
 // in their order. If these are too few, they go to those with the smallest pods first: where one pod of 8 GPUs would take
 // the place of three small ones, and three must run, the small ones do.
-func (e *Engine) anyThatFit(w *workload, c *class) (outcome, *anySearch) {
-	s := &anySearch{engine: e, w: w, class: c}
-	form := e.formOf(c)
+func (ev *evaluator) anyThatFit(w *workload, c *class) (outcome, *anySearch) {
+	s := &anySearch{evaluator: ev, w: w, class: c}
+	form := ev.formOf(c)
 	if s.fill(form.InOrder()) {
 		return s.best, s
 	}
@@ -28,9 +28,9 @@ func (e *Engine) anyThatFit(w *workload, c *class) (outcome, *anySearch) {
 
 // anyByEviction is anyThatFit for a workload that may evict others until it has as many pods as it needs. Pods beyond
 // these evict nobody. If there are too few pods all the same, it says what they are short of.
-func (e *Engine) anyByEviction(s *anySearch) outcome {
+func (ev *evaluator) anyByEviction(s *anySearch) outcome {
 	s.mayEvict = true
-	if s.fill(e.formOf(s.class).InOrder()) {
+	if s.fill(ev.formOf(s.class).InOrder()) {
 		return s.best
 	}
 	return s.none()
@@ -38,10 +38,10 @@ func (e *Engine) anyByEviction(s *anySearch) outcome {
 
 // anySearch looks for the pods that a workload gets.
 type anySearch struct {
-	engine   *Engine
-	w        *workload
-	class    *class
-	mayEvict bool
+	evaluator *evaluator
+	w         *workload
+	class     *class
+	mayEvict  bool
 	// counts are the pods of each pod set so far, best is what can be done for them: hopeless if they are too few.
 	counts []int32
 	best   outcome
@@ -52,7 +52,7 @@ type anySearch struct {
 // fill gives pods to the pod sets at the indices, in this order, beside those that the others need. It reports whether
 // these are enough.
 func (a *anySearch) fill(order []int) bool {
-	form := a.engine.formOf(a.class)
+	form := a.evaluator.formOf(a.class)
 	a.counts, a.best = make([]int32, len(form.Full())), outcome{}
 	for i := range a.counts {
 		a.counts[i], _ = form.Needs(i)
@@ -62,7 +62,7 @@ func (a *anySearch) fill(order []int) bool {
 			a.extend(set)
 		}
 	}
-	a.engine.tried += triedPerBudget * len(order)
+	a.evaluator.tried += triedPerBudget * len(order)
 	if !a.isEnough() {
 		a.best = outcome{}
 	}
@@ -71,13 +71,13 @@ func (a *anySearch) fill(order []int) bool {
 
 // isEnough reports whether the workload can start with the pods so far.
 func (a *anySearch) isEnough() bool {
-	return flavor.PodsIn(a.counts) >= a.engine.formOf(a.class).Together()
+	return flavor.PodsIn(a.counts) >= a.evaluator.formOf(a.class).Together()
 }
 
 // extend gives the pod set at the index as many pods as fit beside the others.
 func (a *anySearch) extend(set int) {
 	least := a.counts[set]
-	_, most := a.engine.formOf(a.class).Needs(set)
+	_, most := a.evaluator.formOf(a.class).Needs(set)
 	with := func(pods int32) []int32 {
 		counts := slices.Clone(a.counts)
 		counts[set] = pods
@@ -91,7 +91,7 @@ func (a *anySearch) extend(set int) {
 
 // try gives the workload these pods if they are available, and reports whether they are.
 func (a *anySearch) try(counts []int32) bool {
-	found := a.engine.considerTaking(a.w, a.class, counts)
+	found := a.evaluator.considerTaking(a.w, a.class, counts)
 	fits := found.verdict == admissible || found.verdict == promisable
 	if !fits && (found.verdict == hopeless || found.shrinksEquals || !a.mayEvict || a.best.verdict != hopeless && a.isEnough()) {
 		a.note(found)
@@ -124,8 +124,8 @@ func (a *anySearch) note(found outcome) {
 // none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more of
 // anything that was.
 func (a *anySearch) none() outcome {
-	form := a.engine.formOf(a.class)
-	smallest := a.engine.considerTaking(a.w, a.class, form.ReducedBy(form.Reducible()))
+	form := a.evaluator.formOf(a.class)
+	smallest := a.evaluator.considerTaking(a.w, a.class, form.ReducedBy(form.Reducible()))
 	if smallest.verdict != hopeless && !smallest.shrinksEquals {
 		return smallest // what earlier pod sets were given left too little for later ones
 	}

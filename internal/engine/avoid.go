@@ -34,30 +34,30 @@ type avoidance struct {
 }
 
 // Filled reports whether each of the pod set's places on the node, named as in places, has a pod.
-func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.places.Filled(of, node) }
+func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.nodes.places.Filled(of, node) }
 
 func (p PodUnschedulable) apply(e *Engine) {
 	w := e.workloads[p.Workload]
 	if w == nil || w.held == nil || slices.Contains(w.avoid.nodes, p.Node) {
 		return
 	}
-	if most := e.mostOn(w, p); most > 0 {
+	if most := e.nodes.mostOn(w, p); most > 0 {
 		w.avoid.limit(p.Node, most)
 		w.placed.shape = nil
-		e.updatePlaces(w)
+		e.nodes.updatePlaces(w)
 		return
 	}
 	w.avoid.nodes = slices.Sorted(slices.Values(append(slices.Clone(w.avoid.nodes), p.Node)))
 	w.avoid.why = p.Why
 	w.placed.shape = nil
-	e.updatePlaces(w)
+	e.nodes.updatePlaces(w)
 }
 
 // mostOn returns how many pods of the workload the node may get after kube-scheduler refused one more, 0 if the node is to
 // be avoided. Where pods of the workload run, the node is good for these. Where kube-scheduler minds other pods, and the
 // node was to have several of the workload, these may be the pods that it minds: the next trial is with half of them.
-func (e *Engine) mostOn(w *workload, ev PodUnschedulable) int32 {
-	if there := e.places.PodsOn(w.Key, ev.Node); there > 0 {
+func (n *nodes) mostOn(w *workload, ev PodUnschedulable) int32 {
+	if there := n.places.PodsOn(w.Key, ev.Node); there > 0 {
 		return there
 	}
 	if !mindsOtherPods(ev.Why) {
@@ -141,7 +141,7 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 		}
 		w.promise.checkedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
 		w.placed.shape = nil
-		e.updatePlaces(w)
+		e.nodes.updatePlaces(w)
 		w.queue.family.enqueue()
 	}
 }

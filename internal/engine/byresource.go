@@ -15,13 +15,13 @@ import (
 
 // lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
 // matters only in a queue by resource.
-func (e *Engine) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
+func (ev *evaluator) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
 	if c.queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.form.CouldFit(counts, c.queue.node) {
 		return nil
 	}
 	out := make([]quota.FlavorResource, len(choice.Short))
 	for n, i := range choice.Short {
-		out[n] = e.tree.Name(i)
+		out[n] = ev.tree.Name(i)
 	}
 	return out
 }
@@ -42,7 +42,7 @@ func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorReso
 // are any.
 func (e *Engine) demoteLaterHeads(q *clusterQueue, head *class) (some bool) {
 	for _, other := range slices.Clone(q.heads) {
-		if other != head && other.behind != nil && head.before(other) && slices.ContainsFunc(head.lacks, e.formOf(other).Asks) {
+		if other != head && other.behind != nil && head.before(other) && slices.ContainsFunc(head.lacks, e.evaluator.formOf(other).Asks) {
 			q.unblock(other)
 			some = true
 		}
@@ -57,7 +57,7 @@ type stateVersion struct {
 }
 
 func (e *Engine) stateVersionOf(f *family) stateVersion {
-	return stateVersion{e.places.Changes(), f.charges}
+	return stateVersion{e.nodes.places.Changes(), f.charges}
 }
 
 // review reevaluates at the end of a pass what the heads of the family lack: that depends on the usage of others, and
@@ -104,7 +104,7 @@ func (e *Engine) updateLacks(q *clusterQueue, head *class, lacks []quota.FlavorR
 // headBefore returns the first head that the class must wait behind, or nil.
 func (e *Engine) headBefore(c *class) (first *class) {
 	for _, head := range c.queue.heads {
-		if head.before(c) && (first == nil || head.before(first)) && slices.ContainsFunc(head.lacks, e.formOf(c).Asks) {
+		if head.before(c) && (first == nil || head.before(first)) && slices.ContainsFunc(head.lacks, e.evaluator.formOf(c).Asks) {
 			first = head
 		}
 	}
@@ -158,7 +158,7 @@ func (ex *explainer) findHead() {
 	var heads []*class
 	lacks := map[*class][]quota.FlavorResource{}
 	waitsBehind := func(c *class) func(*class) bool {
-		return func(head *class) bool { return slices.ContainsFunc(lacks[head], ex.engine.formOf(c).Asks) }
+		return func(head *class) bool { return slices.ContainsFunc(lacks[head], ex.engine.evaluator.formOf(c).Asks) }
 	}
 	for _, c := range earlier {
 		switch {
@@ -166,7 +166,7 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.lacks
 		case c.blocked || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.engine.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := ex.engine.evaluator.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}

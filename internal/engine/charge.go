@@ -8,6 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
+// ledgers converts what workloads hold, or are to hold, to amounts of the tree.
+type ledgers struct{ tree *quota.Tree }
+
 // charges is what the ledgers and tallies contain for a workload.
 type charges struct {
 	queue *clusterQueue
@@ -23,23 +26,23 @@ func (e *Engine) updateCharges(w *workload) {
 	was := w.charged
 	now := charges{queue: w.queue, local: w.local, count: w.counts()}
 	if w.held != nil {
-		now.held = e.vectorOf(w.held)
+		now.held = e.ledgers.vectorOf(w.held)
 		switch {
 		case w.lostItsNodes():
 			now.planned = now.held
 		case !w.leaving():
-			now.planned = e.plannedOf(w)
+			now.planned = e.ledgers.plannedOf(w)
 		}
 	} else if w.promise != nil {
 		now.planned = w.promise.usage
 	} else if w.Unheld && w.queue != nil {
-		now.held = e.firstFlavors(w)
+		now.held = e.evaluator.firstFlavors(w)
 		now.planned = now.held
 	}
 	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(reductionChange) && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
-		e.setSpare(w, now.holder)
+		e.ledgers.setSpare(w, now.holder)
 	}
 	e.charge(was, now)
 	if was.holder != nil {
@@ -56,12 +59,12 @@ func (e *Engine) updateCharges(w *workload) {
 	w.charged = now
 	e.listElastic(w)
 	e.noteUnwanted(w)
-	e.updatePlaces(w)
+	e.nodes.updatePlaces(w)
 }
 
 // firstFlavors returns what the workload takes if all its pods use the first flavors of its queue.
-func (e *Engine) firstFlavors(w *workload) quota.Vector {
-	form := flavor.NewForm(w.PodSets, e.offer(w.queue), &e.tree)
+func (ev *evaluator) firstFlavors(w *workload) quota.Vector {
+	form := flavor.NewForm(w.PodSets, ev.offer(w.queue), ev.tree)
 	return form.First(form.Full())
 }
 
@@ -116,12 +119,12 @@ func (cq *clusterQueue) free(freed []quota.Index) {
 }
 
 // vectorOf returns what the admission takes, including the surplus of terminating pods.
-func (e *Engine) vectorOf(a *Admission) quota.Vector {
+func (l *ledgers) vectorOf(a *Admission) quota.Vector {
 	var amounts []quota.Amount
 	for _, ps := range a.PodSets {
 		for resource, amount := range ps.Usage {
 			fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
-			amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: quota.Add(amount, ps.Surplus[resource])})
+			amounts = append(amounts, quota.Amount{Index: l.tree.Index(fr), Value: quota.Add(amount, ps.Surplus[resource])})
 		}
 	}
 	return quota.VectorOf(amounts...)

@@ -267,8 +267,8 @@ func TestRebuiltEngineHasTheSameUsage(t *testing.T) {
 		}
 		w.settle(t)
 		fresh := w.rebuilt(t)
-		fresh.Arrange(w.engine.now)
-		w.engine.Arrange(w.engine.now)
+		fresh.Arrange(w.engine.growths.now)
+		w.engine.Arrange(w.engine.growths.now)
 		for _, name := range queueNames {
 			want, wantOK := fresh.QueueUsage(name)
 			got, gotOK := w.engine.QueueUsage(name)
@@ -316,13 +316,13 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 		w.engine.TakeChangedQueues()
 		decideAll(w.engine, w.clock.Add(24*time.Hour))
 		e := w.engine
-		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.flavors), "namespaces": len(e.namespaces),
+		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.flavors), "namespaces": len(e.namespaces),
 			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.unwanted.Len(), "withdrawals": e.writtenWithdrawals.Len(),
-			"topologies": len(e.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.unready, "refused": e.refused.Len(),
-			"avoiding": e.avoiding.Len(), "forgetting": e.forgetting.Len(), "growths": len(e.growths), "superseded": len(e.superseded),
+			"topologies": len(e.nodes.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.unready, "refused": e.refused.Len(),
+			"avoiding": e.avoiding.Len(), "forgetting": e.forgetting.Len(), "growths": len(e.growths.due), "superseded": len(e.superseded),
 			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.unreported.len(),
-			"promisedPlaces": len(e.promisedPlaces), "departing": e.departing, "toRepair": e.toRepair.Len(), "deferred": e.deferredRepairs.Len(),
-			"workloadOfPod": len(e.workloadOfPod), "podCounts": len(e.podCounts), "lingering": e.lingering.Len(), "within": e.within.Len()}
+			"promisedPlaces": len(e.nodes.promisedPlaces), "departing": e.nodes.departing, "toRepair": e.nodes.toRepair.Len(), "deferred": e.nodes.deferredRepairs.Len(),
+			"workloadOfPod": len(e.nodes.workloadOfPod), "podCounts": len(e.nodes.podCounts), "lingering": e.nodes.lingering.Len(), "within": e.nodes.within.Len()}
 		for name, blocked := range e.blockedByFlavor {
 			left["blocked by "+name] = len(blocked)
 		}

@@ -20,6 +20,9 @@ import (
 // grow (see growthsOf). Claims follow from the waiting workloads only, not from the order in which they were evaluated,
 // so that an engine that starts from a list decides like one that has been running.
 
+// holdBacks charges and releases the claims.
+type holdBacks struct{ tree *quota.Tree }
+
 // claim is the quota that a queue keeps for one of its workloads.
 type claim struct {
 	class *class
@@ -59,9 +62,9 @@ func (cq *clusterQueue) front() *class {
 }
 
 // formOf returns the request of the class to its queue, independent of usage.
-func (e *Engine) formOf(c *class) *flavor.Form {
+func (ev *evaluator) formOf(c *class) *flavor.Form {
 	if c.form == nil || c.formedOf != c.queue.revision {
-		c.form, c.formedOf = flavor.NewForm(c.shape.podSets, e.offer(c.queue), &e.tree), c.queue.revision
+		c.form, c.formedOf = flavor.NewForm(c.shape.podSets, ev.offer(c.queue), ev.tree), c.queue.revision
 		c.own = nil
 		if c.queue.node != nil {
 			c.own = c.form.Within(c.form.ReducedBy(c.form.Reducible()), c.queue.node.Nominal)
@@ -71,9 +74,9 @@ func (e *Engine) formOf(c *class) *flavor.Form {
 }
 
 // addClaimant adds the class to the claimants of its queue if it fits within the queue's own quota.
-func (e *Engine) addClaimant(c *class) {
+func (ev *evaluator) addClaimant(c *class) {
 	q := c.queue
-	e.formOf(c)
+	ev.formOf(c)
 	if len(c.own) == 0 || c.waiting.Len() == 0 {
 		q.removeClaimant(c)
 		return
@@ -137,7 +140,7 @@ func covers(a, b quota.Vector) bool {
 }
 
 // keepAll charges the claims of the family at the beginning of a pass; releaseAllKept releases them at its end.
-func (e *Engine) keepAll(f *family) {
+func (h *holdBacks) chargeAll(f *family) {
 	type keeper struct {
 		queue *clusterQueue
 		rank  order.Rank
@@ -152,20 +155,20 @@ func (e *Engine) keepAll(f *family) {
 		return cmp.Or(order.Compare(a.rank, b.rank), cmp.Compare(a.queue.Name, b.queue.Name))
 	})
 	for _, k := range keepers {
-		e.keep(k.queue)
+		h.charge(k.queue)
 	}
 }
 
-func (e *Engine) releaseAllKept(f *family) {
+func (h *holdBacks) releaseAll(f *family) {
 	for _, q := range f.queues {
-		e.releaseKept(q)
+		h.release(q)
 	}
 }
 
 // keep charges the free part of the queue's claim, in place of what it kept before. It reports whether other queues
 // left it less than its own quota.
-func (e *Engine) keep(q *clusterQueue) (cut bool) {
-	e.releaseKept(q)
+func (h *holdBacks) charge(q *clusterQueue) (cut bool) {
+	h.release(q)
 	mine := q.claimOf()
 	if mine.class == nil {
 		return false
@@ -180,34 +183,34 @@ func (e *Engine) keep(q *clusterQueue) (cut bool) {
 		}
 	}
 	q.kept, q.keptFor = kept, mine.rank
-	e.tree.Charge(q.Name, quota.Planned, kept)
+	h.tree.Charge(q.Name, quota.Planned, kept)
 	return cut
 }
 
 // keepAfter updates what is kept after a contestant was served.
-func (e *Engine) keepAfter(c *contestant) {
+func (h *holdBacks) chargeAfter(c *contestant) {
 	q := c.queue
 	q.updateClaim()
-	cut := e.keep(q)
+	cut := h.charge(q)
 	if c.displaces || cut && slices.ContainsFunc(q.family.queues, func(other *clusterQueue) bool {
 		return len(other.kept) > 0 && order.Compare(q.keptFor, other.keptFor) < 0
 	}) {
 		// What it took, or what its queue claims now, had been kept for later workloads.
-		e.releaseAllKept(q.family)
-		e.keepAll(q.family)
+		h.releaseAll(q.family)
+		h.chargeAll(q.family)
 	}
 }
 
 // releaseKept releases what the queue keeps.
-func (e *Engine) releaseKept(q *clusterQueue) {
-	e.tree.Release(q.Name, quota.Planned, q.kept)
+func (h *holdBacks) release(q *clusterQueue) {
+	h.tree.Release(q.Name, quota.Planned, q.kept)
 	q.kept = nil
 }
 
 // evaluateIgnoringKept evaluates the class without what its own queue keeps and, within its queue's own quota,
 // without what is kept for workloads after it.
-func (e *Engine) evaluateIgnoringKept(c *class) outcome {
-	found := e.evaluateWithout(c, c.queue)
+func (ev *evaluator) evaluateIgnoringKept(c *class) outcome {
+	found := ev.evaluateWithout(c, c.queue)
 	if found.verdict != hopeless || len(c.own) == 0 || !c.mayFitOwnQuota() {
 		return found
 	}
@@ -220,7 +223,7 @@ func (e *Engine) evaluateIgnoringKept(c *class) outcome {
 	if len(later) == 1 {
 		return found
 	}
-	if seen := e.evaluateWithout(c, later...); seen.verdict != hopeless && c.queue.fitsOwnQuota(seen.choice.Usage) {
+	if seen := ev.evaluateWithout(c, later...); seen.verdict != hopeless && c.queue.fitsOwnQuota(seen.choice.Usage) {
 		seen.displaces = true
 		return seen
 	}
@@ -228,16 +231,16 @@ func (e *Engine) evaluateIgnoringKept(c *class) outcome {
 }
 
 // evaluateWithout evaluates the class as if these queues kept nothing.
-func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
+func (ev *evaluator) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 	for _, q := range queues {
-		e.tree.Release(q.Name, quota.Planned, q.kept)
+		ev.tree.Release(q.Name, quota.Planned, q.kept)
 	}
 	defer func() {
 		for _, q := range queues {
-			e.tree.Charge(q.Name, quota.Planned, q.kept)
+			ev.tree.Charge(q.Name, quota.Planned, q.kept)
 		}
 	}()
-	return e.evaluate(c)
+	return ev.evaluate(c)
 }
 
 // fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what is

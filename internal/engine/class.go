@@ -168,7 +168,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	before := c.head()
 	c.waiting.Push(w.rank())
 	if c.head() != before || c.formedOf != q.revision {
-		e.addClaimant(c)
+		e.evaluator.addClaimant(c)
 	}
 	c.unreported = append(c.unreported, w.Key)
 	w.class = c

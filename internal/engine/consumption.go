@@ -60,7 +60,7 @@ func (e *Engine) prepay(w *workload) {
 		if l.entered == nil {
 			l.entered = map[Key]quota.Vector{}
 		}
-		l.entered[w.Key] = e.vectorOf(w.held)
+		l.entered[w.Key] = e.ledgers.vectorOf(w.held)
 		addTo(&l.prepaid, l.entered[w.Key], 1)
 	}
 }
@@ -115,10 +115,10 @@ func (l *localQueue) rank(standing float64) {
 func (e *Engine) standingOf(l *localQueue) float64 {
 	sharing := e.options.AdmissionFairSharing
 	if sharing.HalfLife == 0 {
-		return fair.Standing(e.units(l.reserved).Weighed(sharing.Weights), l.Weight)
+		return fair.Standing(e.ledgers.units(l.reserved).Weighed(sharing.Weights), l.Weight)
 	}
 	advance := fair.Fading(sharing.Interval, sharing.HalfLife)
-	return fair.Standing(l.consumed.Weighed(sharing.Weights)+float64(advance*e.units(l.prepaid).Weighed(sharing.Weights)), l.Weight)
+	return fair.Standing(l.consumed.Weighed(sharing.Weights)+float64(advance*e.ledgers.units(l.prepaid).Weighed(sharing.Weights)), l.Weight)
 }
 
 // reorder sorts the classes of the queue again after the rule of their order may have changed.
@@ -145,11 +145,11 @@ func (cq *clusterQueue) reordered() {
 }
 
 // units sums up amounts by resource, across flavors.
-func (e *Engine) units(several ...sums) fair.Consumption {
+func (l *ledgers) units(several ...sums) fair.Consumption {
 	amounts := map[string]int64{}
 	for _, all := range several {
 		for i, sum := range all {
-			resource := e.tree.Name(i).Resource
+			resource := l.tree.Name(i).Resource
 			amounts[resource] = quota.Add(amounts[resource], sum.Value())
 		}
 	}
@@ -205,7 +205,7 @@ func (e *Engine) ranked() (out []*localQueue) {
 func (e *Engine) catchUp(now time.Time) {
 	for _, l := range e.ranked() {
 		if !l.sampledAt.IsZero() && len(l.entered) == 0 {
-			e.age(l, now, e.units(l.reserved))
+			e.age(l, now, e.ledgers.units(l.reserved))
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (e *Engine) sampleOne(l *localQueue, now time.Time) bool {
 			l.refund(key)
 		}
 	}
-	used := e.units(l.reserved, l.prepaid)
+	used := e.ledgers.units(l.reserved, l.prepaid)
 	if len(used) > 0 {
 		e.localUsageChanged.Insert(l.Key) // otherwise the last reported usage still says it all
 	}

@@ -23,14 +23,14 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	if e.reshaped {
 		e.reshape()
 	}
-	e.now = now
+	e.growths.now = now
 	e.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
-	e.wakeGrowth(now)
+	e.growths.wakeGrowth(now)
 	p := pass{engine: e, budget: e.budget}
 	p.spend((p.budget+1)/2, p.reroute)
-	p.engine.countWithin()
+	p.engine.nodes.countWithin()
 	p.evictWithdrawn()
 	p.repair()
 	p.shrinkUnwanted()
@@ -44,8 +44,8 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.toRepair.Len() > 0 || e.unwanted.Len() > 0 ||
-		e.hasReplacementToReview()
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.nodes.toRepair.Len() > 0 || e.unwanted.Len() > 0 ||
+		e.nodes.hasReplacementToReview()
 }
 
 // Due returns when Decide has something to do even without events; zero means never.
@@ -57,7 +57,7 @@ func (e *Engine) Due() time.Time {
 	if next, ok := e.forgetting.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
 		due = next.Since
 	}
-	for _, at := range e.growths {
+	for _, at := range e.growths.due {
 		if due.IsZero() || at.Before(due) {
 			due = at
 		}
@@ -94,11 +94,11 @@ const countedPerBudget = 500
 // work is what evaluations have cost beyond the usual.
 type work struct{ tried, counted int }
 
-func (e *Engine) workSoFar() work { return work{e.tried, e.places.Counted()} }
+func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.places.Counted()} }
 
 // costSince returns what one evaluation costs that has begun at that work.
-func (e *Engine) costSince(begin work) int {
-	return 1 + (e.tried-begin.tried)/triedPerBudget + (e.places.Counted()-begin.counted)/countedPerBudget
+func (ev *evaluator) costSince(begin work) int {
+	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.places.Counted()-begin.counted)/countedPerBudget
 }
 
 // addDecision appends a decision about the workload with the given urgency.
@@ -121,9 +121,9 @@ func (p *pass) decide(f *family) (left bool) {
 	p.keepPromises(f)
 	f.updateClaims()
 	f.wakeFreed()
-	p.engine.keepAll(f)
+	p.engine.holdBacks.chargeAll(f)
 	p.serveHeads(f)
-	p.engine.releaseAllKept(f)
+	p.engine.holdBacks.releaseAll(f)
 	f.updateClaims()
 	if f.sweeping {
 		return true
@@ -152,9 +152,9 @@ func (p *pass) serveHeads(f *family) {
 	for c := heads.first(); c != nil && !cut && (p.budget > 0 || served == 0); c = heads.first() {
 		serve := !c.stale()
 		if serve {
-			p.engine.releaseKept(c.queue)
+			p.engine.holdBacks.release(c.queue)
 			p.serve(c)
-			p.engine.keepAfter(c)
+			p.engine.holdBacks.chargeAfter(c)
 			if served++; p.budget <= 0 {
 				break
 			}
@@ -235,13 +235,13 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 			p.putBehind(c, head)
 			continue
 		}
-		begin := p.engine.workSoFar()
-		found := p.engine.evaluateIgnoringKept(c)
+		begin := p.engine.evaluator.workSoFar()
+		found := p.engine.evaluator.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
-		why := p.engine.whyHopeless(c, found)
-		p.budget -= p.engine.costSince(begin)
+		why := p.engine.evaluator.whyHopeless(c, found)
+		p.budget -= p.engine.evaluator.costSince(begin)
 		q.ready.Pop()
 		p.engine.block(c, why, found.choice.Short)
 		if found.waitsForGrowth {

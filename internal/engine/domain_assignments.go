@@ -14,9 +14,9 @@ import (
 
 // scheduleWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
 // none.
-func (e *Engine) scheduleWithin(w *workload) {
+func (n *nodes) scheduleWithin(w *workload) {
 	if w.held.isWithin() {
-		e.within.Insert(w.Key)
+		n.within.Insert(w.Key)
 	} else {
 		w.within = nil
 	}
@@ -28,28 +28,28 @@ func (a *Admission) isWithin() bool {
 }
 
 // countWithin finds these nodes.
-func (e *Engine) countWithin() {
-	for _, key := range slices.SortedFunc(maps.Keys(e.within), order.CompareKeys) {
-		delete(e.within, key)
-		w := e.workloads[key]
+func (n *nodes) countWithin() {
+	for _, key := range slices.SortedFunc(maps.Keys(n.within), order.CompareKeys) {
+		delete(n.within, key)
+		w := n.workloads[key]
 		if w == nil || !w.held.isWithin() {
 			continue
 		}
 		before := w.within
-		w.within = e.nodesWithin(w)
+		w.within = n.nodesWithin(w)
 		if !maps.EqualFunc(before, w.within, slices.Equal) {
 			w.placed.shape = nil
-			e.updatePlaces(w)
+			n.updatePlaces(w)
 		}
 	}
 }
 
 // nodesWithin returns the nodes for the pods of each pod set that has domains only. Pods for which there is no
 // capacity are not counted.
-func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
+func (n *nodes) nodesWithin(w *workload) map[string][]place.NodeCount {
 	out := map[string][]place.NodeCount{}
-	e.places.Try(func() {
-		e.places.Hold(w.Key, nil)
+	n.places.Try(func() {
+		n.places.Hold(w.Key, nil)
 		for i := range w.held.PodSets {
 			a := &w.held.PodSets[i]
 			ps := w.podSet(a.PodSet)
@@ -61,17 +61,17 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 				ended += d.Count
 			}
 			for _, d := range a.Within {
-				there := e.places.PodNodes(w.Key, a.PodSet, d.Labels)
+				there := n.places.PodNodes(w.Key, a.PodSet, d.Labels)
 				missing := d.Count
 				for _, at := range there {
 					missing -= at.Count
 				}
 				gone := max(0, min(ended, missing))
 				ended, missing = ended-gone, missing-gone
-				nodes := append(there, e.roomWithin(ps, a, d.Labels, missing)...)
+				nodes := append(there, n.roomWithin(ps, a, d.Labels, missing)...)
 				out[a.PodSet] = merge(out[a.PodSet], nodes)
 				w.within = out // so that the next domain sees what is left
-				e.places.Hold(w.Key, e.holding(w, placed{by: w.held}))
+				n.places.Hold(w.Key, n.holding(w, placed{by: w.held}))
 			}
 		}
 	})
@@ -79,8 +79,8 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 }
 
 // roomWithin finds nodes with the labels for this number of pods.
-func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string, pods int32) []place.NodeCount {
-	ask, ok := e.askOf(ps, a)
+func (n *nodes) roomWithin(ps *PodSet, a *Assignment, labels map[string]string, pods int32) []place.NodeCount {
+	ask, ok := n.askOf(ps, a)
 	if !ok || pods <= 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string,
 	ask.Bounds = nil // the other controller has decided on the domains
 	ask.NodeSelector = writable(ask.NodeSelector)
 	maps.Copy(ask.NodeSelector, labels)
-	found, ok := e.places.TryFind([]place.Ask{ask}, place.Now)
+	found, ok := n.places.TryFind([]place.Ask{ask}, place.Now)
 	if !ok {
 		return nil
 	}

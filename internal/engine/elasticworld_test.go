@@ -53,7 +53,7 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Arrange(w.engine.now)
+			w.engine.Arrange(w.engine.growths.now)
 			owed := map[string][]quota.FlavorResource{}
 			for _, name := range queueNames {
 				owed[name] = w.overdrawn(quota.Held, name)
@@ -131,7 +131,7 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 				if q.family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
 					continue
 				}
-				got, want := w.engine.resizableOf(q), w.engine.listResizable(q)
+				got, want := w.engine.growths.resizableOf(q), w.engine.growths.listResizable(q)
 				if !slices.EqualFunc(got.jobs, want.jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
 					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) || !slices.Equal(got.planned, want.planned) ||
 					!slices.EqualFunc(got.each, want.each, slices.Equal[quota.Vector]) {
@@ -152,7 +152,7 @@ func TestFewestPodsYield(t *testing.T) {
 			if rapid.Bool().Draw(t, "decides") {
 				w.decide()
 			}
-			e.Arrange(e.now)
+			e.Arrange(e.growths.now)
 			if e.changed.Len()+e.relocated.Len() > 0 {
 				continue
 			}
@@ -162,20 +162,20 @@ func TestFewestPodsYield(t *testing.T) {
 					if q.family == nil || len(q.elastic) == 0 {
 						continue
 					}
-					least, list := e.formOf(c).ReducedBy(e.formOf(c).Reducible()), e.resizableOf(q)
+					least, list := e.evaluator.formOf(c).ReducedBy(e.evaluator.formOf(c).Reducible()), e.growths.resizableOf(q)
 					y := list.yieldsTo(waiting.Priority)
 					fits := func(sizes []int32) (is bool) {
-						e.tryYields(q, list, func(trial *yieldTrial) {
+						e.growths.tryYields(q, list, func(trial *yieldTrial) {
 							trial.release(sizes, func() {
 								trial.takeOffNodes()
-								found := e.consider(waiting, c, least)
+								found := e.evaluator.consider(waiting, c, least)
 								is = found.verdict == promisable || found.verdict == admissible
 							})
 						})
 						return is
 					}
-					alone := e.consider(waiting, c, least).verdict
-					if e.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
+					alone := e.evaluator.consider(waiting, c, least).verdict
+					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
 						continue
 					}
 					var want []int32
@@ -195,7 +195,7 @@ func TestFewestPodsYield(t *testing.T) {
 							t.Fatalf("%s: %s need not shrink from %d to %d", waiting.Key, job.Key, job.Size, want[i])
 						}
 					}
-					got, yields := e.byYielding(waiting, c)
+					got, yields := e.evaluator.byYielding(waiting, c)
 					if yields != (want != nil && fits(want)) {
 						w.describe(t)
 						t.Fatalf("%s: others yield = %v, want sizes %v", waiting.Key, yields, want)
@@ -230,17 +230,17 @@ func (w *world) wantNoneToGrow(t *rapid.T) {
 		if q.node == nil || q.family == nil {
 			continue
 		}
-		w.engine.keepAll(q.family)
-		for _, job := range w.engine.resizableOf(q).members {
+		w.engine.holdBacks.chargeAll(q.family)
+		for _, job := range w.engine.growths.resizableOf(q).members {
 			at := job.elasticSet()
-			each := w.engine.vectorOfPods(&job.held.PodSets[at], 1)
-			_, ok := w.engine.moreOnNodes(job, at, 1, 0)
+			each := w.engine.ledgers.vectorOfPods(&job.held.PodSets[at], 1)
+			_, ok := w.engine.nodes.moreOnNodes(job, at, 1, 0)
 			if job.mayGrow() && job.held.PodSets[at].Count < job.PodSets[0].Most() && replicasFree(q.node, each) > 0 && ok {
 				w.describe(t)
 				t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.held.PodSets[at].Count)
 			}
 		}
-		w.engine.releaseAllKept(q.family)
+		w.engine.holdBacks.releaseAll(q.family)
 	}
 }
 

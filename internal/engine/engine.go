@@ -10,10 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
-	"github.com/musterhq/muster/internal/engine/fair"
-	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -55,31 +52,31 @@ type FairSharing struct {
 type Engine struct {
 	options Options
 	// budget is passBudget, or less in tests.
-	budget int
-	// evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
-	// nodes.
-	evaluations int
-	tried       int
-	tree        quota.Tree
+	budget      int
+	tree        *quota.Tree
 	queues      map[string]*clusterQueue
 	localQueues map[Key]*localQueue
-	flavors     map[string]flavor.Flavor
 	namespaces  map[string]labels.Set
 	workloads   map[Key]*workload
 	shapes      map[string]*shape
 
-	precedence preempt.Precedence
-	// ranking has the shares that searches for victims compare.
-	ranking fair.Ranking
+	// What the engine knows and works out, by what it is about.
+	nodes     *nodes
+	ledgers   ledgers
+	holdBacks holdBacks
+	growths   *growths
+	evaluator *evaluator
+
+	precedence *preempt.Precedence
 	// unwanted are the workloads that hold more pods than their jobs want.
 	unwanted sets.Set[Key]
 	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides
 	// whether to evict them.
 	writtenWithdrawals sets.Set[Key]
-	// places is the capacity of nodes; topologies has the levels of each topology.
-	places     *place.Map
-	topologies map[string][]string
-	placing
+	// blockedByFlavor are the classes that were short of places, by flavor. headsWokenAt is the change count of places
+	// for which heads by resource were last woken.
+	blockedByFlavor map[string]map[*class]bool
+	headsWokenAt    uint64
 
 	// families are the groups of queues that share quota, by familyName; agenda has those with work to do.
 	families map[string]*family
@@ -98,11 +95,6 @@ type Engine struct {
 	// there is something to sample.
 	sampleDue time.Time
 	unsampled bool
-	// growths says, by queue name, when a workload of the queue that may not grow yet may grow; now is the time of
-	// the last Decide.
-	growths map[string]time.Time
-	now     time.Time
-	speeds  elastic.Speeds
 
 	// serial is that of the last decision. superseded has, by workload, the decisions that were superseded since the
 	// last TakeSuperseded.
@@ -131,24 +123,21 @@ type Engine struct {
 
 // New returns an engine without any objects.
 func New(options Options) *Engine {
-	return &Engine{
+	e := &Engine{
 		options:            options,
 		budget:             passBudget,
+		tree:               &quota.Tree{},
 		queues:             map[string]*clusterQueue{},
 		localQueues:        map[Key]*localQueue{},
-		flavors:            map[string]flavor.Flavor{},
 		namespaces:         map[string]labels.Set{},
 		workloads:          map[Key]*workload{},
 		shapes:             map[string]*shape{},
 		families:           map[string]*family{},
-		places:             place.New(),
-		placing:            newPlacing(),
-		growths:            map[string]time.Time{},
+		precedence:         &preempt.Precedence{},
+		blockedByFlavor:    map[string]map[*class]bool{},
 		avoiding:           sets.New[Key](),
 		writtenWithdrawals: sets.New[Key](),
 		unwanted:           sets.New[Key](),
-		speeds:             elastic.Speeds{},
-		topologies:         map[string][]string{},
 		superseded:         map[Key]int64{},
 
 		recohorted:        sets.New[string](),
@@ -159,6 +148,12 @@ func New(options Options) *Engine {
 		localUsageChanged: sets.New[Key](),
 		sharesChanged:     sets.New[string](),
 	}
+	e.nodes = newNodes(e.workloads)
+	e.ledgers, e.holdBacks = ledgers{e.tree}, holdBacks{e.tree}
+	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes)
+	e.evaluator = &evaluator{options: options, tree: e.tree, queues: e.queues, workloads: e.workloads,
+		precedence: e.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
+	return e
 }
 
 // Apply updates the state with one event. It makes no decisions.
@@ -203,16 +198,16 @@ func (c CohortDeleted) apply(e *Engine) {
 }
 
 func (f FlavorSet) apply(e *Engine) {
-	if known, ok := e.flavors[f.Name]; ok && equality.Semantic.DeepEqual(known, f.Flavor) {
+	if known, ok := e.nodes.flavors[f.Name]; ok && equality.Semantic.DeepEqual(known, f.Flavor) {
 		return // what the engine knows of it is the same: no decision depends on anything else
 	}
-	e.flavors[f.Name] = f.Flavor
+	e.nodes.flavors[f.Name] = f.Flavor
 	e.updateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))
 }
 
 func (f FlavorDeleted) apply(e *Engine) {
-	delete(e.flavors, f.Name)
+	delete(e.nodes.flavors, f.Name)
 	delete(e.blockedByFlavor, f.Name) // all that waits in it is routed again
 	e.updateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -51,29 +52,47 @@ type outcome struct {
 	grower         *workload
 }
 
+// evaluator works out what can be done for waiting workloads. It changes no state but counters and caches.
+type evaluator struct {
+	options    Options
+	tree       *quota.Tree
+	queues     map[string]*clusterQueue
+	workloads  map[Key]*workload
+	precedence *preempt.Precedence
+	nodes      *nodes
+	ledgers    ledgers
+	growths    *growths
+	// ranking has the shares that searches for victims compare.
+	ranking fair.Ranking
+	// evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
+	// nodes.
+	evaluations int
+	tried       int
+}
+
 // offer returns the flavors that the queue offers.
-func (e *Engine) offer(q *clusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, Topologies: e.topologies, IgnoreUndeclared: e.options.IgnoreUndeclared || q.CoversAll}
+func (ev *evaluator) offer(q *clusterQueue) flavor.Offer {
+	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.flavors, Topologies: ev.nodes.topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
 }
 
 // evaluate determines what can be done for the head of the class, without changing anything. A smaller count than
 // requested is considered only if the full one is not available.
-func (e *Engine) evaluate(c *class) outcome {
-	e.evaluations++
-	form := e.formOf(c)
-	w := e.workloads[c.head().Key]
-	full := e.considerTaking(w, c, form.Full())
+func (ev *evaluator) evaluate(c *class) outcome {
+	ev.evaluations++
+	form := ev.formOf(c)
+	w := ev.workloads[c.head().Key]
+	full := ev.considerTaking(w, c, form.Full())
 	reducible := form.Reducible()
 	var any *anySearch
 	if form.Together() > 0 && reducible > 0 && full.verdict != admissible && full.verdict != promisable {
 		var found outcome
-		if found, any = e.anyThatFit(w, c); found.verdict != hopeless {
+		if found, any = ev.anyThatFit(w, c); found.verdict != hopeless {
 			return found
 		}
 		any.note(full)
 	}
 	if full.verdict != admissible && full.verdict != promisable && !full.sparesQueue(c.queue) {
-		if found, yields := e.byYielding(w, c); yields && (len(found.victims) == 0 || full.stopsAny()) {
+		if found, yields := ev.byYielding(w, c); yields && (len(found.victims) == 0 || full.stopsAny()) {
 			return found
 		}
 	}
@@ -81,11 +100,11 @@ func (e *Engine) evaluate(c *class) outcome {
 		return full
 	}
 	if any != nil {
-		return e.anyByEviction(any)
+		return ev.anyByEviction(any)
 	}
 	var best outcome
 	sort.Search(int(reducible), func(fewer int) bool {
-		found := e.considerTaking(w, c, form.ReducedBy(int64(fewer)+1))
+		found := ev.considerTaking(w, c, form.ReducedBy(int64(fewer)+1))
 		if found.verdict == hopeless || found.shrinksEquals {
 			return false
 		}
@@ -94,51 +113,51 @@ func (e *Engine) evaluate(c *class) outcome {
 	})
 	if best.verdict == hopeless {
 		// Report what the smallest size was short of: that is what there has to be more of.
-		return e.considerTaking(w, c, form.ReducedBy(reducible))
+		return ev.considerTaking(w, c, form.ReducedBy(reducible))
 	}
 	return best
 }
 
 // considerTaking is consider, and does not have elastic workloads of the queue give up what running ones of higher
 // priority would then grow into.
-func (e *Engine) considerTaking(w *workload, c *class, counts []int32) outcome {
-	found := e.consider(w, c, counts)
-	if found.verdict == preempting && e.takesFromGrowth(w, c.queue, &found) {
-		return e.growthOutcome(found.choice, nil,
+func (ev *evaluator) considerTaking(w *workload, c *class, counts []int32) outcome {
+	found := ev.consider(w, c, counts)
+	if found.verdict == preempting && ev.takesFromGrowth(w, c.queue, &found) {
+		return ev.growthOutcome(found.choice, nil,
 			"what running workloads in the same ClusterQueue would give up for it is kept for those of higher priority, which could grow")
 	}
 	return found
 }
 
 // consider determines what can be done for these counts of each pod set.
-func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
-	found := e.considerCapacity(w, c, counts)
+func (ev *evaluator) consider(w *workload, c *class, counts []int32) outcome {
+	found := ev.considerCapacity(w, c, counts)
 	if found.verdict != admissible && found.verdict != promisable {
 		return found
 	}
-	if grower := e.blocksGrowth(w, c.queue, found.choice); grower != nil {
-		return e.growthOutcome(found.choice, grower,
+	if grower := ev.growths.blocksGrowth(w, c.queue, found.choice); grower != nil {
+		return ev.growthOutcome(found.choice, grower,
 			"the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow")
 	}
 	return found
 }
 
 // considerCapacity is consider without regard to workloads that are to grow.
-func (e *Engine) considerCapacity(w *workload, c *class, counts []int32) outcome {
-	if e.formOf(c).OnNodes() {
-		return e.considerPlaces(w, c, counts)
+func (ev *evaluator) considerCapacity(w *workload, c *class, counts []int32) outcome {
+	if ev.formOf(c).OnNodes() {
+		return ev.considerPlaces(w, c, counts)
 	}
-	question := e.questionOf(w, c.queue)
-	found := e.resolve(w, c, counts, e.formOf(c).Assign(counts, question))
+	question := ev.questionOf(w, c.queue)
+	found := ev.resolve(w, c, counts, ev.formOf(c).Assign(counts, question))
 	if found.verdict != hopeless {
 		return found
 	}
-	if found.choice.Why.Code != reason.WaitingForQuota && !e.formOf(c).CouldFit(counts, c.queue.node) {
+	if found.choice.Why.Code != reason.WaitingForQuota && !ev.formOf(c).CouldFit(counts, c.queue.node) {
 		return found // no other choice of flavors would fit either
 	}
-	split := e.formOf(c).Split(counts, question)
+	split := ev.formOf(c).Split(counts, question)
 	if split.Mode != flavor.NoFit {
-		return e.resolve(w, c, counts, split)
+		return ev.resolve(w, c, counts, split)
 	}
 	found.choice.Short = quota.Union(found.choice.Short, split.Short...)
 	if found.choice.Why.Code == reason.ExceedsMaxQuota && split.Why.Code != reason.None {
@@ -148,37 +167,37 @@ func (e *Engine) considerCapacity(w *workload, c *class, counts []int32) outcome
 }
 
 // questionOf returns the parameters of a flavor assignment for the workload.
-func (e *Engine) questionOf(w *workload, q *clusterQueue) flavor.Question {
+func (ev *evaluator) questionOf(w *workload, q *clusterQueue) flavor.Question {
 	return flavor.Question{
 		Queue: q.node, Fungibility: q.Fungibility,
 		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
-		Preempt:    func(i quota.Index, amount int64) (flavor.Mode, int) { return e.couldPreempt(w, q, i, amount) },
+		Preempt:    func(i quota.Index, amount int64) (flavor.Mode, int) { return ev.couldPreempt(w, q, i, amount) },
 	}
 }
 
 // resolve determines what can be done with a choice of flavors.
-func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Choice) outcome {
+func (ev *evaluator) resolve(w *workload, c *class, counts []int32, choice flavor.Choice) outcome {
 	q := c.queue
-	lacks := e.lacksOf(c, counts, choice)
+	lacks := ev.lacksOf(c, counts, choice)
 	switch choice.Mode {
 	case flavor.Fits:
 		return outcome{verdict: admissible, choice: choice}
 	case flavor.Awaits:
 		return outcome{verdict: promisable, choice: choice}
 	case flavor.Preempts, flavor.Reclaims:
-		if victims := e.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
-			return e.preempting(q, choice, victims)
+		if victims := ev.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
+			return ev.preempting(q, choice, victims)
 		}
 		// Whether it may evict others depends on all that it requests, not only on what was short.
 		choice.Short = quota.Union(choice.Short, choice.Usage.Indices()...)
-		return outcome{choice: choice, lacks: lacks, mayChoose: e.formOf(c).HasChoice()}
+		return outcome{choice: choice, lacks: lacks, mayChoose: ev.formOf(c).HasChoice()}
 	}
 	return outcome{choice: choice, lacks: lacks}
 }
 
 // preempting returns the outcome of a choice for which the victims stop or shrink.
-func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
-	choice.Borrowing = e.borrowingWithout(q, choice.Usage, victims)
+func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
+	choice.Borrowing = ev.borrowingWithout(q, choice.Usage, victims)
 	out := outcome{verdict: preempting, choice: choice}
 	for _, v := range victims {
 		if v.Stops() {
@@ -186,7 +205,7 @@ func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []pre
 			continue
 		}
 		out.shrinksEquals = out.shrinksEquals || v.Equal
-		w := e.workloads[v.Key]
+		w := ev.workloads[v.Key]
 		at := w.elasticSet()
 		out.yields = append(out.yields, yield{w, at, w.held.sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
 	}
@@ -223,9 +242,9 @@ func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
 
 // couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
 // borrowed from, as in Choice.Borrowing.
-func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
+func (ev *evaluator) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
 	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
-	victims := e.victims(w, q, wanted, []quota.Index{i})
+	victims := ev.victims(w, q, wanted, []quota.Index{i})
 	switch {
 	case len(victims) == 0:
 		return flavor.Blocked, q.node.Borrows(quota.Planned, i, amount)
@@ -234,15 +253,15 @@ func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amoun
 	default:
 		m = flavor.Preempts
 	}
-	return m, e.borrowingWithout(q, wanted, victims)
+	return m, ev.borrowingWithout(q, wanted, victims)
 }
 
 // borrowingWithout returns the level, as in Choice.Borrowing, from which the queue borrows the amounts once the
 // victims are gone.
-func (e *Engine) borrowingWithout(q *clusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
-	e.tree.Try(func() {
+func (ev *evaluator) borrowingWithout(q *clusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
+	ev.tree.Try(func() {
 		for _, v := range victims {
-			e.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
+			ev.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 		}
 		named := q.node.NamesAny(usage)
 		for _, a := range usage {
@@ -268,21 +287,21 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 }
 
 // victims returns the workloads to evict so that the workload can have the amounts.
-func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
-	return e.victimsOf(e.preemptor(w, q, usage, short))
+func (ev *evaluator) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
+	return ev.victimsOf(ev.preemptor(w, q, usage, short))
 }
 
 // preemptor describes the workload as one that wants the amounts, some of which are short.
-func (e *Engine) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
+func (ev *evaluator) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
 		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
-		Spared: e.precedence.Over(w.Key), Fair: e.strategies(), Ranking: &e.ranking, StandingOf: e.queueStanding,
+		Spared: ev.precedence.Over(w.Key), Fair: ev.strategies(), Ranking: &ev.ranking, StandingOf: ev.queueStanding,
 	}
 }
 
 // queueStanding returns the Standing of a queue.
-func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
-	if q := e.queues[n.Name()]; q != nil {
+func (ev *evaluator) queueStanding(n *quota.Node) preempt.Standing {
+	if q := ev.queues[n.Name()]; q != nil {
 		return q.Preemption.Standing
 	}
 	return preempt.Standing{}
@@ -320,7 +339,7 @@ func (p *pass) serve(c *contestant) {
 func (p *pass) admit(w *workload, given *Admission) {
 	w.held, w.assumed, w.decidedOn = given, admits, w.Version
 	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
-	w.ReservedAt = p.engine.now.Truncate(time.Second)
+	w.ReservedAt = p.engine.growths.now.Truncate(time.Second)
 	w.why = reason.Reason{}
 	p.engine.prepay(w)
 	w.queueEntry.remove()

@@ -114,11 +114,11 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
 func (p *pass) fitsBeside(w *workload, given *Admission) bool {
-	if replicasPlanned(w.queue.node, p.engine.vectorOf(given)) == 0 {
+	if replicasPlanned(w.queue.node, p.engine.ledgers.vectorOf(given)) == 0 {
 		return false
 	}
-	asks := p.engine.asksOf(w.PodSets, given.PodSets, avoidance{})
-	return !given.onNodes() || p.engine.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	asks := p.engine.nodes.asksOf(w.PodSets, given.PodSets, avoidance{})
+	return !given.onNodes() || p.engine.nodes.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
@@ -138,8 +138,10 @@ func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
 	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
 		return nil
 	}
-	has := p.engine.vectorOf(w.held)
-	waits := func(by *workload) bool { return by.awaitsAnyOf(has) && !by.mustTry() && p.engine.mayEvict(by, w) }
+	has := p.engine.ledgers.vectorOf(w.held)
+	waits := func(by *workload) bool {
+		return by.awaitsAnyOf(has) && !by.mustTry() && p.engine.evaluator.mayEvict(by, w)
+	}
 	if waits(preemptor) {
 		return preemptor
 	}
@@ -153,10 +155,10 @@ func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
 }
 
 // mayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
-func (e *Engine) mayEvict(by, w *workload) bool {
+func (ev *evaluator) mayEvict(by, w *workload) bool {
 	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
-	e.setSpare(w, h)
-	p := e.preemptor(by, by.queue, by.promise.usage, nil)
+	ev.ledgers.setSpare(w, h)
+	p := ev.preemptor(by, by.queue, by.promise.usage, nil)
 	return w.queue.node != nil && p.MayEvict(h, w.queue.node)
 }
 

@@ -16,7 +16,7 @@ import (
 // Arrange applies changes of queues, cohorts and namespaces to the state, as Decide does first, but decides nothing.
 // An engine that is only used for Explain needs it once all events are applied; now is the time that it explains.
 func (e *Engine) Arrange(now time.Time) {
-	e.now = now.Round(0)
+	e.growths.now = now.Round(0)
 	if e.reshaped {
 		e.reshape()
 	}
@@ -37,8 +37,8 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	if w.queue != nil {
 		x.setPosition()
 	}
-	x.out.AwaitsNodes = e.awaitsNodes(w)
-	x.out.Replacing = e.explainReplacement(w)
+	x.out.AwaitsNodes = e.nodes.awaitsNodes(w)
+	x.out.Replacing = e.nodes.explainReplacement(w)
 	if w.held == nil {
 		x.explainWait()
 	}
@@ -159,10 +159,10 @@ func (ex *explainer) explainWait() {
 	ex.engine.tentatively(func() {
 		if w.promise != nil { // it does not have to wait for what is promised to itself
 			ex.engine.tree.Release(q.Name, quota.Planned, w.promise.usage)
-			ex.engine.places.Hold(w.Key, nil)
+			ex.engine.nodes.places.Hold(w.Key, nil)
 		} else {
-			ex.engine.keepAll(q.family) // as in a pass
-			defer ex.engine.releaseAllKept(q.family)
+			ex.engine.holdBacks.chargeAll(q.family) // as in a pass
+			defer ex.engine.holdBacks.releaseAll(q.family)
 			ex.findHead()
 		}
 		form, found := ex.probe(w)
@@ -181,11 +181,11 @@ func (ex *explainer) explainWait() {
 			}
 		}
 		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
-		ex.engine.releaseKept(q)
+		ex.engine.holdBacks.release(q)
 		ex.surveyFlavors(form, ex.countsOf(form, found))
 		if !ex.mustBeFixed {
 			ex.findVictims(found)
-			if found.verdict != hopeless || !ex.engine.whyHopeless(ex.probed, found).Code.Never() {
+			if found.verdict != hopeless || !ex.engine.evaluator.whyHopeless(ex.probed, found).Code.Never() {
 				ex.findHolders(found, form.OnNodes())
 			}
 		}
@@ -217,7 +217,7 @@ func (ex *explainer) findVictims(found outcome) {
 func (ex *explainer) hasPromised() bool {
 	places := admissible
 	if ex.w.promise.given.onNodes() {
-		places, _ = ex.engine.findPromised(ex.w)
+		places, _ = ex.engine.nodes.findPromised(ex.w)
 	}
 	return places == admissible && fits(ex.w.queue.node, ex.w.promise.usage)
 }
@@ -235,7 +235,7 @@ func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
 	if w == ex.w {
 		ex.probed = c
 	}
-	return ex.engine.formOf(c), ex.engine.evaluateIgnoringKept(c)
+	return ex.engine.evaluator.formOf(c), ex.engine.evaluator.evaluateIgnoringKept(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
@@ -256,7 +256,7 @@ func (ex *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 }
 
 // tentatively runs f and rolls back its changes of quota and places.
-func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.places.Try(f) }) }
+func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.nodes.places.Try(f) }) }
 
 func (ex *explainer) setReason(why reason.Reason) {
 	ex.out.Code, ex.out.Message = why.Code, why.Message()
@@ -275,7 +275,7 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 	case ex.out.Behind != nil:
 		return whyBehind(q)
 	}
-	why := ex.engine.whyHopeless(ex.probed, found)
+	why := ex.engine.evaluator.whyHopeless(ex.probed, found)
 	if c := ex.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
@@ -328,8 +328,8 @@ func (ex *explainer) findStuckHead() {
 		return
 	}
 	c := ex.engine.classOf(head)
-	if found := ex.engine.evaluateIgnoringKept(c); found.verdict == hopeless {
-		if code := ex.engine.whyHopeless(c, found).Code; code.Never() {
+	if found := ex.engine.evaluator.evaluateIgnoringKept(c); found.verdict == hopeless {
+		if code := ex.engine.evaluator.whyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
 		}
 	}
@@ -358,7 +358,7 @@ func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 		promised = ex.w.promise.given.PodSets
 	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, ex.engine.questionOf(ex.first, q), promised) {
+	for i, looks := range form.Survey(counts, ex.engine.evaluator.questionOf(ex.first, q), promised) {
 		for n := range looks {
 			nodes := ex.nodesOf(i, &looks[n])
 			said := ex.verdictOf(&looks[n], ex.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
@@ -405,10 +405,10 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		p := ex.engine.preemptor(ex.first, ex.w.queue, wanted, shortOf(ex.w.queue.node, wanted))
-		victims := ex.engine.victimsOf(p)
+		p := ex.engine.evaluator.preemptor(ex.first, ex.w.queue, wanted, shortOf(ex.w.queue.node, wanted))
+		victims := ex.engine.evaluator.victimsOf(p)
 		if len(victims) > 0 && len(asks) > 0 {
-			victims, _ = ex.engine.searchOnNodes(p, asks) // others may have to go, or there is no way
+			victims, _ = ex.engine.evaluator.searchOnNodes(p, asks) // others may have to go, or there is no way
 		}
 		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption

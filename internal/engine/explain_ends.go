@@ -34,8 +34,8 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 	}
 	ex.engine.tentatively(func() {
 		if onNodes {
-			ex.engine.departing++ // those tried without are leaving, as nodes see it
-			defer func() { ex.engine.departing-- }()
+			ex.engine.nodes.departing++ // those tried without are leaving, as nodes see it
+			defer func() { ex.engine.nodes.departing-- }()
 			ex.stay()
 		}
 		t := &endTrial{explainer: ex}
@@ -84,7 +84,7 @@ func (ex *explainer) stay() {
 	for _, w := range ex.engine.workloads {
 		if has := w.placed; has.leaving && has.by != nil && !w.gone {
 			has.leaving = false
-			ex.engine.places.Hold(w.Key, ex.engine.holding(w, has))
+			ex.engine.nodes.places.Hold(w.Key, ex.engine.nodes.holding(w, has))
 		}
 	}
 }
@@ -106,16 +106,16 @@ func (e *endTrial) fitsWithout(ended []*workload) (is bool) {
 	for _, other := range q.family.queues {
 		kept[other] = other.kept
 	}
-	nodes := &nodeCapacity{engine: e.explainer.engine}
+	nodes := &nodeCapacity{evaluator: e.explainer.engine.evaluator}
 	e.explainer.engine.tentatively(func() {
-		e.explainer.engine.releaseAllKept(q.family)
+		e.explainer.engine.holdBacks.releaseAll(q.family)
 		for _, w := range ended {
 			if w.charged.queue != nil {
 				e.explainer.end(w)
 			}
 			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
 		}
-		e.explainer.engine.keepAll(q.family)
+		e.explainer.engine.holdBacks.chargeAll(q.family)
 		_, found := e.explainer.probe(e.explainer.w)
 		is = found.verdict == admissible || found.verdict == promisable && fits(q.node, found.choice.Usage)
 	})
@@ -199,8 +199,8 @@ func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 			nodes = append(nodes, a.Places...)
 		case len(w.within[a.PodSet]) > 0:
 			nodes = append(nodes, w.within[a.PodSet]...)
-		case ex.engine.podCounts[w.Key] > 0:
-			nodes = append(nodes, ex.engine.places.PodNodes(w.Key, a.PodSet, nil)...)
+		case ex.engine.nodes.podCounts[w.Key] > 0:
+			nodes = append(nodes, ex.engine.nodes.places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
 	}
 	return nodes
@@ -214,8 +214,8 @@ func (ex *explainer) requiredLevels() []string {
 		if t == nil || !t.Mandatory {
 			continue
 		}
-		for _, f := range slices.Sorted(maps.Keys(ex.engine.flavors)) {
-			levels := ex.engine.topologies[ex.engine.flavors[f].Topology]
+		for _, f := range slices.Sorted(maps.Keys(ex.engine.nodes.flavors)) {
+			levels := ex.engine.nodes.topologies[ex.engine.nodes.flavors[f].Topology]
 			if at := slices.Index(levels, t.Level); at >= 0 {
 				return levels[:at+1]
 			}
@@ -228,7 +228,7 @@ func (ex *explainer) requiredLevels() []string {
 func (ex *explainer) domainOf(node string, levels []string) string {
 	var values []string
 	for _, level := range levels {
-		value, _ := ex.engine.places.LabelOf(node, level)
+		value, _ := ex.engine.nodes.places.LabelOf(node, level)
 		values = append(values, value)
 	}
 	return strings.Join(values, "/")

@@ -34,7 +34,7 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 		return
 	}
 	q := ex.w.queue
-	explainer := preempt.NewExplainer(&ex.engine.tree, ex.engine.preemptor(ex.first, q, ex.needs, ex.short), ex.engine.holdersOf)
+	explainer := preempt.NewExplainer(ex.engine.tree, ex.engine.evaluator.preemptor(ex.first, q, ex.needs, ex.short), ex.engine.evaluator.holdersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range ex.out.WouldPreempt {
 		victims.Insert(v.Name)

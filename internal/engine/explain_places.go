@@ -9,14 +9,14 @@ import (
 // nodes.
 func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
 	ps := &ex.w.shape.podSets[podSet]
-	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.places.Places(l.Flavor) {
+	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.places.Places(l.Flavor) {
 		return nil
 	}
-	ask, _ := ex.engine.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
-	said := ex.engine.places.Diagnose([]place.Ask{ask})
+	said := ex.engine.nodes.places.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
-		said.Relaxation = ex.engine.places.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
+		said.Relaxation = ex.engine.nodes.places.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
 	}
 	return &said
 }
@@ -28,7 +28,7 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 		return nil
 	}
 	ps := &ex.w.shape.podSets[podSet]
-	ask, _ := ex.engine.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
 	return []place.Ask{ask}
 }
@@ -36,7 +36,7 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
 // they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.engine.places.Fits(asks, place.Planned) || ex.w.queue.OnDemand && !ex.engine.places.EverFits(asks)
+	return len(asks) == 0 || ex.engine.nodes.places.Fits(asks, place.Planned) || ex.w.queue.OnDemand && !ex.engine.nodes.places.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
@@ -51,7 +51,7 @@ func (ex *explainer) groupOf(group, of string) []place.Ask {
 		}
 		given = append(given, a)
 	}
-	return ex.engine.asksOf(ex.w.shape.podSets, given, ex.w.avoid)
+	return ex.engine.nodes.asksOf(ex.w.shape.podSets, given, ex.w.avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
@@ -80,7 +80,7 @@ func (ex *explainer) together() *place.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := ex.engine.places.Diagnose(ex.engine.asksOf(ex.w.shape.podSets, given, ex.w.avoid))
+	said := ex.engine.nodes.places.Diagnose(ex.engine.nodes.asksOf(ex.w.shape.podSets, given, ex.w.avoid))
 	if said.Fits {
 		return nil
 	}
@@ -89,12 +89,12 @@ func (ex *explainer) together() *place.Diagnosis {
 
 // awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and not all
 // of its pods have one.
-func (e *Engine) awaitsNodes(w *workload) bool {
-	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() || int64(e.podCounts[w.Key]) >= w.held.pods() {
+func (n *nodes) awaitsNodes(w *workload) bool {
+	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() || int64(n.podCounts[w.Key]) >= w.held.pods() {
 		return false
 	}
 	for _, a := range w.held.PodSets {
-		if a.Count > 0 && e.places.Places(e.placedBy(&a)) {
+		if a.Count > 0 && n.places.Places(n.placedBy(&a)) {
 			return true
 		}
 	}

@@ -153,7 +153,7 @@ func TestEndsInOneRackAreNamed(t *testing.T) {
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	racks := map[string]bool{}
 	for _, name := range x.WouldFitAfter {
-		value, _ := s.engine.places.LabelOf(s.engine.workloads[Key(name)].held.PodSets[0].Places[0].Node, rack)
+		value, _ := s.engine.nodes.places.LabelOf(s.engine.workloads[Key(name)].held.PodSets[0].Places[0].Node, rack)
 		racks[value] = true
 	}
 	if len(x.WouldFitAfter) != 2 || len(racks) != 1 {
@@ -243,7 +243,7 @@ func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 			job.Generation++
 			after.jobs[name] = job
 			after.apply(job)
-			after.engine.Arrange(after.engine.now)
+			after.engine.Arrange(after.engine.growths.now)
 			again, _ := after.engine.Explain(of)
 			if len(again.PodSets[0].Flavors) == 0 { // its queue is evaluated next
 				continue

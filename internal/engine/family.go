@@ -78,7 +78,7 @@ func (f *family) leaving() (n int) {
 // reshape rebuilds the families after quotas or cohorts have changed. Families that are not affected stay as they
 // are.
 func (e *Engine) reshape() {
-	e.nodesVersion++
+	e.nodes.nodesVersion++
 	concerned := sets.New[*clusterQueue]()
 	e.markAffected(concerned) // by the tree as it was
 	groups := map[string][]*clusterQueue{}
@@ -99,8 +99,8 @@ func (e *Engine) reshape() {
 		key := q.familyName()
 		groups[key] = append(groups[key], q)
 	}
-	e.markAffected(concerned)  // by the tree as it is now
-	e.ranking = fair.Ranking{} // forget cohorts that no longer exist
+	e.markAffected(concerned)            // by the tree as it is now
+	e.evaluator.ranking = fair.Ranking{} // forget cohorts that no longer exist
 	before := e.families
 	e.families = map[string]*family{}
 	e.reshaped = false

@@ -13,14 +13,32 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
+// growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may take.
+type growths struct {
+	policy  elastic.Policy
+	speeds  elastic.Speeds
+	tree    *quota.Tree
+	ledgers ledgers
+	queues  map[string]*clusterQueue
+	nodes   *nodes
+	// due says, by queue name, when a workload of the queue that may not grow yet may grow; now is the time of the last
+	// Decide.
+	due map[string]time.Time
+	now time.Time
+}
+
+func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*clusterQueue, nodes *nodes) *growths {
+	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: ledgers{tree}, queues: queues, nodes: nodes, due: map[string]time.Time{}}
+}
+
 // wakeGrowth puts the families on the agenda in which a workload may grow by now.
-func (e *Engine) wakeGrowth(now time.Time) {
-	for _, name := range slices.Sorted(maps.Keys(e.growths)) {
-		if e.growths[name].After(now) {
+func (g *growths) wakeGrowth(now time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(g.due)) {
+		if g.due[name].After(now) {
 			continue
 		}
-		delete(e.growths, name)
-		if q := e.queues[name]; q != nil && q.family != nil {
+		delete(g.due, name)
+		if q := g.queues[name]; q != nil && q.family != nil {
 			q.family.enqueue()
 		}
 	}
@@ -30,8 +48,8 @@ func (e *Engine) wakeGrowth(now time.Time) {
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
 	own := ownGrowths{pass: p, queues: p.inOrderOfGrowth(f)}
-	p.engine.keepAll(f)
-	defer p.engine.releaseAllKept(f)
+	p.engine.holdBacks.chargeAll(f)
+	defer p.engine.holdBacks.releaseAll(f)
 	defer own.release()
 	for _, q := range own.queues {
 		p.dropPlans(q)
@@ -55,7 +73,7 @@ func (p *pass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) {
 	decided := len(p.decisions)
 	own.begin(q)
 	defer func() {
-		p.engine.keep(q)
+		p.engine.holdBacks.charge(q)
 		own.end(q, len(p.decisions) > decided)
 	}()
 	if p.growAsPlanned(q) {
@@ -89,7 +107,7 @@ func (w *workload) mayGrow() bool {
 
 // dropPlans releases what was planned for workloads that may not grow any more.
 func (p *pass) dropPlans(q *clusterQueue) {
-	for _, w := range p.engine.resizableOf(q).members {
+	for _, w := range p.engine.growths.resizableOf(q).members {
 		if len(w.growing) > 0 && !w.mayGrow() {
 			p.planGrowth(w, nil)
 		}
@@ -100,7 +118,7 @@ func (p *pass) dropPlans(q *clusterQueue) {
 // workload that does not get what was planned makes no others shrink before its next resize. It reports whether work
 // is left.
 func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
-	t := p.engine.resizableOf(q)
+	t := p.engine.growths.resizableOf(q)
 	for i, w := range t.members {
 		if len(w.growing) == 0 || p.awaitsOthers(q, t, i) {
 			continue
@@ -128,20 +146,20 @@ func (p *pass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
 	if !fits(q.node, w.growing) && q.family.leaving() > 0 {
 		return true
 	}
-	if w.growthAwaits == p.engine.placesVersion {
+	if w.growthAwaits == p.engine.nodes.placesVersion {
 		return true
 	}
-	if p.engine.podsOn(place.Now, t, i, t.planned[i]) >= p.engine.podsOn(place.Planned, t, i, t.planned[i]) {
+	if p.engine.growths.podsOn(place.Now, t, i, t.planned[i]) >= p.engine.growths.podsOn(place.Planned, t, i, t.planned[i]) {
 		return false
 	}
-	w.growthAwaits, q.cramped = p.engine.placesVersion, true
+	w.growthAwaits, q.cramped = p.engine.nodes.placesVersion, true
 	return true
 }
 
 // scheduleGrowth notes that a workload of the queue may grow from the given time on.
 func (p *pass) scheduleGrowth(q *clusterQueue, at time.Time) {
-	if due, known := p.engine.growths[q.Name]; !known || at.Before(due) {
-		p.engine.growths[q.Name] = at
+	if due, known := p.engine.growths.due[q.Name]; !known || at.Before(due) {
+		p.engine.growths.due[q.Name] = at
 	}
 }
 
@@ -162,7 +180,7 @@ func (p *pass) enlarge(g growth) (whole bool) {
 	now := g.w.held.PodSets[g.at].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := p.engine.moreOnNodes(g.w, g.at, pods, place.Now)
+		nodes, ok := p.engine.nodes.moreOnNodes(g.w, g.at, pods, place.Now)
 		if ok {
 			found = nodes
 		}
@@ -192,9 +210,9 @@ func (p *pass) planGrowth(w *workload, more quota.Vector) {
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
-	t := p.engine.resizableOf(q)
-	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.engine.placesVersion, until: q.displacementChecked.until}
-	if now == q.displacementChecked && (now.until.IsZero() || p.engine.now.Before(now.until)) {
+	t := p.engine.growths.resizableOf(q)
+	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.engine.nodes.placesVersion, until: q.displacementChecked.until}
+	if now == q.displacementChecked && (now.until.IsZero() || p.engine.growths.now.Before(now.until)) {
 		if !now.until.IsZero() {
 			p.scheduleGrowth(q, now.until)
 		}
@@ -215,9 +233,9 @@ func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
 		}
 		own.keep(q)
 		if mine := q.claimOf(); mine.class != nil && mine.class.priority < priority {
-			p.engine.releaseKept(q)
+			p.engine.holdBacks.release(q)
 		} else {
-			p.engine.keep(q)
+			p.engine.holdBacks.charge(q)
 		}
 		later, any := p.displaceFor(q, t, y, levels[priority])
 		if any {
@@ -247,11 +265,11 @@ type growthState struct {
 // again, there would be no end.
 func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
-	p.engine.tryYields(q, t, func(trial *yieldTrial) {
+	p.engine.growths.tryYields(q, t, func(trial *yieldTrial) {
 		gains := func(sizes []int32) (sum int32) {
 			trial.release(sizes, func() {
 				trial.takeOffNodes()
-				grown, sum, later = p.engine.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+				grown, sum, later = p.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 			})
 			return sum
 		}
@@ -287,7 +305,7 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, i
 	}
 	for n, more := range grown {
 		if i := indices[n]; more > 0 {
-			p.planGrowth(t.members[i], p.engine.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
+			p.planGrowth(t.members[i], p.engine.ledgers.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
 		}
 	}
 	return later, true
@@ -299,7 +317,7 @@ const elasticPerBudget = 50
 // grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
 // sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
 // them.
-func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
+func (g *growths) grownAs(q *clusterQueue, t *resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
 	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
 	for n, i := range indices {
@@ -307,13 +325,13 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int, free func
 			able, members = append(able, n), append(members, i)
 		}
 	}
-	jobs := e.roomsOf(q, t, place.Planned).share(members, nil, free)
+	jobs := g.roomsOf(q, t, place.Planned).share(members, nil, free)
 	for at, n := range able {
 		i := indices[n]
 		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {
 			continue
 		}
-		if soon := e.reserveFrom(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(e.now) {
+		if soon := g.reserveFrom(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(g.now) {
 			more[n] = 0
 			if later.IsZero() || soon.Before(later) {
 				later = soon
@@ -325,8 +343,8 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int, free func
 }
 
 // reserveFrom returns when to begin keeping capacity for the job to grow to this size.
-func (e *Engine) reserveFrom(job *elastic.Job, to int32) time.Time {
-	return e.options.Elastic.GrowsAt(job, to).Add(-elastic.SizesLast)
+func (g *growths) reserveFrom(job *elastic.Job, to int32) time.Time {
+	return g.policy.GrowsAt(job, to).Add(-elastic.SizesLast)
 }
 
 // replicasPlanned returns how many times the amounts fit in the planned ledger.

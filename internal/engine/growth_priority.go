@@ -14,32 +14,32 @@ import (
 
 // blocksGrowth returns a workload of higher priority in the queue that could grow less if the workload were given the
 // choice, nil if there is none.
-func (e *Engine) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice) *workload {
+func (g *growths) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice) *workload {
 	if len(q.elastic) == 0 {
 		return nil
 	}
-	t := e.resizableOf(q)
+	t := g.resizableOf(q)
 	above := t.above(w.Priority)
 	switch {
 	case len(above.indices) == 0:
 		return nil
-	case e.competes(q, choice.Usage, above.all):
-		return e.firstToGrow(q, t, above.indices)
+	case g.competes(q, choice.Usage, above.all):
+		return g.firstToGrow(q, t, above.indices)
 	}
 	given := &Admission{ClusterQueue: q.Name, PodSets: choice.Assignments}
 	if !given.onNodes() {
 		return nil
 	}
-	return e.blocksGrowthOnNodes(w, q, t, above.indices, given)
+	return g.blocksGrowthOnNodes(w, q, t, above.indices, given)
 }
 
 // takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
 // higher priority could grow less beside the workload than once these have made room: they would displace it in turn.
-func (e *Engine) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (is bool) {
+func (ev *evaluator) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (is bool) {
 	if len(q.elastic) == 0 {
 		return false
 	}
-	t := e.resizableOf(q)
+	t := ev.growths.resizableOf(q)
 	if len(t.above(w.Priority).indices) == 0 {
 		return false
 	}
@@ -47,19 +47,19 @@ func (e *Engine) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (
 	if !ok {
 		return false
 	}
-	e.tryYields(q, t, func(trial *yieldTrial) {
+	ev.growths.tryYields(q, t, func(trial *yieldTrial) {
 		trial.release(sizes, func() {
 			trial.takeOffNodes()
-			is = e.blocksGrowth(w, q, found.choice) != nil
+			is = ev.growths.blocksGrowth(w, q, found.choice) != nil
 		})
-		e.tried += trial.tried
+		ev.tried += trial.tried
 	})
 	return is
 }
 
 // competes reports whether there is any amount that both usage and all contain, of which less would be left in
 // the planned ledger beside usage than all needs.
-func (e *Engine) competes(q *clusterQueue, usage, all quota.Vector) bool {
+func (g *growths) competes(q *clusterQueue, usage, all quota.Vector) bool {
 	return slices.ContainsFunc(usage, func(a quota.Amount) bool {
 		wanted := all.Of(a.Index)
 		return wanted > 0 && quota.Sub(q.node.Available(quota.Planned, a.Index), a.Value) < wanted
@@ -70,11 +70,11 @@ func (e *Engine) competes(q *clusterQueue, usage, all quota.Vector) bool {
 const maxGrowthChecks = 8
 
 // firstToGrow returns the first of them that has capacity to grow soon, nil if there is none.
-func (e *Engine) firstToGrow(q *clusterQueue, t *resizable, indices []int) *workload {
+func (g *growths) firstToGrow(q *clusterQueue, t *resizable, indices []int) *workload {
 	left := maxGrowthChecks
 	for _, i := range indices {
-		if most := e.growsSoon(q, t, i); most > 0 {
-			if e.podsOnNodes(t, i, most) > 0 {
+		if most := g.growsSoon(q, t, i); most > 0 {
+			if g.podsOnNodes(t, i, most) > 0 {
 				return t.members[i]
 			}
 			if left--; left == 0 {
@@ -87,29 +87,29 @@ func (e *Engine) firstToGrow(q *clusterQueue, t *resizable, indices []int) *work
 
 // growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone. What is planned for it comes
 // as soon as others have left.
-func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
+func (g *growths) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	job, planned := &t.jobs[i], t.planned[i]
 	most := int32(min(int64(job.Max-job.Size), int64(planned)+replicasPlanned(q.node, t.each[i])))
-	if most > planned && e.reserveFrom(job, job.Size+most).After(e.now) {
+	if most > planned && g.reserveFrom(job, job.Size+most).After(g.now) {
 		return planned
 	}
 	return most
 }
 
 // blocksGrowthOnNodes returns the first of them that would have less capacity on nodes, beside those before it.
-func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (grower *workload) {
+func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (grower *workload) {
 	var growing []int
 	var wanted []int32
 	for _, i := range indices {
-		if most := e.growsSoon(q, t, i); most > 0 && len(growing) < maxGrowthChecks {
+		if most := g.growsSoon(q, t, i); most > 0 && len(growing) < maxGrowthChecks {
 			growing, wanted = append(growing, i), append(wanted, most)
 		}
 	}
-	nodes := e.roomsOf(q, t, place.Planned)
+	nodes := g.roomsOf(q, t, place.Planned)
 	grown := func() (pods []int32) {
-		e.places.Try(func() {
+		g.nodes.places.Try(func() {
 			for n, i := range growing {
-				most := e.podsOnNodes(t, i, wanted[n])
+				most := g.podsOnNodes(t, i, wanted[n])
 				pods = append(pods, most)
 				if most > 0 && n < len(growing)-1 {
 					nodes.enlarge(i, most)
@@ -119,8 +119,8 @@ func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable,
 		return pods
 	}
 	before := grown()
-	e.places.Try(func() {
-		e.places.Hold(w.Key, e.holding(w, placed{by: given, promised: true}))
+	g.nodes.places.Try(func() {
+		g.nodes.places.Hold(w.Key, g.nodes.holding(w, placed{by: given, promised: true}))
 		for n, most := range grown() {
 			if grower == nil && most < before[n] {
 				grower = t.members[growing[n]]
@@ -132,14 +132,14 @@ func (e *Engine) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable,
 
 // growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
 // grower is the one of them that has capacity to grow, nil if others have to make room first.
-func (e *Engine) growthOutcome(choice flavor.Choice, grower *workload, detail string) outcome {
+func (ev *evaluator) growthOutcome(choice flavor.Choice, grower *workload, detail string) outcome {
 	out := outcome{choice: choice, waitsForGrowth: true, grower: grower}
 	out.choice.Mode = flavor.Blocked
 	out.choice.Short = choice.Usage.Indices()
 	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
 	for i := range choice.Assignments {
 		if a := &choice.Assignments[i]; len(a.Places) > 0 {
-			out.fullFlavors = append(out.fullFlavors, e.placedBy(a))
+			out.fullFlavors = append(out.fullFlavors, ev.nodes.placedBy(a))
 		}
 	}
 	return out
@@ -166,17 +166,17 @@ func (p *pass) retryGrowthWaiters(f *family) (left bool) {
 	if !slices.ContainsFunc(f.queues, waits) {
 		return false
 	}
-	p.engine.keepAll(f)
+	p.engine.holdBacks.chargeAll(f)
 	var stopped []*class
 	for _, q := range f.queues {
 		if waits(q) {
 			q.growersChecked = now
-			p.engine.releaseKept(q) // as when its classes are evaluated
+			p.engine.holdBacks.release(q) // as when its classes are evaluated
 			stopped = append(stopped, p.withoutGrower(q)...)
-			p.engine.keep(q)
+			p.engine.holdBacks.charge(q)
 		}
 	}
-	p.engine.releaseAllKept(f)
+	p.engine.holdBacks.releaseAll(f)
 	for _, c := range stopped {
 		c.queue.retry(c)
 	}
@@ -185,14 +185,14 @@ func (p *pass) retryGrowthWaiters(f *family) (left bool) {
 
 // withoutGrower returns the classes of the queue that wait for a workload which is not to grow soon any more.
 func (p *pass) withoutGrower(q *clusterQueue) (out []*class) {
-	t, grows := p.engine.resizableOf(q), map[*workload]bool{}
+	t, grows := p.engine.growths.resizableOf(q), map[*workload]bool{}
 	for _, c := range q.classes {
 		if c.grower == nil {
 			continue
 		}
 		if _, known := grows[c.grower]; !known {
 			i, listed := t.find(c.grower.Key)
-			grows[c.grower] = listed && t.members[i] == c.grower && p.engine.firstToGrow(q, t, []int{i}) != nil
+			grows[c.grower] = listed && t.members[i] == c.grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
 		}
 		if !grows[c.grower] {
 			out = append(out, c)

@@ -21,7 +21,7 @@ func (p *pass) inOrderOfGrowth(f *family) []*clusterQueue {
 	}
 	turns := make(map[*clusterQueue]growthTurn, len(queues))
 	for _, q := range queues {
-		turns[q] = p.growthTurnOf(p.engine.resizableOf(q))
+		turns[q] = p.growthTurnOf(p.engine.growths.resizableOf(q))
 	}
 	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return turns[a].compare(turns[b]) })
 	return queues
@@ -43,7 +43,7 @@ func (p *pass) growthTurnOf(t *resizable) growthTurn {
 			break
 		}
 		turn.highest = job.Priority
-		if !p.engine.options.Elastic.GrowsAt(job, job.Max).After(p.engine.now) {
+		if !p.engine.options.Elastic.GrowsAt(job, job.Max).After(p.engine.growths.now) {
 			turn.rests = false
 			break
 		}
@@ -117,14 +117,14 @@ func (o *ownGrowths) release() {
 
 // ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
 func (p *pass) ownGrowthOf(q *clusterQueue) quota.Vector {
-	t := p.engine.resizableOf(q)
+	t := p.engine.growths.resizableOf(q)
 	var indices []int
 	for _, i := range t.above(math.MinInt32).indices {
 		if t.planned[i] == 0 {
 			indices = append(indices, i)
 		}
 	}
-	grown, _, _ := p.engine.grownAs(q, t, indices, func(i quota.Index) int64 {
+	grown, _, _ := p.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 {
 		return min(q.node.Available(quota.Planned, i), quota.Sub(q.node.Nominal(i), q.node.Used(quota.Planned, i)))
 	})
 	sums := map[quota.Index]int64{}

@@ -12,14 +12,14 @@ import (
 )
 
 // podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
-func (e *Engine) podsOnNodes(t *resizable, i int, most int32) int32 {
-	return e.podsOn(place.Planned, t, i, most)
+func (g *growths) podsOnNodes(t *resizable, i int, most int32) int32 {
+	return g.podsOn(place.Planned, t, i, most)
 }
 
 // podsOn is podsOnNodes in either ledger.
-func (e *Engine) podsOn(on place.Ledger, t *resizable, i int, most int32) int32 {
+func (g *growths) podsOn(on place.Ledger, t *resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
-		_, ok := e.moreOnNodes(t.members[i], t.at[i], pods, on)
+		_, ok := g.nodes.moreOnNodes(t.members[i], t.at[i], pods, on)
 		return ok
 	}
 	switch {
@@ -34,15 +34,15 @@ func (e *Engine) podsOn(on place.Ledger, t *resizable, i int, most int32) int32 
 // rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once they
 // are limited, if these grow as well. It is found for those that are asked for.
 type rooms struct {
-	engine *Engine
-	queue  *clusterQueue
-	of     *resizable
-	on     place.Ledger
-	sizes  map[int]int32
+	growths *growths
+	queue   *clusterQueue
+	of      *resizable
+	on      place.Ledger
+	sizes   map[int]int32
 }
 
-func (e *Engine) roomsOf(q *clusterQueue, t *resizable, on place.Ledger) *rooms {
-	return &rooms{engine: e, queue: q, of: t, on: on, sizes: map[int]int32{}}
+func (g *growths) roomsOf(q *clusterQueue, t *resizable, on place.Ledger) *rooms {
+	return &rooms{growths: g, queue: q, of: t, on: on, sizes: map[int]int32{}}
 }
 
 // hold reports whether the nodes hold the workload at the index with this size.
@@ -50,7 +50,7 @@ func (r *rooms) hold(i int, size int32) bool {
 	most, known := r.sizes[i]
 	if !known {
 		job := &r.of.jobs[i]
-		most = job.Size + r.engine.podsOn(r.on, r.of, i, job.Max-job.Size)
+		most = job.Size + r.growths.podsOn(r.on, r.of, i, job.Max-job.Size)
 		r.sizes[i] = most
 	}
 	if size > most {
@@ -74,7 +74,7 @@ func (r *rooms) share(first, later []int, free func(quota.Index) int64) []elasti
 		}
 		taken := freeAmounts{}
 		var steps []int
-		r.engine.options.Elastic.Grow(jobs, func(n int) bool {
+		r.growths.policy.Grow(jobs, func(n int) bool {
 			i := indices[n]
 			if !r.hold(i, jobs[n].Size+1) || !taken.take(r.of.each[i], free) {
 				return false
@@ -108,7 +108,7 @@ const maxSharedGrowths, maxSharedPods = 4, 128
 // first in the order of the steps that has no nodes beside what those before it were given. It reports whether there is
 // one. Each step is one more pod for the workload at that index.
 func (r *rooms) limit(steps []int) bool {
-	if len(r.engine.topologies) == 0 || len(steps) > maxSharedPods || r.holdTogether(steps) {
+	if len(r.growths.nodes.topologies) == 0 || len(steps) > maxSharedPods || r.holdTogether(steps) {
 		return false
 	}
 	n := sort.Search(len(steps)-1, func(n int) bool { return !r.holdTogether(steps[:n+1]) })
@@ -136,7 +136,7 @@ func (r *rooms) holdTogether(steps []int) (fit bool) {
 	jobs := slices.SortedFunc(maps.Keys(more), func(a, b int) int {
 		return cmp.Or(cmp.Compare(r.of.jobs[b].Priority, r.of.jobs[a].Priority), cmp.Compare(a, b))
 	})
-	r.engine.places.Try(func() {
+	r.growths.nodes.places.Try(func() {
 		fit = !slices.ContainsFunc(jobs, func(i int) bool { return !r.enlarge(i, more[i]) })
 	})
 	return fit
@@ -145,9 +145,9 @@ func (r *rooms) holdTogether(steps []int) (fit bool) {
 // enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
 func (r *rooms) enlarge(i int, pods int32) bool {
 	w, at := r.of.members[i], r.of.at[i]
-	nodes, ok := r.engine.moreOnNodes(w, at, pods, r.on)
+	nodes, ok := r.growths.nodes.moreOnNodes(w, at, pods, r.on)
 	if len(nodes) > 0 {
-		r.engine.places.Hold(w.Key, r.engine.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
+		r.growths.nodes.places.Hold(w.Key, r.growths.nodes.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

@@ -20,13 +20,13 @@ type growth struct {
 // resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
 // higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
 func (p *pass) growthsOf(q *clusterQueue) []growth {
-	delete(p.engine.growths, q.Name)
+	delete(p.engine.growths.due, q.Name)
 	if mine := q.claimOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
-		p.engine.releaseKept(q)
+		p.engine.holdBacks.release(q)
 		if out := p.growthsFrom(q, mine.class.priority+1); len(out) > 0 {
 			return out // the others have their turn in the next pass
 		}
-		p.engine.keep(q)
+		p.engine.holdBacks.charge(q)
 	}
 	return p.growthsFrom(q, math.MinInt32)
 }
@@ -34,7 +34,7 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 // growthsFrom is growthsOf for workloads of at least this priority. What one will grow into soon is not given to lower
 // priorities meanwhile: they would have to give it back.
 func (p *pass) growthsFrom(q *clusterQueue, priority int32) []growth {
-	t := p.engine.resizableOf(q)
+	t := p.engine.growths.resizableOf(q)
 	var may, soon []int
 	for i, w := range t.members {
 		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
@@ -67,11 +67,11 @@ const (
 // whenGrows returns when a resizable workload may grow to the size, and notes the time if it is not now.
 func (p *pass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthTime {
 	at := p.engine.options.Elastic.GrowsAt(&t.jobs[i], to)
-	if !at.After(p.engine.now) {
+	if !at.After(p.engine.growths.now) {
 		return atOnce
 	}
 	p.scheduleGrowth(q, at)
-	if p.engine.reserveFrom(&t.jobs[i], to).After(p.engine.now) {
+	if p.engine.growths.reserveFrom(&t.jobs[i], to).After(p.engine.growths.now) {
 		return muchLater
 	}
 	return shortly
@@ -83,7 +83,7 @@ func (p *pass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthT
 func (p *pass) share(q *clusterQueue, t *resizable, may, soon []int) []growth {
 	for len(may) > 0 {
 		soon = onlyAbove(t, soon, may)
-		jobs := p.engine.roomsOf(q, t, place.Now).share(may, soon, q.node.Free)
+		jobs := p.engine.growths.roomsOf(q, t, place.Now).share(may, soon, q.node.Free)
 		var out []growth
 		var stillMay, stillSoon []int
 		for n, i := range slices.Concat(may, soon) {

@@ -71,7 +71,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Arrange(w.engine.now)
+			w.engine.Arrange(w.engine.growths.now)
 			before := debts(w) // left by an eviction that was not written
 			for _, d := range w.decide() {
 				if d.Admit == nil {
@@ -187,14 +187,14 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 				count[job.counts().state]++
 				switch {
 				case job.held != nil:
-					held = append(held, w.engine.vectorOf(job.held)...)
+					held = append(held, w.engine.ledgers.vectorOf(job.held)...)
 					if !job.leaving() || job.lostItsNodes() {
-						planned = append(planned, w.engine.plannedOf(job)...)
+						planned = append(planned, w.engine.ledgers.plannedOf(job)...)
 					}
 				case job.promise != nil:
-					planned = append(planned, w.engine.vectorOf(job.promise.given)...)
+					planned = append(planned, w.engine.ledgers.vectorOf(job.promise.given)...)
 				case job.Unheld: // its pods count although it holds nothing
-					unheld = append(unheld, w.engine.firstFlavors(job)...)
+					unheld = append(unheld, w.engine.evaluator.firstFlavors(job)...)
 				}
 				if job.charged.holder != nil {
 					holders++

@@ -21,9 +21,9 @@ type neverOnNodes struct {
 
 // whyHopeless returns why the head of the class, for which nothing can be done at present, waits. While nodes are not
 // ready, nobody is told that the nodes never suffice.
-func (e *Engine) whyHopeless(c *class, found outcome) reason.Reason {
+func (ev *evaluator) whyHopeless(c *class, found outcome) reason.Reason {
 	why := found.choice.Why
-	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !place.MentionsNotReady(why.Message()) && e.exceedsNodes(c) {
+	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !place.MentionsNotReady(why.Message()) && ev.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
 	}
 	return why
@@ -31,28 +31,28 @@ func (e *Engine) whyHopeless(c *class, found outcome) reason.Reason {
 
 // exceedsNodes reports whether the present nodes could hold the fewest pods of the class in no choice of flavors, even if
 // nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
-func (e *Engine) exceedsNodes(c *class) bool {
-	form := e.formOf(c)
-	now := neverOnNodes{known: true, revision: c.queue.revision, nodes: e.nodesVersion, residents: e.places.ResidentChanges(), never: c.never.never}
+func (ev *evaluator) exceedsNodes(c *class) bool {
+	form := ev.formOf(c)
+	now := neverOnNodes{known: true, revision: c.queue.revision, nodes: ev.nodes.nodesVersion, residents: ev.nodes.places.ResidentChanges(), never: c.never.never}
 	if c.never == now {
 		return now.never
 	}
 	c.never = now
 	if c.never.never = !c.queue.OnDemand; form.Together() > 0 {
-		c.never.never = c.never.never && e.mostEver(c) < form.Together()
+		c.never.never = c.never.never && ev.mostEver(c) < form.Together()
 	} else {
-		c.never.never = c.never.never && !e.everFits(c, form.ReducedBy(form.Reducible()))
+		c.never.never = c.never.never && !ev.everFits(c, form.ReducedBy(form.Reducible()))
 	}
 	return c.never.never
 }
 
 // everFits reports whether the present nodes could hold these counts of the class in any choice of flavors, if nothing
 // else ran on them.
-func (e *Engine) everFits(c *class, counts []int32) bool {
+func (ev *evaluator) everFits(c *class, counts []int32) bool {
 	ways := 0
-	for given := range e.formOf(c).Possible(counts, c.queue.node) {
-		asks := e.asksOf(c.shape.podSets, given, avoidance{})
-		if ways++; len(asks) == 0 || ways > maxCombinations || e.places.EverFits(asks) {
+	for given := range ev.formOf(c).Possible(counts, c.queue.node) {
+		asks := ev.nodes.asksOf(c.shape.podSets, given, avoidance{})
+		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.places.EverFits(asks) {
 			return true
 		}
 	}
@@ -61,14 +61,14 @@ func (e *Engine) everFits(c *class, counts []int32) bool {
 
 // mostEver returns the sum of what the present nodes could hold of each pod set on its own: no more pods of the class ever
 // run together.
-func (e *Engine) mostEver(c *class) (sum int64) {
-	form := e.formOf(c)
+func (ev *evaluator) mostEver(c *class) (sum int64) {
+	form := ev.formOf(c)
 	for i := range form.Full() {
 		_, most := form.Needs(i)
 		sum += int64(sort.Search(int(most), func(n int) bool {
 			counts := make([]int32, len(form.Full()))
 			counts[i] = int32(n) + 1
-			return !e.everFits(c, counts)
+			return !ev.everFits(c, counts)
 		}))
 	}
 	return sum

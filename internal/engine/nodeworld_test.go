@@ -342,8 +342,8 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 					continue
 				}
 				job := w.engine.workloads[c.head().Key]
-				asks := w.engine.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, avoidance{})
-				if w.engine.places.Fits(asks, place.Now) {
+				asks := w.engine.nodes.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, avoidance{})
+				if w.engine.nodes.places.Fits(asks, place.Now) {
 					w.describe(t)
 					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.why.Message())
 				}

@@ -6,23 +6,26 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// placing is the state about places that the engine keeps beside place.Map.
-type placing struct {
-	// blockedByFlavor are the classes that were short of places, by flavor; promisedPlaces are the workloads that
-	// were promised places.
-	blockedByFlavor map[string]map[*class]bool
-	promisedPlaces  map[Key]*workload
+// nodes is where pods can be, and where those of workloads are: the map of nodes, and what the engine keeps beside it. It
+// reads the workloads, and changes of their state only what is about places.
+type nodes struct {
+	// places is the capacity of nodes, topologies the levels of each topology.
+	places     *place.Map
+	topologies map[string][]string
+	flavors    map[string]flavor.Flavor
+	workloads  map[Key]*workload
+	// promisedPlaces are the workloads that were promised places.
+	promisedPlaces map[Key]*workload
 	// placesVersion counts the changes that may affect where there is capacity.
 	placesVersion int
 	// nodesVersion counts the changes of nodes, topologies, flavors and quota after which a workload may fit, or may never
 	// fit, whatever ends.
 	nodesVersion int
-	// headsWokenAt is the change count of places for which heads by resource were last woken.
-	headsWokenAt uint64
 	// departing counts the workloads that are expected to release places or node capacity: those being evicted, those
 	// that shrink, and those with a promise and pods left from an earlier admission.
 	departing int
@@ -41,43 +44,44 @@ type placing struct {
 	replacing map[Key]*workload
 }
 
-func newPlacing() placing {
-	return placing{blockedByFlavor: map[string]map[*class]bool{}, promisedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](),
-		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
+func newNodes(workloads map[Key]*workload) *nodes {
+	return &nodes{places: place.New(), topologies: map[string][]string{}, flavors: map[string]flavor.Flavor{}, workloads: workloads,
+		promisedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](), workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{},
+		lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
 }
 
 func (n NodeSet) apply(e *Engine) {
-	e.places.SetNode(n.Node)
-	e.placesVersion++
-	e.nodesVersion++
+	e.nodes.places.SetNode(n.Node)
+	e.nodes.placesVersion++
+	e.nodes.nodesVersion++
 }
 
 func (n NodeDeleted) apply(e *Engine) {
-	e.places.DeleteNode(n.Name)
-	e.placesVersion++
-	e.nodesVersion++
+	e.nodes.places.DeleteNode(n.Name)
+	e.nodes.placesVersion++
+	e.nodes.nodesVersion++
 }
 
 func (t TopologySet) apply(e *Engine) {
-	if levels, known := e.topologies[t.Topology.Name]; known && slices.Equal(levels, t.Levels) {
+	if levels, known := e.nodes.topologies[t.Topology.Name]; known && slices.Equal(levels, t.Levels) {
 		return
 	}
-	e.topologies[t.Topology.Name] = t.Levels
-	e.places.SetTopology(t.Topology)
+	e.nodes.topologies[t.Topology.Name] = t.Levels
+	e.nodes.places.SetTopology(t.Topology)
 	e.topologyChanged(t.Topology.Name)
 }
 
 func (t TopologyDeleted) apply(e *Engine) {
-	delete(e.topologies, t.Name)
-	e.places.DeleteTopology(t.Name)
+	delete(e.nodes.topologies, t.Name)
+	e.nodes.places.DeleteTopology(t.Name)
 	e.topologyChanged(t.Name)
 }
 
 // topologyChanged routes all workloads again in the queues that offer a flavor of the topology.
 func (e *Engine) topologyChanged(name string) {
 	flavors := sets.New[string]()
-	for f := range e.flavors {
-		if e.flavors[f].Topology == name {
+	for f := range e.nodes.flavors {
+		if e.nodes.flavors[f].Topology == name {
 			flavors.Insert(f)
 		}
 	}
@@ -87,10 +91,10 @@ func (e *Engine) topologyChanged(name string) {
 
 // updateFlavor updates the flavor in place.Map.
 func (e *Engine) updateFlavor(name string) {
-	if f, ok := e.flavors[name]; ok {
-		e.places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
+	if f, ok := e.nodes.flavors[name]; ok {
+		e.nodes.places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
 	} else {
-		e.places.DeleteFlavor(name)
+		e.nodes.places.DeleteFlavor(name)
 	}
 	e.refreshPlaces(sets.New(name))
 }
@@ -98,7 +102,7 @@ func (e *Engine) updateFlavor(name string) {
 // refreshPlaces updates place.Map for the workloads with places in the flavors, which may have been observed before
 // these.
 func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
-	e.nodesVersion++
+	e.nodes.nodesVersion++
 	placed := map[Key]*workload{}
 	for key, w := range e.workloads {
 		if w.placed.by.hasAny(flavors) {
@@ -107,7 +111,7 @@ func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 	}
 	for _, w := range sortedByKey(placed) {
 		w.placed.shape = nil
-		e.updatePlaces(w)
+		e.nodes.updatePlaces(w)
 	}
 }
 
@@ -135,54 +139,54 @@ type placed struct {
 }
 
 // updatePlaces updates place.Map to what the workload holds or was promised.
-func (e *Engine) updatePlaces(w *workload) {
-	was, now := w.placed, e.placedNow(w)
+func (n *nodes) updatePlaces(w *workload) {
+	was, now := w.placed, n.placedNow(w)
 	if w.replacement != nil && (w.leaving() || !w.replacement.of.Equal(now.by)) {
-		e.dropReplacement(w)
+		n.dropReplacement(w)
 	}
 	if now == was {
 		return
 	}
 	if w.gone && now.by != nil {
-		e.lingering.Insert(w.Key)
-	} else if e.lingering.Has(w.Key) {
-		e.lingering.Delete(w.Key)
-		e.departing--
+		n.lingering.Insert(w.Key)
+	} else if n.lingering.Has(w.Key) {
+		n.lingering.Delete(w.Key)
+		n.departing--
 	}
 	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving && now.releases == was.releases {
 		w.placed = now // the same in a new Admission
 		return
 	}
 	if now.by != was.by {
-		e.scheduleWithin(w)
+		n.scheduleWithin(w)
 	}
 	w.placed = now
-	e.places.Hold(w.Key, e.holding(w, now))
-	e.placesVersion++
+	n.places.Hold(w.Key, n.holding(w, now))
+	n.placesVersion++
 	if was.releases {
-		e.departing--
+		n.departing--
 	}
 	if now.releases {
-		e.departing++
+		n.departing++
 	}
-	delete(e.promisedPlaces, w.Key)
+	delete(n.promisedPlaces, w.Key)
 	if now.promised {
-		e.promisedPlaces[w.Key] = w
+		n.promisedPlaces[w.Key] = w
 	}
 }
 
 // placedNow returns what place.Map should have of the workload.
-func (e *Engine) placedNow(w *workload) (now placed) {
+func (n *nodes) placedNow(w *workload) (now placed) {
 	switch {
 	case w.held != nil:
 		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lostItsNodes()}
 	case w.promise != nil:
 		now = placed{by: w.promise.given, shape: w.shape, promised: true}
 	default:
-		now = e.leftoverPods(w)
+		now = n.leftoverPods(w)
 	}
-	now.releases = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.hasPodsBeyondPlaces(w)
-	if now.by != nil && !now.by.onNodes() && (!now.releases || len(e.topologies) == 0) {
+	now.releases = now.leaving || now.promised && n.podCounts[w.Key] > 0 || now.by != nil && n.hasPodsBeyondPlaces(w)
+	if now.by != nil && !now.by.onNodes() && (!now.releases || len(n.topologies) == 0) {
 		return placed{}
 	}
 	return now
@@ -190,8 +194,8 @@ func (e *Engine) placedNow(w *workload) (now placed) {
 
 // leftoverPods returns what nodes have of a workload that holds nothing and was promised nothing: pods that have not
 // terminated yet.
-func (e *Engine) leftoverPods(w *workload) placed {
-	if e.podCounts[w.Key] == 0 {
+func (n *nodes) leftoverPods(w *workload) placed {
+	if n.podCounts[w.Key] == 0 {
 		return placed{}
 	}
 	return placed{by: &Admission{}, leaving: true}
@@ -203,7 +207,7 @@ func (a *Admission) onNodes() bool {
 }
 
 // holding returns the workload as place.Map has it.
-func (e *Engine) holding(w *workload, has placed) *place.Holding {
+func (n *nodes) holding(w *workload, has placed) *place.Holding {
 	if has.by == nil {
 		return nil
 	}
@@ -221,10 +225,10 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 		for _, p := range places {
 			count += p.Count
 		}
-		ask, _ := e.askOf(ps, a)
+		ask, _ := n.askOf(ps, a)
 		ask.Count, ask.Avoid, ask.Limits = count, w.avoid.nodes, w.avoid.limits
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
-		set.Excess = e.podsBeyondPlaces(w, a)
+		set.Excess = n.podsBeyondPlaces(w, a)
 		out.PodSets = append(out.PodSets, set)
 	}
 	return out
@@ -232,29 +236,29 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 
 // askOf returns the pod set's request for places on the nodes of its assigned flavors; ok is false if none has a
 // topology. With several flavors, nodes must match all of them.
-func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
+func (n *nodes) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
 		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey,
 		Bounds: ps.Bounds}
 	if t := ps.Topology; t != nil {
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = t.Level, t.Mandatory, t.Slices, t.Group
 	}
-	ask.Flavor = e.placedBy(a)
+	ask.Flavor = n.placedBy(a)
 	for _, name := range a.Flavors {
 		if name != ask.Flavor {
-			e.addOtherFlavors(&ask, a)
+			n.addOtherFlavors(&ask, a)
 			break
 		}
 	}
-	return ask, e.flavors[ask.Flavor].Topology != ""
+	return ask, n.flavors[ask.Flavor].Topology != ""
 }
 
 // placedBy returns the flavor by whose topology the pods are placed: the first by name that has a topology, or else
 // the first by name.
-func (e *Engine) placedBy(a *Assignment) (first string) {
+func (n *nodes) placedBy(a *Assignment) (first string) {
 	for _, name := range a.Flavors {
-		placed := e.flavors[name].Topology != ""
-		if was := e.flavors[first].Topology != ""; first == "" || placed && !was || placed == was && name < first {
+		placed := n.flavors[name].Topology != ""
+		if was := n.flavors[first].Topology != ""; first == "" || placed && !was || placed == was && name < first {
 			first = name
 		}
 	}
@@ -262,14 +266,14 @@ func (e *Engine) placedBy(a *Assignment) (first string) {
 }
 
 // addOtherFlavors adds the node requirements of the other flavors of the assignment.
-func (e *Engine) addOtherFlavors(ask *place.Ask, a *Assignment) {
+func (n *nodes) addOtherFlavors(ask *place.Ask, a *Assignment) {
 	own := ask.NodeSelector
 	ask.NodeSelector, ask.Tolerations, ask.OtherLabels = writable(own), slices.Clone(ask.Tolerations), map[string]string{}
 	for _, name := range slices.Sorted(maps.Values(a.Flavors)) {
 		if name == ask.Flavor {
 			continue
 		}
-		other := e.flavors[name]
+		other := n.flavors[name]
 		maps.Copy(ask.NodeSelector, other.NodeLabels)
 		for label, value := range other.NodeLabels {
 			if _, asked := own[label]; !asked {
@@ -292,13 +296,13 @@ func writable(labels map[string]string) map[string]string {
 }
 
 // asksOf returns the requests for places of the workload's pods in their assigned flavors.
-func (e *Engine) asksOf(podSets []PodSet, given []Assignment, avoid avoidance) []place.Ask {
+func (n *nodes) asksOf(podSets []PodSet, given []Assignment, avoid avoidance) []place.Ask {
 	var asks []place.Ask
 	for i := range given {
 		if given[i].Count == 0 {
 			continue
 		}
-		if ask, ok := e.askOf(&podSets[i], &given[i]); ok {
+		if ask, ok := n.askOf(&podSets[i], &given[i]); ok {
 			ask.Avoid, ask.Limits = avoid.nodes, avoid.limits
 			asks = append(asks, ask)
 		}
@@ -319,7 +323,7 @@ func (e *Engine) blockOnPlaces(c *class, flavors []string) {
 // wakePlaces unblocks the classes that were short of places where there may be capacity now, and queues the families
 // of workloads with promised places.
 func (e *Engine) wakePlaces() {
-	if now := e.places.Changes(); now != e.headsWokenAt {
+	if now := e.nodes.places.Changes(); now != e.headsWokenAt {
 		e.headsWokenAt = now
 		for _, f := range e.families {
 			if f.hasToReview() {
@@ -327,7 +331,7 @@ func (e *Engine) wakePlaces() {
 			}
 		}
 	}
-	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
+	freed, reduced := e.nodes.places.TakeFreed(), e.nodes.places.TakeReduced()
 	for _, name := range reduced {
 		for _, c := range byHeadRank(e.blockedByFlavor[name]) {
 			if c.blocked && c.queue.affectedByFewerNodes() {
@@ -354,8 +358,8 @@ func (e *Engine) wakePlaces() {
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(e.promisedPlaces), order.CompareKeys) {
-		if f := e.promisedPlaces[key].queue.family; f != nil {
+	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.promisedPlaces), order.CompareKeys) {
+		if f := e.nodes.promisedPlaces[key].queue.family; f != nil {
 			f.enqueue()
 		}
 	}

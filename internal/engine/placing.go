@@ -15,10 +15,10 @@ import (
 
 // search looks for flavors and places for one workload with given counts of each pod set.
 type search struct {
-	engine *Engine
-	w      *workload
-	class  *class
-	counts []int32
+	evaluator *evaluator
+	w         *workload
+	class     *class
+	counts    []int32
 	// excluded are the flavors without places; short is all quota that was short in the process, fullFlavors the
 	// flavors whose nodes lacked capacity, and lacks the resources that these lacked.
 	excluded    map[flavor.PodSetFlavor]reason.Verdict
@@ -32,8 +32,8 @@ type search struct {
 }
 
 // considerPlaces determines what can be done for these counts of each pod set if some pods are placed on nodes.
-func (e *Engine) considerPlaces(w *workload, c *class, counts []int32) outcome {
-	s := &search{engine: e, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
+func (ev *evaluator) considerPlaces(w *workload, c *class, counts []int32) outcome {
+	s := &search{evaluator: ev, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
 	for {
 		choice := s.choose()
 		s.note(choice.Short)
@@ -70,7 +70,7 @@ func (s *search) split() flavor.Choice {
 }
 
 func (s *search) question() flavor.Question {
-	question := s.engine.questionOf(s.w, s.class.queue)
+	question := s.evaluator.questionOf(s.w, s.class.queue)
 	question.Excluded = s.excluded
 	return question
 }
@@ -80,7 +80,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
-	asks := s.engine.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+	asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
@@ -91,17 +91,17 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
-	if verdict == admissible && s.engine.departing > 0 {
-		if found, ok := s.engine.places.TryFind(asks, place.Now); ok {
+	if verdict == admissible && s.evaluator.nodes.departing > 0 {
+		if found, ok := s.evaluator.nodes.places.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
 		verdict, ledger = promisable, place.Planned
 	}
-	found, fault := s.engine.places.Find(asks, ledger)
+	found, fault := s.evaluator.nodes.places.Find(asks, ledger)
 	switch {
 	case fault == nil:
 		return placedAt(verdict, choice, found), nil
-	case s.class.queue.OnDemand && !s.engine.places.EverFits(asks):
+	case s.class.queue.OnDemand && !s.evaluator.nodes.places.EverFits(asks):
 		if choice.Mode == flavor.Fits {
 			verdict = admissible
 		}
@@ -132,7 +132,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 			if first.Count == 0 || second.Count == 0 {
 				continue // it has no pods to be near the others
 			}
-			if a, b := s.engine.placedBy(first), s.engine.placedBy(second); a != b && a != "" && b != "" {
+			if a, b := s.evaluator.nodes.placedBy(first), s.evaluator.nodes.placedBy(second); a != b && a != "" && b != "" {
 				has, flavor := other.Name, a
 				if s.class.queue.triesBefore(b, a) {
 					has, flavor = ps.Name, b
@@ -184,19 +184,19 @@ func (s *search) note(short []quota.Index) {
 // indicesOf returns the quota that the choice takes for pods placed on nodes.
 func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 	return slices.DeleteFunc(choice.Usage.Indices(), func(i quota.Index) bool {
-		return s.engine.flavors[s.engine.tree.Name(i).Flavor].Topology == ""
+		return s.evaluator.nodes.flavors[s.evaluator.tree.Name(i).Flavor].Topology == ""
 	})
 }
 
 // lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
 func (s *search) lastResort(last flavor.Choice) outcome {
 	for _, choice := range s.postponed {
-		asks := s.engine.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+		asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
 		if found, fault := s.byPreemption(choice, asks, &place.Shortfall{}); fault == nil {
 			return found
 		}
 	}
-	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.engine.lacksOf(s.class, s.counts, last)}
+	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
 	if s.class.queue.Strategy == ByResource {
 		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 {
 			if out.couldRun = s.couldRun(); !out.couldRun {
@@ -219,8 +219,8 @@ const maxCombinations = 16
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
-		asks := s.engine.asksOf(s.class.shape.podSets, given, s.w.avoid)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.engine.places.FitsWhenIdle(asks) {
+		asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, given, s.w.avoid)
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.places.FitsWhenIdle(asks) {
 			return true
 		}
 		for _, ask := range asks {
@@ -243,21 +243,21 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 			return outcome{}, fault
 		}
 	}
-	p := s.engine.preemptor(w, q, choice.Usage, short)
+	p := s.evaluator.preemptor(w, q, choice.Usage, short)
 	if len(asks) == 0 || fault == nil {
-		switch victims := s.engine.victimsOf(p); {
+		switch victims := s.evaluator.victimsOf(p); {
 		case len(victims) == 0:
 			return s.hopeless(choice), nil // quota is short, whatever the nodes have
 		case len(asks) == 0:
-			return s.engine.preempting(q, choice, victims), nil
+			return s.evaluator.preempting(q, choice, victims), nil
 		}
 	}
-	if victims, places := s.engine.searchOnNodes(p, asks); len(victims) > 0 {
+	if victims, places := s.evaluator.searchOnNodes(p, asks); len(victims) > 0 {
 		choice.Assignments = withPlaces(choice.Assignments, places)
-		return s.engine.preempting(q, choice, victims), nil
+		return s.evaluator.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
-		_, fault = s.engine.places.Find(asks, place.Planned)
+		_, fault = s.evaluator.nodes.places.Find(asks, place.Planned)
 	}
 	return outcome{}, fault
 }
@@ -276,21 +276,21 @@ func (s *search) hopeless(choice flavor.Choice) outcome {
 }
 
 // victimsOf returns the victims of a preemptor.
-func (e *Engine) victimsOf(p preempt.Preemptor) []preempt.Victim {
-	return preempt.Search(&e.tree, p, e.holdersOf)
+func (ev *evaluator) victimsOf(p preempt.Preemptor) []preempt.Victim {
+	return preempt.Search(ev.tree, p, ev.holdersOf)
 }
 
 // holdersOf is preempt.Holders.
-func (e *Engine) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
-	q := e.queues[n.Name()]
+func (ev *evaluator) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
+	q := ev.queues[n.Name()]
 	return q.holders, q.elasticHolders > 0
 }
 
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
-func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
-	room := &nodeCapacity{engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := e.places.TryFind(asks, place.Planned)
+func (ev *evaluator) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
+	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
+		found, ok := ev.nodes.places.TryFind(asks, place.Planned)
 		return asks, found, ok
 	}}
 	return room.victims(p), room.found
@@ -298,7 +298,7 @@ func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims [
 
 // nodeCapacity checks places for a search for victims.
 type nodeCapacity struct {
-	engine *Engine
+	evaluator *evaluator
 	// find looks for capacity in the planned ledger.
 	find func() ([]place.Ask, []place.Assignment, bool)
 	// found is where there was capacity last, and asks for what; searches counts the searches for it.
@@ -310,8 +310,8 @@ type nodeCapacity struct {
 // victims returns the victims without which there are both quota and places, none if there are none.
 func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 	p.Nodes = n
-	n.engine.places.Try(func() {
-		victims = n.engine.victimsOf(p)
+	n.evaluator.nodes.places.Try(func() {
+		victims = n.evaluator.victimsOf(p)
 		for i := range victims {
 			n.Without(victims[i].Holder, victims[i].Without())
 		}
@@ -327,32 +327,32 @@ func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 const maxSearches = 64
 
 // Try implements preempt.NodeCapacity.
-func (n *nodeCapacity) Try(f func()) { n.engine.places.Try(f) }
+func (n *nodeCapacity) Try(f func()) { n.evaluator.nodes.places.Try(f) }
 
 // Without implements preempt.NodeCapacity.
 func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
-	w := n.engine.workloads[h.Key]
+	w := n.evaluator.workloads[h.Key]
 	has := w.placed
 	switch at := w.elasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.held.onNodes() && n.engine.podCounts[w.Key] == 0 {
+		if !w.held.onNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
 			return
 		}
 		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.promised:
-		has = n.engine.leftoverPods(w)
+		has = n.evaluator.nodes.leftoverPods(w)
 	default:
 		has.leaving = true
 	}
-	n.engine.places.Hold(h.Key, n.engine.holding(w, has))
+	n.evaluator.nodes.places.Hold(h.Key, n.evaluator.nodes.holding(w, has))
 }
 
 // Fits implements preempt.NodeCapacity.
 func (n *nodeCapacity) Fits() bool {
-	if n.found != nil && n.engine.places.FitsAt(n.asks, n.found, place.Planned) {
+	if n.found != nil && n.evaluator.nodes.places.FitsAt(n.asks, n.found, place.Planned) {
 		return true
 	}
 	if n.searches == maxSearches {

@@ -70,7 +70,7 @@ func (p *pass) keepPromises(f *family) {
 			p.engine.route(w)
 			continue
 		}
-		if f.leaving() == 0 && (!onNodes || p.engine.departing == 0) {
+		if f.leaving() == 0 && (!onNodes || p.engine.nodes.departing == 0) {
 			p.engine.route(w)
 			continue
 		}
@@ -108,7 +108,7 @@ func (e *Engine) canKeepPromise(f *family) bool {
 		case !w.promise.given.onNodes():
 			return !left || there
 		}
-		return !left && e.departing == 0 || w.promise.checkedAt != e.placesVersion && there
+		return !left && e.nodes.departing == 0 || w.promise.checkedAt != e.nodes.placesVersion && there
 	})
 }
 
@@ -119,10 +119,10 @@ func (p *pass) placesFor(w *workload) verdict {
 	if !promised.given.onNodes() {
 		return admissible
 	}
-	if promised.checkedAt == p.engine.placesVersion {
+	if promised.checkedAt == p.engine.nodes.placesVersion {
 		return promisable
 	}
-	out, found := p.engine.findPromised(w)
+	out, found := p.engine.nodes.findPromised(w)
 	if out == hopeless {
 		return hopeless
 	}
@@ -131,35 +131,35 @@ func (p *pass) placesFor(w *workload) verdict {
 	promised.given = &given
 	p.engine.updateCharges(w)
 	if out == promisable {
-		promised.checkedAt = p.engine.placesVersion
+		promised.checkedAt = p.engine.nodes.placesVersion
 	}
 	return out
 }
 
 // findPromised determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
-func (e *Engine) findPromised(w *workload) (out verdict, found []place.Assignment) {
+func (n *nodes) findPromised(w *workload) (out verdict, found []place.Assignment) {
 	given := w.promise.given.PodSets
-	asks := e.asksOf(w.shape.podSets, given, w.avoid)
-	e.places.Try(func() {
-		e.places.Hold(w.Key, e.holding(w, e.leftoverPods(w)))
-		out, found = e.placesOn(asks, placesOf(asks, given))
+	asks := n.asksOf(w.shape.podSets, given, w.avoid)
+	n.places.Try(func() {
+		n.places.Hold(w.Key, n.holding(w, n.leftoverPods(w)))
+		out, found = n.placesOn(asks, placesOf(asks, given))
 	})
 	return out, found
 }
 
 // placesOn determines whether places are available now or will be, preferably those given.
-func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
-	near := e.stillClose(asks, at)
-	if near && e.places.FitsAt(asks, at, place.Now) {
+func (n *nodes) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
+	near := n.stillClose(asks, at)
+	if near && n.places.FitsAt(asks, at, place.Now) {
 		return admissible, at
 	}
-	if found, ok := e.places.TryFind(asks, place.Now); ok {
+	if found, ok := n.places.TryFind(asks, place.Now); ok {
 		return admissible, found
 	}
-	if near && e.places.FitsAt(asks, at, place.Planned) {
+	if near && n.places.FitsAt(asks, at, place.Planned) {
 		return promisable, at
 	}
-	if found, ok := e.places.TryFind(asks, place.Planned); ok {
+	if found, ok := n.places.TryFind(asks, place.Planned); ok {
 		return promisable, found
 	}
 	return hopeless, nil
@@ -167,13 +167,13 @@ func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []p
 
 // stillClose reports whether the places are certain to be as close to each other as the asks require: node labels may
 // have changed. For groups, slices and exclusive domains only a new search can tell.
-func (e *Engine) stillClose(asks []place.Ask, at []place.Assignment) bool {
+func (n *nodes) stillClose(asks []place.Ask, at []place.Assignment) bool {
 	for i := range min(len(asks), len(at)) {
 		ask := &asks[i]
 		switch {
 		case ask.Group != "", len(ask.Slices) > 0, ask.ExclusiveKey != "":
 			return false
-		case ask.Mandatory && !e.inOneDomain(ask, at[i].Nodes):
+		case ask.Mandatory && !n.inOneDomain(ask, at[i].Nodes):
 			return false
 		}
 	}
@@ -181,12 +181,12 @@ func (e *Engine) stillClose(asks []place.Ask, at []place.Assignment) bool {
 }
 
 // inOneDomain reports whether the nodes are in one domain of the ask's level.
-func (e *Engine) inOneDomain(ask *place.Ask, nodes []place.NodeCount) bool {
-	levels := e.topologies[e.flavors[ask.Flavor].Topology]
+func (n *nodes) inOneDomain(ask *place.Ask, nodes []place.NodeCount) bool {
+	levels := n.topologies[n.flavors[ask.Flavor].Topology]
 	for _, level := range levels[:slices.Index(levels, ask.Level)+1] {
-		for _, n := range nodes {
-			domain, _ := e.places.LabelOf(nodes[0].Node, level)
-			if is, known := e.places.LabelOf(n.Node, level); !known || is != domain {
+		for _, at := range nodes {
+			domain, _ := n.places.LabelOf(nodes[0].Node, level)
+			if is, known := n.places.LabelOf(at.Node, level); !known || is != domain {
 				return false
 			}
 		}

@@ -196,15 +196,15 @@ const (
 
 // reportReasons appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) reportReasons() {
-	if !p.engine.lagging.IsZero() && p.engine.now.Sub(p.engine.lagging) >= longestUnreported {
+	if !p.engine.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.lagging) >= longestUnreported {
 		p.budget = max(p.budget, lateReports)
 	}
 	p.reportWithinBudget()
 	switch {
 	case p.engine.unreported.len() == 0:
 		p.engine.lagging = time.Time{}
-	case p.engine.lagging.IsZero() || p.engine.now.Before(p.engine.lagging): // or the clock was set back
-		p.engine.lagging = p.engine.now
+	case p.engine.lagging.IsZero() || p.engine.growths.now.Before(p.engine.lagging): // or the clock was set back
+		p.engine.lagging = p.engine.growths.now
 	}
 }
 

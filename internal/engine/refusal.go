@@ -169,7 +169,7 @@ func (e *Engine) retryRefused(now time.Time) {
 			continue
 		}
 		e.updateCharges(w) // it may be evicted again
-		e.queueRepair(w)
+		e.nodes.queueRepair(w)
 		if w.queue != nil && w.queue.family != nil {
 			w.queue.family.enqueue() // and it may grow
 		}

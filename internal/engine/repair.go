@@ -17,13 +17,13 @@ import (
 // leave, and is evicted if there are no such places either.
 func (p *pass) repair() {
 	p.reviewReplacements()
-	for _, key := range p.engine.places.TakeInvalid() {
+	for _, key := range p.engine.nodes.places.TakeInvalid() {
 		if w := p.engine.workloads[key]; w != nil {
-			p.engine.toRepair.Push(w.rank())
+			p.engine.nodes.toRepair.Push(w.rank())
 		}
 	}
-	for p.engine.toRepair.Len() > 0 && p.budget > 0 {
-		if w := p.engine.workloads[p.engine.toRepair.Pop().Key]; w != nil {
+	for p.engine.nodes.toRepair.Len() > 0 && p.budget > 0 {
+		if w := p.engine.workloads[p.engine.nodes.toRepair.Pop().Key]; w != nil {
 			p.repairWorkload(w)
 		}
 	}
@@ -43,11 +43,11 @@ func (p *pass) repairWorkload(w *workload) {
 	case w.held == nil:
 		return
 	case w.held.isWithin():
-		p.engine.within.Insert(w.Key)
-		p.engine.countWithin()
+		p.engine.nodes.within.Insert(w.Key)
+		p.engine.nodes.countWithin()
 		return
 	case w.assumed != nothing, w.isRefused(reductionChange), w.isRefused(placesChange):
-		p.engine.deferredRepairs.Insert(w.Key)
+		p.engine.nodes.deferredRepairs.Insert(w.Key)
 		return
 	}
 	p.budget--
@@ -56,7 +56,7 @@ func (p *pass) repairWorkload(w *workload) {
 	case ok && repaired.Moved > 0:
 		p.replace(w, repaired.Assignments)
 	case ok:
-		p.engine.dropReplacement(w)
+		p.engine.nodes.dropReplacement(w)
 	case p.shrinkToValid(w), p.awaitReplacement(w):
 	default:
 		p.evictForNodes(w)
@@ -65,20 +65,20 @@ func (p *pass) repairWorkload(w *workload) {
 
 // repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
 func (p *pass) repairPlaces(w *workload) (out place.RepairResult, ok bool) {
-	p.engine.places.Try(func() {
-		p.engine.places.Hold(replacementKey(w.Key), nil)
-		out, ok = p.engine.places.Repair(w.Key)
+	p.engine.nodes.places.Try(func() {
+		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
+		out, ok = p.engine.nodes.places.Repair(w.Key)
 	})
 	return out, ok
 }
 
 // queueRepair queues a workload whose repair had to wait.
-func (e *Engine) queueRepair(w *workload) {
-	if w.assumed != nothing || !e.deferredRepairs.Has(w.Key) {
+func (n *nodes) queueRepair(w *workload) {
+	if w.assumed != nothing || !n.deferredRepairs.Has(w.Key) {
 		return
 	}
-	e.deferredRepairs.Delete(w.Key)
-	e.toRepair.Push(w.rank())
+	n.deferredRepairs.Delete(w.Key)
+	n.toRepair.Push(w.rank())
 }
 
 // replace gives the workload other places.
@@ -114,7 +114,7 @@ func (p *pass) shrinkToValid(w *workload) bool {
 	set := &w.held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
-	for _, invalid := range p.engine.places.InvalidPlaces(w.Key) {
+	for _, invalid := range p.engine.nodes.places.InvalidPlaces(w.Key) {
 		if invalid.PodSet == set.PodSet {
 			lost = invalid.Nodes
 		}
@@ -140,9 +140,9 @@ func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewe
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
 	var repaired place.RepairResult
 	ok := false
-	p.engine.places.Try(func() {
-		p.engine.places.Hold(w.Key, p.engine.holding(w, placed{by: given}))
-		repaired, ok = p.engine.places.Repair(w.Key)
+	p.engine.nodes.places.Try(func() {
+		p.engine.nodes.places.Hold(w.Key, p.engine.nodes.holding(w, placed{by: given}))
+		repaired, ok = p.engine.nodes.places.Repair(w.Key)
 	})
 	if !ok {
 		return nil
@@ -165,7 +165,7 @@ const maxNodesNamed = 3
 // lostNodesMessage says which nodes the gang can no longer use.
 func (p *pass) lostNodesMessage(w *workload) string {
 	rest := p.noPlacesMessage(w)
-	lost := p.engine.places.InvalidNodes(w.Key)
+	lost := p.engine.nodes.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no longer valid, " + rest
 	}
@@ -181,7 +181,7 @@ func (p *pass) lostNodesMessage(w *workload) string {
 func (p *pass) noPlacesMessage(w *workload) string {
 	for i := range w.held.PodSets {
 		a := &w.held.PodSets[i]
-		if by := p.engine.placedBy(a); len(a.Places) > 0 && !p.engine.places.Places(by) {
+		if by := p.engine.nodes.placedBy(a); len(a.Places) > 0 && !p.engine.nodes.places.Places(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}

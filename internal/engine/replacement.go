@@ -26,24 +26,24 @@ func replacementKey(of Key) Key { return Key{Namespace: of.Namespace, Name: of.N
 
 // reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
 func (p *pass) reviewReplacements() {
-	for _, w := range p.engine.replacing {
-		if p.engine.mayBeReplaced(w) {
-			p.engine.toRepair.Push(w.rank())
+	for _, w := range p.engine.nodes.replacing {
+		if p.engine.nodes.mayBeReplaced(w) {
+			p.engine.nodes.toRepair.Push(w.rank())
 		}
 	}
 }
 
 // mayBeReplaced reports whether places have changed since the workload waits for other ones, or nothing is leaving any
 // more.
-func (e *Engine) mayBeReplaced(w *workload) bool {
-	return w.replacement.checkedAt != e.placesVersion || e.departing == 0
+func (n *nodes) mayBeReplaced(w *workload) bool {
+	return w.replacement.checkedAt != n.placesVersion || n.departing == 0
 }
 
 // hasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a promise to another
 // workload after it has looked at the repairs.
-func (e *Engine) hasReplacementToReview() bool {
-	for _, w := range e.replacing {
-		if e.mayBeReplaced(w) {
+func (n *nodes) hasReplacementToReview() bool {
+	for _, w := range n.replacing {
+		if n.mayBeReplaced(w) {
 			return true
 		}
 	}
@@ -57,25 +57,25 @@ func (e *Engine) hasReplacementToReview() bool {
 // It ends: while no place changes it is not called again, places promised once are kept for as long as they would be
 // free, and each search for others evicts workloads that it precedes from then on.
 func (p *pass) awaitReplacement(w *workload) bool {
-	if p.engine.refusedItsPods(w) {
-		p.engine.dropReplacement(w)
+	if p.engine.nodes.refusedItsPods(w) {
+		p.engine.nodes.dropReplacement(w)
 		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
 	}
 	if !p.keepsReplacement(w) {
-		p.engine.dropReplacement(w)
+		p.engine.nodes.dropReplacement(w)
 		if !p.promiseReplacement(w) && !p.preemptForReplacement(w) {
 			return false
 		}
 	}
-	w.replacement.checkedAt = p.engine.placesVersion
+	w.replacement.checkedAt = p.engine.nodes.placesVersion
 	return true
 }
 
 // refusedItsPods reports whether kube-scheduler refused the workload's pods on any node that its places are lost on. It
 // refuses the pods on a node that is gone or failed for that reason alone, which says nothing of other nodes.
-func (e *Engine) refusedItsPods(w *workload) bool {
-	return slices.ContainsFunc(e.places.InvalidNodes(w.Key), func(node string) bool {
-		if e.places.IsLost(node) {
+func (n *nodes) refusedItsPods(w *workload) bool {
+	return slices.ContainsFunc(n.places.InvalidNodes(w.Key), func(node string) bool {
+		if n.places.IsLost(node) {
 			return false
 		}
 		return slices.Contains(w.avoid.nodes, node) || slices.ContainsFunc(w.avoid.limits, func(l place.NodeCount) bool { return l.Node == node })
@@ -85,7 +85,7 @@ func (e *Engine) refusedItsPods(w *workload) bool {
 // keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
 // that it lost to a pod that is leaving needs none: it is its own again once that pod is gone.
 func (p *pass) keepsReplacement(w *workload) (keeps bool) {
-	if w.replacement == nil || p.engine.departing == 0 {
+	if w.replacement == nil || p.engine.nodes.departing == 0 {
 		return false
 	}
 	promised := map[string]int32{}
@@ -95,10 +95,10 @@ func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 		promised[set.Ask.PodSet] += countOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
 	}
-	p.engine.places.Try(func() {
-		p.engine.places.Hold(replacementKey(w.Key), nil)
-		needed, ok := p.engine.places.RepairOnceGone(w.Key)
-		keeps = ok && p.engine.places.FitsAt(asks, at, place.Planned) &&
+	p.engine.nodes.places.Try(func() {
+		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
+		needed, ok := p.engine.nodes.places.RepairOnceGone(w.Key)
+		keeps = ok && p.engine.nodes.places.FitsAt(asks, at, place.Planned) &&
 			!slices.ContainsFunc(needed.Gained, func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] })
 	})
 	return keeps
@@ -113,12 +113,12 @@ func countOf(places []place.NodeCount) (sum int32) {
 
 // promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
 func (p *pass) promiseReplacement(w *workload) bool {
-	if p.engine.departing == 0 {
+	if p.engine.nodes.departing == 0 {
 		return false
 	}
-	found, ok := p.engine.places.RepairOnceGone(w.Key)
+	found, ok := p.engine.nodes.places.RepairOnceGone(w.Key)
 	if ok {
-		p.engine.holdReplacement(w, found.Gained)
+		p.engine.nodes.holdReplacement(w, found.Gained)
 	}
 	return ok
 }
@@ -126,12 +126,12 @@ func (p *pass) promiseReplacement(w *workload) bool {
 // preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
 // eviction helps.
 func (p *pass) preemptForReplacement(w *workload) bool {
-	found, gained := p.engine.victimsForReplacement(w)
+	found, gained := p.engine.evaluator.victimsForReplacement(w)
 	if len(found.victims)+len(found.yields) == 0 {
 		return false
 	}
 	p.budget -= len(found.victims) + len(found.yields)
-	before, lost := len(p.decisions), p.engine.places.InvalidNodes(w.Key)
+	before, lost := len(p.decisions), p.engine.nodes.places.InvalidNodes(w.Key)
 	for _, v := range found.victims {
 		p.evict(v, w)
 	}
@@ -141,51 +141,51 @@ func (p *pass) preemptForReplacement(w *workload) bool {
 	for i := range p.decisions[before:] {
 		p.decisions[before+i].Lost = lost
 	}
-	p.engine.holdReplacement(w, gained)
+	p.engine.nodes.holdReplacement(w, gained)
 	return true
 }
 
 // victimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
 // places. The search treats the workload as if it asked for all that it holds: its rights are those of a waiting one.
-func (e *Engine) victimsForReplacement(w *workload) (out outcome, gained []place.Assignment) {
+func (ev *evaluator) victimsForReplacement(w *workload) (out outcome, gained []place.Assignment) {
 	if w.queue == nil || w.queue.node == nil || w.charged.queue != w.queue {
 		return out, nil
 	}
-	usage := e.vectorOf(w.held)
-	room := &nodeCapacity{engine: e, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := e.places.RepairOnceGone(w.Key)
-		return e.replacementAsks(w, found.Gained), found.Gained, ok
+	usage := ev.ledgers.vectorOf(w.held)
+	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
+		found, ok := ev.nodes.places.RepairOnceGone(w.Key)
+		return ev.nodes.replacementAsks(w, found.Gained), found.Gained, ok
 	}}
-	e.tree.Try(func() {
-		e.tree.Release(w.queue.Name, quota.Planned, w.charged.planned)
+	ev.tree.Try(func() {
+		ev.tree.Release(w.queue.Name, quota.Planned, w.charged.planned)
 		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !mayPreempt(w.queue, a.Index, a.Value) }) {
 			return
 		}
-		by := e.preemptor(w, w.queue, usage, usage.Indices())
+		by := ev.preemptor(w, w.queue, usage, usage.Indices())
 		by.Spared, by.Ranking = by.Spared.Clone().Insert(w.Key), nil
-		out = e.preempting(w.queue, flavor.Choice{}, room.victims(by))
+		out = ev.preempting(w.queue, flavor.Choice{}, room.victims(by))
 	})
 	return out, room.found
 }
 
 // holdReplacement charges the places to the planned ledger.
-func (e *Engine) holdReplacement(w *workload, gained []place.Assignment) {
+func (n *nodes) holdReplacement(w *workload, gained []place.Assignment) {
 	holding := &place.Holding{Promised: true}
-	for i, ask := range e.replacementAsks(w, gained) {
+	for i, ask := range n.replacementAsks(w, gained) {
 		holding.PodSets = append(holding.PodSets, place.HeldPodSet{Ask: ask, Nodes: gained[i].Nodes})
 	}
 	w.replacement = &replacement{of: w.held, promised: holding}
-	e.replacing[w.Key] = w
-	e.places.Hold(replacementKey(w.Key), holding)
-	e.placesVersion++
+	n.replacing[w.Key] = w
+	n.places.Hold(replacementKey(w.Key), holding)
+	n.placesVersion++
 }
 
 // replacementAsks returns the requests for the places that the workload gains, in the same order.
-func (e *Engine) replacementAsks(w *workload, gained []place.Assignment) []place.Ask {
+func (n *nodes) replacementAsks(w *workload, gained []place.Assignment) []place.Ask {
 	var out []place.Ask
 	for _, set := range gained {
 		at := slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == set.PodSet })
-		ask, _ := e.askOf(w.podSet(set.PodSet), &w.held.PodSets[at])
+		ask, _ := n.askOf(w.podSet(set.PodSet), &w.held.PodSets[at])
 		ask.Count, ask.Avoid, ask.Limits = countOf(set.Nodes), w.avoid.nodes, w.avoid.limits
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = "", false, nil, "" // the search has seen to that
 		out = append(out, ask)
@@ -194,45 +194,45 @@ func (e *Engine) replacementAsks(w *workload, gained []place.Assignment) []place
 }
 
 // dropReplacement takes back what was promised, if anything was.
-func (e *Engine) dropReplacement(w *workload) {
+func (n *nodes) dropReplacement(w *workload) {
 	if w.replacement == nil {
 		return
 	}
 	w.replacement = nil
-	delete(e.replacing, w.Key)
-	e.places.Hold(replacementKey(w.Key), nil)
-	e.placesVersion++
+	delete(n.replacing, w.Key)
+	n.places.Hold(replacementKey(w.Key), nil)
+	n.placesVersion++
 }
 
 // explainReplacement returns for what a workload waits that lost places, nil if it lost none or waits for nothing. It
 // finds the places anew: an engine that only explains has promised none.
-func (e *Engine) explainReplacement(w *workload) (out *reason.Replacing) {
+func (n *nodes) explainReplacement(w *workload) (out *reason.Replacing) {
 	if w.held == nil || w.leaving() {
 		return nil
 	}
 	var lost int32
-	for _, set := range e.places.InvalidPlaces(w.Key) {
+	for _, set := range n.places.InvalidPlaces(w.Key) {
 		lost += countOf(set.Nodes)
 	}
 	if lost == 0 {
 		return nil
 	}
-	e.places.Try(func() {
-		e.places.Hold(replacementKey(w.Key), nil)
-		if found, ok := e.places.RepairOnceGone(w.Key); ok {
-			out = &reason.Replacing{Pods: lost, Lost: e.places.InvalidNodes(w.Key), Awaits: e.leavingFrom(found.Gained)}
+	n.places.Try(func() {
+		n.places.Hold(replacementKey(w.Key), nil)
+		if found, ok := n.places.RepairOnceGone(w.Key); ok {
+			out = &reason.Replacing{Pods: lost, Lost: n.places.InvalidNodes(w.Key), Awaits: n.leavingFrom(found.Gained)}
 		}
 	})
 	return out
 }
 
 // leavingFrom returns the workloads that are leaving any of the nodes, or have pods left there, by key.
-func (e *Engine) leavingFrom(places []place.Assignment) (out []reason.Name) {
-	for _, w := range sortedByKey(e.workloads) {
+func (n *nodes) leavingFrom(places []place.Assignment) (out []reason.Name) {
+	for _, w := range sortedByKey(n.workloads) {
 		if !w.placed.leaving {
 			continue
 		}
-		there := func(at place.NodeCount) bool { return e.places.PodsOn(w.Key, at.Node) > 0 }
+		there := func(at place.NodeCount) bool { return n.places.PodsOn(w.Key, at.Node) > 0 }
 		if slices.ContainsFunc(places, func(set place.Assignment) bool { return slices.ContainsFunc(set.Nodes, there) }) {
 			out = append(out, reason.NameOf(w.Key))
 		}

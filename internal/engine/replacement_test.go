@@ -103,8 +103,8 @@ func TestAnEvictedGangGivesUpItsReplacement(t *testing.T) {
 			s.happens(end(s)...)
 			s.happens(podGone("high", 1))
 			s.happens(s.stopped(victim), podGone(victim, 0))
-			if len(s.engine.replacing) > 0 {
-				t.Errorf("%d workloads still wait for a replacement", len(s.engine.replacing))
+			if len(s.engine.nodes.replacing) > 0 {
+				t.Errorf("%d workloads still wait for a replacement", len(s.engine.nodes.replacing))
 			}
 			if name == "deleted" && len(s.places(victim)) == 0 {
 				t.Errorf("%s does not run again, and high is gone", victim)
@@ -119,7 +119,7 @@ func TestARefusalOnANodeThatIsGoneIsNoReason(t *testing.T) {
 	s, at := full(t)
 	s.happens(NodeDeleted{at[0]}, podGone("high", 0))
 	s.want("kube-scheduler refuses the deleted node", s.happens(refuses("high", at[0])))
-	if len(s.engine.replacing) != 1 {
+	if len(s.engine.nodes.replacing) != 1 {
 		t.Error("high does not wait for a replacement any more")
 	}
 }
@@ -129,13 +129,13 @@ func TestARefusalOnANodeThatIsGoneIsNoReason(t *testing.T) {
 func TestTheEngineRestsWhileAGangThatAwaitedAReplacementLeaves(t *testing.T) {
 	s, at := full(t)
 	s.happens(podGone("high", 0), cordoned(node(at[0], at[0][:1], 4)))
-	if len(s.engine.replacing) != 1 {
+	if len(s.engine.nodes.replacing) != 1 {
 		t.Fatal("high does not wait for a replacement")
 	}
 	s.want("kube-scheduler refuses the node", s.happens(refuses("high", at[0])), "evict high: NodeFailures")
 	s.engine.Decide(s.now)
-	if len(s.engine.replacing) > 0 || s.engine.Busy() {
-		t.Errorf("%d workloads wait for a replacement, busy %v, want none and an engine at rest", len(s.engine.replacing), s.engine.Busy())
+	if len(s.engine.nodes.replacing) > 0 || s.engine.Busy() {
+		t.Errorf("%d workloads wait for a replacement, busy %v, want none and an engine at rest", len(s.engine.nodes.replacing), s.engine.Busy())
 	}
 }
 
@@ -176,8 +176,8 @@ func TestGangsWhosePlacesComeBackRest(t *testing.T) {
 	stopped := job("low", "q", 2, 2, 0, 0)
 	stopped.Inactive = true
 	s.want("low is stopped, and another pod is where it was admitted", s.happens(stopped, pod("", 9, at, 4)), "low waits: Deactivated")
-	if len(s.engine.replacing) != 2 || s.engine.Busy() {
-		t.Errorf("%d workloads wait for their places, busy %v; want 2, and an engine at rest", len(s.engine.replacing), s.engine.Busy())
+	if len(s.engine.nodes.replacing) != 2 || s.engine.Busy() {
+		t.Errorf("%d workloads wait for their places, busy %v; want 2, and an engine at rest", len(s.engine.nodes.replacing), s.engine.Busy())
 	}
 	s.want("the pods of low are gone", s.happens(podGone("low", 0), podGone("low", 1)))
 	s.wantPlaces("one", before[0]...)

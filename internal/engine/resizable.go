@@ -38,15 +38,15 @@ type growers struct {
 
 // resizableOf returns the snapshot for the queue. If only a few workloads have changed, only their entries are
 // updated.
-func (e *Engine) resizableOf(q *clusterQueue) *resizable {
+func (g *growths) resizableOf(q *clusterQueue) *resizable {
 	switch t := q.resizable; {
 	case t == nil || len(q.stale) > fewStale+len(q.elastic)/elasticPerStale:
-		q.resizable = e.listResizable(q)
+		q.resizable = g.listResizable(q)
 	case len(q.stale) == 0:
 		return t
 	default:
 		for _, w := range q.stale {
-			e.refreshEntry(t, q, w)
+			g.refreshEntry(t, q, w)
 		}
 		clear(t.yieldings)
 		clear(t.growers)
@@ -65,14 +65,14 @@ func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 const fewStale, elasticPerStale = 4, 32
 
 // listResizable builds the list for the queue.
-func (e *Engine) listResizable(q *clusterQueue) *resizable {
+func (g *growths) listResizable(q *clusterQueue) *resizable {
 	n := len(q.elastic)
-	t := &resizable{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, growers: map[int32]*growers{},
+	t := &resizable{policy: g.policy, yieldings: map[int32]*elastic.Yielding{}, growers: map[int32]*growers{},
 		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n), planned: make([]int32, 0, n)}
 	for _, w := range q.elastic {
 		if job, at, ok := w.elasticJob(); ok {
 			t.insert(len(t.members))
-			e.setEntry(t, len(t.members)-1, w, job, at)
+			g.setEntry(t, len(t.members)-1, w, job, at)
 		}
 	}
 	return t
@@ -80,7 +80,7 @@ func (e *Engine) listResizable(q *clusterQueue) *resizable {
 
 // refreshEntry updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
 // longer resizable.
-func (e *Engine) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
+func (g *growths) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
 	n, known := t.find(w.Key)
 	job, at, ok := w.elasticJob()
 	switch ok = ok && w.listedIn == q; {
@@ -88,15 +88,15 @@ func (e *Engine) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
 		if !known {
 			t.insert(n)
 		}
-		e.setEntry(t, n, w, job, at)
+		g.setEntry(t, n, w, job, at)
 	case known && t.members[n] == w:
 		t.remove(n)
 	}
 }
 
 // setEntry sets the entry at an index.
-func (e *Engine) setEntry(t *resizable, n int, w *workload, job elastic.Job, at int) {
-	job.Speeds = e.speeds.Of(job.Exponent, job.Max)
+func (g *growths) setEntry(t *resizable, n int, w *workload, job elastic.Job, at int) {
+	job.Speeds = g.speeds.Of(job.Exponent, job.Max)
 	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n], t.planned[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job), w.podsPlanned()
 }
 

@@ -58,10 +58,10 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 }
 
 // setSpare sets how many pods the holder can do without, if its size may change.
-func (e *Engine) setSpare(w *workload, h *preempt.Holder) {
+func (l *ledgers) setSpare(w *workload, h *preempt.Holder) {
 	if at := w.resizableSet(); at >= 0 && w.Admitted {
 		set := &w.held.PodSets[at]
-		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.leastOf(at))
+		h.Pod, h.Spare = l.vectorOfPods(set, 1), max(0, set.Count-w.leastOf(at))
 	}
 }
 
@@ -146,15 +146,15 @@ func (a *Admission) pods() (sum int64) {
 }
 
 // plannedOf returns what the workload has once its surplus pods are gone and it has grown as planned.
-func (e *Engine) plannedOf(w *workload) quota.Vector {
-	out := e.vectorOf(w.held)
+func (l *ledgers) plannedOf(w *workload) quota.Vector {
+	out := l.vectorOf(w.held)
 	if w.held.hasSurplus() {
 		lean := *w.held
 		lean.PodSets = slices.Clone(lean.PodSets)
 		for i := range lean.PodSets {
 			lean.PodSets[i].Surplus = nil
 		}
-		out = e.vectorOf(&lean)
+		out = l.vectorOf(&lean)
 	}
 	if len(w.growing) > 0 {
 		out = quota.VectorOf(slices.Concat(out, w.growing)...)
@@ -172,11 +172,11 @@ func perPod(a *Assignment) map[string]int64 {
 }
 
 // vectorOfPods returns what this number of pods of the assignment takes.
-func (e *Engine) vectorOfPods(a *Assignment, pods int32) quota.Vector {
+func (l *ledgers) vectorOfPods(a *Assignment, pods int32) quota.Vector {
 	var amounts []quota.Amount
 	for resource, amount := range perPod(a) {
 		fr := quota.FlavorResource{Flavor: a.Flavors[resource], Resource: resource}
-		amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: quota.Times(amount, pods)})
+		amounts = append(amounts, quota.Amount{Index: l.tree.Index(fr), Value: quota.Times(amount, pods)})
 	}
 	return quota.VectorOf(amounts...)
 }
@@ -223,11 +223,11 @@ func first(places []place.NodeCount, pods int32) []place.NodeCount {
 
 // podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if
 // no surplus is recorded any more.
-func (e *Engine) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount {
+func (n *nodes) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount {
 	if ps := w.podSet(a.PodSet); ps == nil || ps.Elastic <= 0 || len(a.Places) == 0 {
 		return nil
 	}
-	there := beyond(e.places.PodNodes(w.Key, a.PodSet, nil), a.Places)
+	there := beyond(n.places.PodNodes(w.Key, a.PodSet, nil), a.Places)
 	if a.Surplus == nil {
 		return there
 	}
@@ -235,15 +235,15 @@ func (e *Engine) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount 
 }
 
 // hasPodsBeyondPlaces reports whether any such pods exist.
-func (e *Engine) hasPodsBeyondPlaces(w *workload) bool {
-	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.podsBeyondPlaces(w, &a)) > 0 })
+func (n *nodes) hasPodsBeyondPlaces(w *workload) bool {
+	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(n.podsBeyondPlaces(w, &a)) > 0 })
 }
 
 // updateShrinking updates places after a pod of the workload was bound or is gone.
-func (e *Engine) updateShrinking(of Key) {
-	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.releases || e.hasPodsBeyondPlaces(w)) {
+func (n *nodes) updateShrinking(of Key) {
+	if w := n.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.releases || n.hasPodsBeyondPlaces(w)) {
 		w.placed.shape = nil
-		e.updatePlaces(w)
+		n.updatePlaces(w)
 	}
 }
 
@@ -272,7 +272,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
-	w.resizedBefore, w.ResizedAt, w.growthFailed = w.ResizedAt, p.engine.now.Truncate(time.Second), false
+	w.resizedBefore, w.ResizedAt, w.growthFailed = w.ResizedAt, p.engine.growths.now.Truncate(time.Second), false
 	if to < from {
 		w.growing = nil // a workload that was asked for pods is not given others soon
 	}

@@ -98,7 +98,7 @@ func TestEngineComesToRest(t *testing.T) {
 					w.rest(t)
 				}
 				w.settle(t)
-				if n := len(w.engine.replacing); n > 0 {
+				if n := len(w.engine.nodes.replacing); n > 0 {
 					w.describe(t)
 					t.Fatalf("%d workloads wait for a replacement, and nothing is leaving", n)
 				}
@@ -125,9 +125,9 @@ func playWorlds(t *testing.T, many int) {
 // the queues, are evaluated twice at most: as they become ready, and as the head that is served.
 func (w *world) rest(t *rapid.T) {
 	n := len(w.engine.workloads)
-	before := w.engine.evaluations
+	before := w.engine.evaluator.evaluations
 	w.decide()
-	if spent, bound := w.engine.evaluations-before, 2*(n+1)*(n+len(queueNames)); spent > bound {
+	if spent, bound := w.engine.evaluator.evaluations-before, 2*(n+1)*(n+len(queueNames)); spent > bound {
 		w.describe(t)
 		t.Fatalf("%d evaluations for %d workloads, want %d at most", spent, n, bound)
 	}

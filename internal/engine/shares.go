@@ -9,11 +9,11 @@ import (
 )
 
 // strategies returns the strategies of fair sharing, nil if it is off.
-func (e *Engine) strategies() []preempt.Strategy {
-	if e.options.FairSharing == nil {
+func (ev *evaluator) strategies() []preempt.Strategy {
+	if ev.options.FairSharing == nil {
 		return nil
 	}
-	return e.options.FairSharing.Strategies
+	return ev.options.FairSharing.Strategies
 }
 
 // moveShares notes that the usage of a queue has changed.

@@ -30,9 +30,9 @@ func (cq *clusterQueue) retry(c *class) {
 
 // retryBlocked evaluates a blocked class, and unblocks it if it is not hopeless.
 func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
-	begin := p.engine.workSoFar()
+	begin := p.engine.evaluator.workSoFar()
 	found = p.engine.reevaluate(c)
-	p.budget -= p.engine.costSince(begin)
+	p.budget -= p.engine.evaluator.costSince(begin)
 	if found.verdict == hopeless {
 		return found, false
 	}
@@ -42,9 +42,9 @@ func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
 
 // reevaluate evaluates a class as at the beginning of a pass.
 func (e *Engine) reevaluate(c *class) (found outcome) {
-	e.keepAll(c.queue.family)
-	defer e.releaseAllKept(c.queue.family)
-	return e.evaluateIgnoringKept(c)
+	e.holdBacks.chargeAll(c.queue.family)
+	defer e.holdBacks.releaseAll(c.queue.family)
+	return e.evaluator.evaluateIgnoringKept(c)
 }
 
 // wakeFreed unblocks the classes that were short of quota that was released, and those to retry after a sweep.

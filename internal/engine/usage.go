@@ -172,7 +172,7 @@ func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
 	if q == nil || !q.exists {
 		return Usage{}, false
 	}
-	u = e.usageOf(q.tally)
+	u = e.ledgers.usageOf(q.tally)
 	node := e.tree.Queue(name)
 	u.Cyclic, u.Share = node.Cyclic(), e.shareOf(node)
 	return u, true
@@ -185,22 +185,22 @@ func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
 	if l == nil || !l.exists {
 		return Usage{}, false
 	}
-	u = e.usageOf(l.tally)
+	u = e.ledgers.usageOf(l.tally)
 	u.Consumption = e.consumptionOf(l)
 	return u, true
 }
 
-func (e *Engine) usageOf(t tally) Usage {
+func (l *ledgers) usageOf(t tally) Usage {
 	return Usage{
-		Reserved: e.named(t.reserved), Used: e.named(t.used),
+		Reserved: l.named(t.reserved), Used: l.named(t.used),
 		Pending: t.pending, Reserving: t.reserving, Admitted: t.admitted,
 	}
 }
 
-func (e *Engine) named(all sums) map[quota.FlavorResource]int64 {
+func (l *ledgers) named(all sums) map[quota.FlavorResource]int64 {
 	out := make(map[quota.FlavorResource]int64, len(all))
 	for i, sum := range all {
-		out[e.tree.Name(i)] = sum.Value()
+		out[l.tree.Name(i)] = sum.Value()
 	}
 	return out
 }

@@ -245,7 +245,7 @@ func (wr Written) apply(e *Engine) {
 	e.trackWithdrawn(w)
 	e.clearRefusal(w)
 	e.updateCharges(w)
-	e.queueRepair(w)
+	e.nodes.queueRepair(w)
 }
 
 func (r Refused) apply(e *Engine) {
@@ -277,11 +277,11 @@ func (e *Engine) rollBack(w *workload) {
 		w.ResizedAt = w.resizedBefore // the resize did not happen
 	}
 	if w.lostNodes {
-		e.deferredRepairs.Insert(w.Key) // its places are as invalid as before
+		e.nodes.deferredRepairs.Insert(w.Key) // its places are as invalid as before
 	}
 	w.assumed, w.lostNodes = nothing, false
 	e.route(w)
-	e.queueRepair(w)
+	e.nodes.queueRepair(w)
 }
 
 // forget removes the workload from all state.
@@ -290,7 +290,7 @@ func (e *Engine) forget(w *workload) {
 	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
 	w.gone = true
 	e.writtenWithdrawals.Delete(w.Key)
-	e.deferredRepairs.Delete(w.Key)
+	e.nodes.deferredRepairs.Delete(w.Key)
 	e.updateCharges(w)
 	e.leaveLocal(w)
 	e.releaseShape(w.shape)
@@ -336,7 +336,7 @@ func (e *Engine) route(w *workload) {
 	if w.held != nil {
 		w.why = reason.Reason{}
 		e.unreported.drop(w.Key)
-		e.queueRepair(w)
+		e.nodes.queueRepair(w)
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {

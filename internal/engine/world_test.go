@@ -287,7 +287,7 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 // due returns when a job may grow, or a rejected decision is retried: in an hour if the clock was set back by one, with
 // many samples of the LocalQueues' usage in between.
 func (w *world) due() (at time.Time, some bool) {
-	dues := slices.Collect(maps.Values(w.engine.growths))
+	dues := slices.Collect(maps.Values(w.engine.growths.due))
 	if next, ok := w.engine.refused.Peek(); ok {
 		dues = append(dues, next.Since)
 	}

@@ -16,27 +16,27 @@ type yield struct {
 
 // byYielding looks for the workloads of the queue that have to shrink or stop so that the head of the class can have its
 // minimum: as few as possible, in the order of elastic.Yielding. If the minimum fits without that, ok is false.
-func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
+func (ev *evaluator) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	q := c.queue
 	if len(q.elastic) == 0 {
 		return outcome{}, false
 	}
-	form := e.formOf(c)
+	form := ev.formOf(c)
 	least := form.ReducedBy(form.Reducible())
 	if form.Reducible() > 0 {
-		if alone := e.consider(w, c, least); alone.verdict == admissible || alone.verdict == promisable {
+		if alone := ev.consider(w, c, least); alone.verdict == admissible || alone.verdict == promisable {
 			return outcome{}, false
 		}
 	}
-	t := e.resizableOf(q)
+	t := ev.growths.resizableOf(q)
 	y := t.yieldsTo(w.Priority)
 	var sizes []int32
-	e.tryYields(q, t, func(trial *yieldTrial) {
+	ev.growths.tryYields(q, t, func(trial *yieldTrial) {
 		fits := func(sizes []int32) bool {
 			trial.release(sizes, func() {
 				if found = (outcome{}); form.MayFit(least, q.node) {
 					trial.takeOffNodes()
-					found = e.consider(w, c, least)
+					found = ev.consider(w, c, least)
 				}
 			})
 			return found.verdict == promisable || found.verdict == admissible
@@ -48,7 +48,7 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 				ok = fits(sizes)
 			}
 		}
-		e.tried += trial.tried
+		ev.tried += trial.tried
 	})
 	if !ok {
 		return outcome{}, false
@@ -61,9 +61,9 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 // yieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
 // in one step of the search as in the last, and stay as they are on the nodes.
 type yieldTrial struct {
-	engine *Engine
-	q      *clusterQueue
-	t      *resizable
+	growths *growths
+	q       *clusterQueue
+	t       *resizable
 	// sizes are the sizes that are tried, onNodes those that the nodes have.
 	sizes, onNodes []int32
 	// tried counts the changes on nodes.
@@ -71,13 +71,13 @@ type yieldTrial struct {
 }
 
 // tryYields runs a search, and then undoes what it did.
-func (e *Engine) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
-	trial := &yieldTrial{engine: e, q: q, t: t, onNodes: t.sizes()}
-	if len(e.topologies) == 0 {
+func (g *growths) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
+	trial := &yieldTrial{growths: g, q: q, t: t, onNodes: t.sizes()}
+	if len(g.nodes.topologies) == 0 {
 		search(trial)
 		return
 	}
-	e.places.Try(func() { search(trial) })
+	g.nodes.places.Try(func() { search(trial) })
 }
 
 // release runs f as if the workloads had these sizes, and the quota of the other pods were free.
@@ -98,43 +98,43 @@ func (y *yieldTrial) release(sizes []int32, f func()) {
 		}
 	}
 	released := vectorOfSums(freed)
-	y.engine.tree.Release(y.q.Name, quota.Planned, released)
-	y.engine.departing++
+	y.growths.tree.Release(y.q.Name, quota.Planned, released)
+	y.growths.nodes.departing++
 	defer func() {
-		y.engine.departing--
-		y.engine.tree.Charge(y.q.Name, quota.Planned, released)
+		y.growths.nodes.departing--
+		y.growths.tree.Charge(y.q.Name, quota.Planned, released)
 	}()
 	f()
 }
 
 // takeOffNodes makes the nodes have the sizes that are tried.
 func (y *yieldTrial) takeOffNodes() {
-	if len(y.engine.topologies) == 0 {
+	if len(y.growths.nodes.topologies) == 0 {
 		return
 	}
 	for i, w := range y.t.members {
 		to := y.sizes[i]
-		if to == y.onNodes[i] || !w.held.onNodes() && y.engine.podCounts[w.Key] == 0 {
+		if to == y.onNodes[i] || !w.held.onNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
 			continue
 		}
 		y.onNodes[i] = to
 		y.tried++
 		switch to {
 		case y.t.jobs[i].Size:
-			y.engine.places.Hold(w.Key, y.engine.holding(w, w.placed))
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, w.placed))
 		case 0:
-			y.engine.places.Hold(w.Key, y.engine.holding(w, placed{by: w.held, leaving: true}))
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held, leaving: true}))
 		default:
-			y.engine.places.Hold(w.Key, y.engine.holding(w, placed{by: w.held.sized(y.t.at[i], to, nil)}))
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held.sized(y.t.at[i], to, nil)}))
 		}
 	}
 }
 
 // moreOnNodes finds nodes for more pods of a held pod set. If the pod set must be in one domain, they are in that
 // domain.
-func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
+func (n *nodes) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
 	a := &w.held.PodSets[at]
-	ask, ok := e.askOf(w.podSet(a.PodSet), a)
+	ask, ok := n.askOf(w.podSet(a.PodSet), a)
 	if !ok || len(a.Places) == 0 {
 		return nil, true // a matter of quota alone
 	}
@@ -142,10 +142,10 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 	if len(ask.Bounds)+len(ask.Limits) > 0 {
 		ask.Kept = w.held.places()
 	}
-	if ask.Mandatory && !e.staysIn(&ask, a.Places[0].Node) {
+	if ask.Mandatory && !n.staysIn(&ask, a.Places[0].Node) {
 		return nil, false
 	}
-	found, ok := e.places.TryFind([]place.Ask{ask}, on)
+	found, ok := n.places.TryFind([]place.Ask{ask}, on)
 	if !ok {
 		return nil, false
 	}
@@ -154,14 +154,14 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 
 // staysIn restricts an ask to the domain of its level that contains the node, which the levels above distinguish from
 // others of the same name. It reports whether the node has these labels.
-func (e *Engine) staysIn(ask *place.Ask, node string) bool {
-	levels := e.topologies[e.flavors[ask.Flavor].Topology]
+func (n *nodes) staysIn(ask *place.Ask, node string) bool {
+	levels := n.topologies[n.flavors[ask.Flavor].Topology]
 	ask.NodeSelector = writable(ask.NodeSelector)
 	if at := slices.Index(levels, ask.Level); at >= 0 {
 		levels = levels[:at]
 	}
 	for _, level := range append(slices.Clone(levels), ask.Level) {
-		domain, known := e.places.LabelOf(node, level)
+		domain, known := n.places.LabelOf(node, level)
 		if !known {
 			return false
 		}
