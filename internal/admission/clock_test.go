@@ -22,7 +22,7 @@ import (
 func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"))
 	hand := clocktesting.NewFakeClock(admissiontest.Now)
-	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.Clock, l.auditor.Every = hand, hand, 0 })
+	r, stop := startOver(w, hand, func(l *loop) { l.auditor.Every = 0 })
 	defer stop()
 	deadlines := newWorkloads(w, lifecyclePolicy(config.Default()))
 	deadlines.clock = hand

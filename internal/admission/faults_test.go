@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +76,7 @@ func (f *faultRun) restart() {
 	f.feed.handlers = map[string][]toolscache.ResourceEventHandler{}
 	f.Mu.Unlock()
 	f.dead.Store(false)
-	l := newLoop(manager{feed: f.feed}, config.Default())
+	l := newLoop(manager{feed: f.feed}, config.Default(), clock.RealClock{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {

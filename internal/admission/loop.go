@@ -67,7 +67,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
-	loop := newLoop(mgr, cfg)
+	loop := newLoop(mgr, cfg, clock.RealClock{})
 	if decisionLog != "" {
 		log, err := openDecisionLog(decisionLog, translate.EngineOptions(cfg))
 		if err != nil {
@@ -95,23 +95,22 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	return background, managedqueues.AddDefault(mgr, cfg.DefaultQueue)
 }
 
-func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
-	box, real := newMailbox(), clock.RealClock{}
-	budget := decisions.NewWriteBudget(real)
+func newLoop(mgr ctrl.Manager, cfg *config.Configuration, now clock.WithTicker) *loop {
+	box, budget := newMailbox(), decisions.NewWriteBudget(now)
 	outcome := func(ev engine.Event) { box.put(message{event: ev}) }
 	out := &loop{
 		mgr:        mgr,
 		engine:     engine.New(translate.EngineOptions(cfg)),
 		translator: translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
 		mailbox:    box,
-		decisions:  decisions.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, outcome),
-		pending:    report.NewPendingWriter(mgr.GetClient(), real, budget),
-		queues:     report.NewQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
+		decisions:  decisions.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), now, budget, outcome),
+		pending:    report.NewPendingWriter(mgr.GetClient(), now, budget),
+		queues:     report.NewQueueStatusWriter(mgr.GetClient(), now, budget, cfg.QueueStatus.Interval.Duration),
 		binds:      report.NewBindTimes(func(took time.Duration) { report.BindSeconds.Observe(took.Seconds()) }),
 		gauges:     report.Served,
 		stall:      report.ServedStall,
 		auditor:    &audit.Auditor{Cache: mgr.GetCache(), Every: audit.Interval},
-		clock:      real,
+		clock:      now,
 	}
 	out.queues.Gauges, out.translator.Pods.Filled = out.gauges, out.engine.Filled
 	out.queues.Unshared = report.Unshared{ByShare: cfg.FairSharing == nil, ByUsage: cfg.AdmissionFairSharing == nil}
@@ -286,8 +285,8 @@ func (l *loop) audit(ctx context.Context) {
 		return
 	}
 	audit.Seconds.Observe(l.clock.Since(began).Seconds())
-	l.gauges.SetDifferences(audit.ByQueue(l.auditor.Found))
-	messages := audit.DifferenceMessages(l.auditor.Found)
+	l.gauges.SetDifferences(l.auditor.ByQueue())
+	messages := l.auditor.Messages()
 	result := "equal"
 	if len(messages) > 0 {
 		result = "different"

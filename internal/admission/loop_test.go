@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -42,8 +42,10 @@ type manager struct {
 	feed *feed
 }
 
-func (m manager) GetCache() cache.Cache       { return m.feed }
-func (m manager) GetClient() client.Client    { return m.feed.world }
+func (m manager) GetCache() cache.Cache { return m.feed }
+
+func (m manager) GetClient() client.Client { return m.feed.world }
+
 func (m manager) GetAPIReader() client.Reader { return m.feed.world }
 
 func (f *feed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
@@ -118,15 +120,15 @@ func start(t *testing.T, objects ...client.Object) *running {
 // startRecorded is start with a decision log. It also returns a function that stops the loop.
 func startRecorded(t *testing.T, log *decisionLog, objects ...client.Object) (*running, func()) {
 	t.Helper()
-	return startOver(admissiontest.NewWorld(t, objects...), func(l *loop) { l.log = log })
+	return startOver(admissiontest.NewWorld(t, objects...), clock.RealClock{}, func(l *loop) { l.log = log })
 }
 
 // startOver starts a loop over an existing world, after change has modified the loop. It returns a function that stops
 // it.
-func startOver(w *admissiontest.World, change func(*loop)) (*running, func()) {
+func startOver(w *admissiontest.World, now clock.WithTicker, change func(*loop)) (*running, func()) {
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
 	w.Notify = func(before, after client.Object) { r.feed.deliver(before, after) }
-	l := newLoop(manager{feed: r.feed}, config.Default())
+	l := newLoop(manager{feed: r.feed}, config.Default(), now)
 	change(l)
 	ctx, stop := context.WithCancel(w.T.Context())
 	var done sync.WaitGroup
@@ -185,7 +187,7 @@ func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 // nothing is written again.
 func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 	a, b := admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 3, quantities("cpu", "1"))
-	decisions.Admit(b, decide(t, b).Admit, nil, admissiontest.Now) // although a would be first in order
+	admissiontest.Admit(b, admissiontest.Given("cq", b.Spec.PodSets[0].Count), admissiontest.Now) // although a would be first in order
 	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a, b)
 	r.waitFor("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
 	for _, write := range r.Written() {
@@ -261,7 +263,8 @@ func (w wallClock) NewTimer(time.Duration) clock.Timer {
 }
 
 func (h handTimer) C() <-chan time.Time { return h.fires }
-func (h handTimer) Stop() bool          { return true }
+
+func (h handTimer) Stop() bool { return true }
 
 // TestATimerThatFiresTooEarlyIsSetAgain: a timer fires too early if the clock was set back after it was set.
 func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
@@ -274,7 +277,7 @@ func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 		return refused(write)
 	}
 	hand := wallClock{clocktesting.NewFakeClock(admissiontest.Now), make(chan handTimer, 10)}
-	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.Clock, l.auditor.Every = hand, hand, 0 })
+	r, stop := startOver(w, hand, func(l *loop) { l.auditor.Every = 0 })
 	defer stop()
 	next := func(when string) handTimer {
 		t.Helper()
@@ -293,4 +296,72 @@ func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
 	hand.SetTime(admissiontest.Now.Add(time.Minute))
 	second.fires <- admissiontest.Now
 	r.waitFor("a", isAdmitted)
+}
+
+// TestTheLoopWakesWhenTheEngineIsDue: usage is sampled by a single timer although no event arrives.
+func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
+	cfg := config.Default()
+	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},
+		UsageSamplingInterval: &metav1.Duration{Duration: 5 * time.Minute}}
+	queue := admissiontest.NewClusterQueue("cq", "4")
+	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
+	w := admissiontest.NewWorld(t, queue)
+	l := newLoop(manager{feed: &feed{world: w}}, cfg, clock.RealClock{})
+	clock := clocktesting.NewFakeClock(admissiontest.Now)
+	l.clock = clock
+	l.setAlarm()
+	if l.alarm != nil {
+		t.Fatal("an alarm is set although nothing is due")
+	}
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), queue, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))} {
+		l.mailbox.put(message{changed: o})
+	}
+	l.turn()
+	l.setAlarm()
+	for range 3 {
+		clock.Step(5*time.Minute - time.Second)
+		select {
+		case <-l.alarm:
+			t.Fatal("the alarm fires too early")
+		default:
+		}
+		clock.Step(time.Second)
+		<-l.alarm
+		l.turn()
+		l.setAlarm()
+		if clock.Waiters() != 1 {
+			t.Fatalf("%d timers are set, want 1", clock.Waiters())
+		}
+	}
+	usage, _ := l.engine.LocalQueueUsage(engine.Key{Namespace: "ns", Name: "q"})
+	if usage.Consumption == nil || !usage.Consumption.At.Equal(admissiontest.Now.Add(15*time.Minute)) || usage.Consumption.Resources["cpu"] == 0 {
+		t.Errorf("consumption = %+v, want one sampled after 15 minutes", usage.Consumption)
+	}
+}
+
+// TestACheckListedTwiceCountsOnce: the API permits listing a check twice, for different flavors or by mistake.
+func TestACheckListedTwiceCountsOnce(t *testing.T) {
+	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
+		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
+	for name, spec := range map[string]kueue.ClusterQueueSpec{
+		"for all flavors": {AdmissionChecks: []kueue.AdmissionCheckReference{"check", "check"}}, "for some": {AdmissionChecksStrategy: strategy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, check := admissiontest.NewClusterQueue("cq", "8"), &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
+			q.Spec.AdmissionChecks, q.Spec.AdmissionChecksStrategy = spec.AdmissionChecks, spec.AdmissionChecksStrategy
+			check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
+			objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), check, q, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))}
+			w := admissiontest.NewWorld(t, objects...)
+			l := newLoop(manager{feed: &feed{world: w}}, config.Default(), clock.RealClock{})
+			for _, o := range objects {
+				l.mailbox.put(message{changed: o})
+			}
+			l.turn()
+			l.decisions.Write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
+			a := w.Workload("a")
+			if a.Status.Admission == nil || len(a.Status.AdmissionChecks) != 1 {
+				t.Errorf("admission = %+v and checks = %+v, want one check", a.Status.Admission, a.Status.AdmissionChecks)
+			}
+		})
+	}
 }

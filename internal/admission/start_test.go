@@ -11,7 +11,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
@@ -59,8 +58,7 @@ func listed(queue, n int, holds bool) client.Object {
 	w.UID, w.Spec.QueueName = types.UID(w.Name), kueue.LocalQueueName(fmt.Sprintf("q%d", queue))
 	w.CreationTimestamp = metav1.NewTime(admissiontest.Now.Add(time.Duration(n) * time.Second))
 	if holds {
-		decisions.Admit(w, &engine.Admission{ClusterQueue: fmt.Sprintf("cq%d", queue), PodSets: []engine.Assignment{
-			{PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, admissiontest.Now)
+		admissiontest.Admit(w, admissiontest.Given(fmt.Sprintf("cq%d", queue), 1), admissiontest.Now)
 	}
 	return w
 }

@@ -298,3 +298,17 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
 	admissiontest.ExpectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
 }
+
+// TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce: as for decisions of the engine.
+func TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
+	owned := inactive(admissiontest.AdmittedWorkload("a"))
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), owned)
+	w.Before = admissiontest.Once(admissiontest.ErrTooLarge)
+	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil {
+		t.Fatal(err)
+	}
+	if workload.HoldsQuota(w.Workload("a")) {
+		t.Error("the deactivated Workload holds quota for ever")
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -169,3 +171,59 @@ func Once(err error) func(string) error {
 
 // QueueStatusInterval is the default of the configuration.
 const QueueStatusInterval = 5 * time.Second
+
+// Admit makes the Workload hold what was given since then, without places. It is admitted unless it has checks, which
+// are pending.
+func Admit(w *kueue.Workload, given *engine.Admission, at time.Time) {
+	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(given.ClusterQueue)}
+	for _, a := range given.PodSets {
+		assignment := kueue.PodSetAssignment{Name: kueue.PodSetReference(a.PodSet), Count: ptr.To(a.Count),
+			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{}, ResourceUsage: corev1.ResourceList{}}
+		for resource, flavor := range a.Flavors {
+			name := corev1.ResourceName(resource)
+			assignment.Flavors[name] = kueue.ResourceFlavorReference(flavor)
+			assignment.ResourceUsage[name] = quota.ToQuantity(name, a.Usage[resource])
+		}
+		w.Status.Admission.PodSetAssignments = append(w.Status.Admission.PodSetAssignments, assignment)
+	}
+	w.Status.AdmissionChecks = nil
+	for _, check := range given.Checks {
+		w.Status.AdmissionChecks = append(w.Status.AdmissionChecks, kueue.AdmissionCheckState{
+			Name: kueue.AdmissionCheckReference(check), State: kueue.CheckStatePending})
+	}
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", at)
+	if len(given.Checks) == 0 {
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", at)
+	}
+	workload.ResumeQueueing(w, at)
+	if workload.IsEvicted(w) {
+		workload.SetCondition(w, kueue.WorkloadEvicted, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "", at)
+	}
+}
+
+// Given returns the admission of that many pods of one CPU in the pod set main, in the flavor f.
+func Given(clusterQueue string, pods int32) *engine.Admission {
+	return &engine.Admission{ClusterQueue: clusterQueue, PodSets: []engine.Assignment{{
+		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}
+}
+
+// ErrTooLarge is the API server's answer to an object that etcd refuses to store for its size.
+var ErrTooLarge = InternalError("etcdserver: request is too large")
+
+// InternalError is the answer of an API server to an error that it does not know.
+func InternalError(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonUnknown, Message: message}}
+}
+
+// Always returns the error for every write.
+func Always(err error) func(string) error { return func(string) error { return err } }
+
+// Domains returns an assignment of places by the levels.
+func Domains(levels []string, domains ...kueue.TopologyDomainAssignment) *kueue.TopologyAssignment {
+	return &kueue.TopologyAssignment{Levels: levels, Domains: domains}
+}
+
+// Domain returns that many places in the domain with these values of the levels.
+func Domain(count int32, values ...string) kueue.TopologyDomainAssignment {
+	return kueue.TopologyDomainAssignment{Values: values, Count: count}
+}

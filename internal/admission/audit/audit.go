@@ -46,16 +46,16 @@ type Auditor struct {
 	Cache client.Reader
 	// Every is the interval, 0 to disable audits.
 	Every time.Duration
-	last  map[Difference]int64
-	// Found are the differences that counted in the last audit.
-	Found map[Difference]int64
+	last  map[difference]int64
+	// found are the differences that counted in the last audit.
+	found map[difference]int64
 	next  time.Time
 }
 
 // Difference identifies a difference between the engine and the API: the amount of a ClusterQueue that a Workload,
 // at a version, holds. Without a Workload it is a difference within the engine: the queue's sum is not that of its
 // workloads.
-type Difference struct {
+type difference struct {
 	report.AmountOf
 	Workload engine.Key
 	Version  string
@@ -83,16 +83,16 @@ func (a *Auditor) Audit(ctx context.Context, e *engine.Engine, queues iter.Seq[s
 		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads for the quota audit; retrying in a minute")
 		return false
 	}
-	read := Differences(e, queues, list.Items)
-	a.Found = InBoth(a.last, read)
+	read := differencesOf(e, queues, list.Items)
+	a.found = inBoth(a.last, read)
 	a.last = read
 	return true
 }
 
-// Differences returns all current differences between the engine and the Workloads.
-func Differences(e *engine.Engine, queues iter.Seq[string], workloads []kueue.Workload) map[Difference]int64 {
-	out := map[Difference]int64{}
-	differ := func(d Difference, by int64) {
+// differencesOf returns all current differences between the engine and the Workloads.
+func differencesOf(e *engine.Engine, queues iter.Seq[string], workloads []kueue.Workload) map[difference]int64 {
+	out := map[difference]int64{}
+	differ := func(d difference, by int64) {
 		if by != 0 {
 			out[d] += by
 		}
@@ -102,17 +102,17 @@ func Differences(e *engine.Engine, queues iter.Seq[string], workloads []kueue.Wo
 	if all > both { // only then can there be holdings without a Workload
 		for h := range unconfirmed(e, workloads) {
 			for _, a := range h.Held {
-				differ(Difference{AmountOf: report.AmountOf{Queue: h.ClusterQueue, FlavorResource: e.AmountName(a.Index)}, Workload: h.Key}, a.Value)
+				differ(difference{AmountOf: report.AmountOf{Queue: h.ClusterQueue, FlavorResource: e.AmountName(a.Index)}, Workload: h.Key}, a.Value)
 			}
 		}
 	}
-	maps.DeleteFunc(out, func(_ Difference, by int64) bool { return by == 0 })
+	maps.DeleteFunc(out, func(_ difference, by int64) bool { return by == 0 })
 	return out
 }
 
 // compareWorkloads calls differ for each amount on which a Workload and the engine differ, and returns how many
 // workloads hold quota according to both.
-func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(Difference, int64)) (both int) {
+func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(difference, int64)) (both int) {
 	var holds []held
 	for i := range workloads {
 		w := &workloads[i]
@@ -130,7 +130,7 @@ func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(
 		if ok && agree(e, &h, w, holds) {
 			continue
 		}
-		at := func(of report.AmountOf) Difference { return Difference{of, translate.KeyOf(w), w.ResourceVersion} }
+		at := func(of report.AmountOf) difference { return difference{of, translate.KeyOf(w), w.ResourceVersion} }
 		for _, a := range h.Held {
 			differ(at(report.AmountOf{Queue: h.ClusterQueue, FlavorResource: e.AmountName(a.Index)}), a.Value)
 		}
@@ -143,7 +143,7 @@ func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(
 
 // compareQueues calls differ for each amount of a queue that is not the sum of the engine's holdings, and returns
 // the number of holdings.
-func compareQueues(e *engine.Engine, queues iter.Seq[string], differ func(Difference, int64)) (all int) {
+func compareQueues(e *engine.Engine, queues iter.Seq[string], differ func(difference, int64)) (all int) {
 	sums := map[string]map[quota.FlavorResource]int64{}
 	for h := range e.Holdings {
 		all++
@@ -164,11 +164,11 @@ func compareQueues(e *engine.Engine, queues iter.Seq[string], differ func(Differ
 		}
 		own := sums[name]
 		for of, sum := range usage.Reserved {
-			differ(Difference{AmountOf: report.AmountOf{Queue: name, FlavorResource: of}}, sum-own[of])
+			differ(difference{AmountOf: report.AmountOf{Queue: name, FlavorResource: of}}, sum-own[of])
 			delete(own, of)
 		}
 		for of, sum := range own {
-			differ(Difference{AmountOf: report.AmountOf{Queue: name, FlavorResource: of}}, -sum)
+			differ(difference{AmountOf: report.AmountOf{Queue: name, FlavorResource: of}}, -sum)
 		}
 	}
 	return all
@@ -236,9 +236,9 @@ func agree(e *engine.Engine, h *engine.Holding, w *kueue.Workload, holds []held)
 	return left == 0
 }
 
-// InBoth returns the differences that both readings found, with the same amount.
-func InBoth(before, now map[Difference]int64) map[Difference]int64 {
-	out := map[Difference]int64{}
+// inBoth returns the differences that both readings found, with the same amount.
+func inBoth(before, now map[difference]int64) map[difference]int64 {
+	out := map[difference]int64{}
 	for d, by := range now {
 		if before[d] == by { // no difference is 0
 			out[d] = by
@@ -247,8 +247,10 @@ func InBoth(before, now map[Difference]int64) map[Difference]int64 {
 	return out
 }
 
-// ByQueue sums up the differences by ClusterQueue and resource.
-func ByQueue(found map[Difference]int64) map[report.AmountOf]int64 {
+// ByQueue returns the sums of the differences that the last audit found, by ClusterQueue and resource.
+func (a *Auditor) ByQueue() map[report.AmountOf]int64 { return byQueue(a.found) }
+
+func byQueue(found map[difference]int64) map[report.AmountOf]int64 {
 	out := map[report.AmountOf]int64{}
 	for d, by := range found {
 		out[d.AmountOf] = quota.Add(out[d.AmountOf], by)
@@ -256,16 +258,17 @@ func ByQueue(found map[Difference]int64) map[report.AmountOf]int64 {
 	return out
 }
 
-// DifferenceMessages returns a message about the differences for each ClusterQueue that has any, for its condition and
-// the log.
-func DifferenceMessages(found map[Difference]int64) map[string]string {
+// Messages returns, for each ClusterQueue with differences, the message about them for its condition and the log.
+func (a *Auditor) Messages() map[string]string { return differenceMessages(a.found) }
+
+func differenceMessages(found map[difference]int64) map[string]string {
 	amounts, examples := map[string][]string{}, map[string][]string{}
-	sums := ByQueue(found)
+	sums := byQueue(found)
 	for _, of := range slices.SortedFunc(maps.Keys(sums), compareAmounts) {
 		by := quota.ToQuantity(corev1.ResourceName(of.Resource), sums[of])
 		amounts[of.Queue] = append(amounts[of.Queue], fmt.Sprintf("%s of flavor %s by %s", of.Resource, of.Flavor, by.String()))
 	}
-	keys := slices.SortedFunc(maps.Keys(found), func(a, b Difference) int {
+	keys := slices.SortedFunc(maps.Keys(found), func(a, b difference) int {
 		return cmp.Or(compareAmounts(a.AmountOf, b.AmountOf), cmp.Compare(a.Workload.String(), b.Workload.String()))
 	})
 	for _, d := range keys {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// The API server is considered quiet up to FewWrites per second, unless more than fewOpen writes wait or a write
+	// The API server is considered quiet up to fewWrites per second, unless more than fewOpen writes wait or a write
 	// takes longer than quickWrite on average: then it is overloaded, even if by other clients.
-	FewWrites  = 20
+	fewWrites  = 20
 	fewOpen    = concurrentDecisions
 	quickWrite = 50 * time.Millisecond
-	// Watch events are assumed to be late by lagWrites times the duration of a write, at most LongestLag. An eviction
+	// Watch events are assumed to be late by lagWrites times the duration of a write, at most longestLag. An eviction
 	// costs the victim's work and two more writes, at a time when there are too many.
 	lagWrites  = 20
-	LongestLag = 2 * time.Second
+	longestLag = 2 * time.Second
 	// recheckInterval is the longest time that a waiting writer sleeps before it checks again: it is not notified
 	// when the API server becomes quiet.
 	recheckInterval = 100 * time.Millisecond
@@ -80,8 +80,8 @@ func NewWriteBudget(clock clock.PassiveClock) *WriteBudget {
 	return &WriteBudget{clock: clock, reasons: newWriteCredit(allowedReasons), events: newWriteCredit(allowedEvents), queues: newWriteCredit(allowedQueues)}
 }
 
-// NoteWrite counts a write for a job.
-func (w *WriteBudget) NoteWrite() {
+// noteWrite counts a write for a job.
+func (w *WriteBudget) noteWrite() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.advance()
@@ -95,8 +95,8 @@ func (w *WriteBudget) earn(writes float64) {
 	}
 }
 
-// NoteDuration records how long a noted write took.
-func (w *WriteBudget) NoteDuration(took time.Duration) {
+// noteDuration records how long a noted write took.
+func (w *WriteBudget) noteDuration(took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.took += (took - w.took) / 8
@@ -110,13 +110,13 @@ func (w *WriteBudget) setOpen(open int) {
 }
 
 // advance starts a new second if the current one is over. A second with few writes earns credit as if it had had
-// FewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
+// fewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
 func (w *WriteBudget) advance() {
 	past := w.clock.Since(w.began)
 	if past < time.Second {
 		return
 	}
-	w.earn(float64(max(0, FewWrites-w.now)))
+	w.earn(float64(max(0, fewWrites-w.now)))
 	if past >= 2*time.Second {
 		w.began, w.now, w.before = w.clock.Now(), 0, 0
 	} else {
@@ -133,8 +133,8 @@ func (w *WriteBudget) WaitForQueue(ctx context.Context) error { return w.wait(ct
 // waitForEvent blocks until an event may be written, or returns the context's error.
 func (w *WriteBudget) waitForEvent(ctx context.Context) error { return w.wait(ctx, w.events) }
 
-// MayRecordEvent reports whether an event may be written now.
-func (w *WriteBudget) MayRecordEvent() bool {
+// mayRecordEvent reports whether an event may be written now.
+func (w *WriteBudget) mayRecordEvent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ok, _ := w.spend(w.events)
@@ -188,7 +188,7 @@ func (w *WriteBudget) Quiet() bool {
 func (w *WriteBudget) isQuiet() bool {
 	w.advance()
 	busy := max(w.now, w.before)
-	return busy == 0 && w.open == 0 || busy <= FewWrites && w.open <= fewOpen && w.took <= quickWrite
+	return busy == 0 && w.open == 0 || busy <= fewWrites && w.open <= fewOpen && w.took <= quickWrite
 }
 
 // lag returns by how much watch events may be late, 0 while the API server is quiet.
@@ -198,5 +198,5 @@ func (w *WriteBudget) lag() time.Duration {
 	if w.isQuiet() {
 		return 0
 	}
-	return min(lagWrites*w.took, LongestLag)
+	return min(lagWrites*w.took, longestLag)
 }

@@ -15,7 +15,7 @@ func TestQuiet(t *testing.T) {
 		quiet        bool
 	}{
 		"nothing else to write":            {0, 0, time.Second, true},
-		"few writes":                       {FewWrites, fewOpen, quickWrite, true},
+		"few writes":                       {fewWrites, fewOpen, quickWrite, true},
 		"many writes":                      {400, 0, quickWrite, false},
 		"few writes and many in flight":    {10, fewOpen + 1, quickWrite, false},
 		"few and slow writes":              {10, 1, 2 * quickWrite, false},
@@ -24,10 +24,10 @@ func TestQuiet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 			for range tc.writes {
-				b.NoteWrite()
+				b.noteWrite()
 			}
 			for range 100 {
-				b.NoteDuration(tc.took)
+				b.noteDuration(tc.took)
 			}
 			b.setOpen(tc.open)
 			if b.Quiet() != tc.quiet {
@@ -128,11 +128,11 @@ func TestEachTimeOfLoadBeginsWithSomeStatusesOfQueues(t *testing.T) {
 // The wait is bounded, and there is none while the API server is quiet.
 func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond, time.Minute: LongestLag,
+		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond, time.Minute: longestLag,
 	} {
 		b := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 		for range 1000 {
-			b.NoteDuration(took)
+			b.noteDuration(took)
 		}
 		if got := b.lag(); got != 0 {
 			t.Errorf("lag = %s, want none while the API server is quiet", got)

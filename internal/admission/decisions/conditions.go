@@ -21,9 +21,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Admit writes what the engine gave, with the places of the pod sets, into the Workload's status. It takes a single
+// admit writes what the engine gave, with the places of the pod sets, into the Workload's status. It takes a single
 // write: the quota reservation and, unless checks are pending, the admission together.
-func Admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.TopologyAssignment, now time.Time) {
+func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.TopologyAssignment, now time.Time) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(given.ClusterQueue)}
 	for _, a := range given.PodSets {
 		assignment := kueue.PodSetAssignment{
@@ -91,8 +91,8 @@ func replace(w *kueue.Workload, places map[string]*kueue.TopologyAssignment) (ch
 	return changed
 }
 
-// Evict marks the Workload evicted, with the preemptor or the reason. It keeps its quota until its pods are gone.
-func Evict(w *kueue.Workload, e *engine.Eviction, by PreemptorJob, now time.Time) {
+// evict marks the Workload evicted, with the preemptor or the reason. It keeps its quota until its pods are gone.
+func evict(w *kueue.Workload, e *engine.Eviction, by preemptorJob, now time.Time) {
 	if e.Cause == preempt.NodeFailures {
 		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: e.Detail}, now)
 		return
@@ -107,8 +107,8 @@ func Evict(w *kueue.Workload, e *engine.Eviction, by PreemptorJob, now time.Time
 	workload.SetCondition(w, kueue.WorkloadPreempted, metav1.ConditionTrue, cause.reason, message, now)
 }
 
-// PreemptorJob is the job that another was evicted for: its UID, and its kind and name, such as job/high.
-type PreemptorJob struct{ uid, title string }
+// preemptorJob is the job that another was evicted for: its UID, and its kind and name, such as job/high.
+type preemptorJob struct{ uid, title string }
 
 // preemptorName is before the title of the preemptor in the message of a preemption within a namespace. A preemptor of
 // another namespace is not named: not everybody may know it.

@@ -22,7 +22,7 @@ func TestAdmit(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "1500m", "memory", "1Gi"))
 	w.Generation = 4
 	places := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{{Values: []string{"n"}, Count: 2}}}
-	Admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: 2,
+	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: 2,
 		Flavors: map[string]string{"cpu": "f", "memory": "g"}, Usage: map[string]int64{"cpu": 3000, "memory": 2 << 30}}}}, map[string]*kueue.TopologyAssignment{"main": places}, admissiontest.Now)
 	condition := func(kind, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message, ObservedGeneration: 4, LastTransitionTime: metav1.NewTime(admissiontest.Now)}
@@ -64,7 +64,7 @@ func TestAdmitClearsPastEvictions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorkload("w", 1, nil)
 			w.Status.Conditions = tc.before
-			Admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
+			admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 			got := map[string]string{}
 			for _, line := range admissiontest.Conditions(w.Status.Conditions) {
 				got[strings.SplitN(line, "=", 2)[0]] = line
@@ -97,7 +97,7 @@ func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 1, nil)
 	Wait(w, reason.Inadmissiblef("%s", long), admissiontest.Now)
 	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, Message: long[:32768]})
-	Admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
+	admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 	Wait(w, reason.Inadmissiblef("%s", long), admissiontest.Now)
 	for _, c := range w.Status.Conditions {
 		if len(c.Message) > 32768 {
@@ -115,7 +115,7 @@ func TestAPreemptionSaysWhyInTheWordsOfTheAPI(t *testing.T) {
 		preempt.FairShare:               {"InCohortFairSharing", "Fair Sharing within the cohort"},
 	} {
 		w := admissiontest.AdmittedWorkload("w")
-		Evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"}, PreemptorJob{uid: "j"}, admissiontest.Now)
+		evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"}, preemptorJob{uid: "j"}, admissiontest.Now)
 		message := "Preempted to accommodate a workload (UID: u, JobUID: j) due to " + want[1] + "; preemptor path: /lab/a; preemptee path: /lab/b"
 		for kind, reason := range map[string]string{"Evicted": "Preempted", "Preempted": want[0]} {
 			c := meta.FindStatusCondition(w.Status.Conditions, kind)

@@ -41,7 +41,7 @@ func (wr *Writer) evicted(ctx context.Context, seen *kueue.Workload, e *engine.E
 		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
-	Evict(out, e, wr.preemptorJob(ctx, e.Preemptor), wr.Clock.Now())
+	evict(out, e, wr.preemptorJobOf(ctx, e.Preemptor), wr.clock.Now())
 	return out, unknown, nil
 }
 
@@ -77,7 +77,7 @@ func (wr *Writer) admitted(ctx context.Context, seen *kueue.Workload, given *eng
 	}
 	out := new(*seen)
 	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
-	Admit(out, given, places, wr.Clock.Now())
+	admit(out, given, places, wr.clock.Now())
 	if open, err := wr.stillOpen(ctx, out, given); err != nil || !open {
 		return nil, superseded, err
 	}
@@ -96,7 +96,7 @@ func (wr *Writer) nameOf(ctx context.Context, key engine.Key) string {
 		return ""
 	}
 	var w kueue.Workload
-	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
+	if err := wr.client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
 		if owner := metav1.GetControllerOfNoCopy(&w); owner != nil {
 			return key.Namespace + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
 		}
@@ -107,16 +107,16 @@ func (wr *Writer) nameOf(ctx context.Context, key engine.Key) string {
 // places returns the places of an admission in the form of the API, where before is the one that it replaces. known is
 // false if an object that they refer to is gone.
 func (wr *Writer) places(ctx context.Context, given *engine.Admission, before *kueue.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
-	return translate.PlaceReader{Reader: wr.Client}.Assignments(ctx, given, before)
+	return placeReader{Reader: wr.client}.assignments(ctx, given, before)
 }
 
-// preemptorJob returns the job of the Workload; one without a job stands for itself.
-func (wr *Writer) preemptorJob(ctx context.Context, key engine.Key) PreemptorJob {
+// preemptorJobOf returns the job of the Workload; one without a job stands for itself.
+func (wr *Writer) preemptorJobOf(ctx context.Context, key engine.Key) preemptorJob {
 	var w kueue.Workload
-	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
-		return PreemptorJob{} // it only informs users, and the preemptor may be gone by now
+	if err := wr.client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+		return preemptorJob{} // it only informs users, and the preemptor may be gone by now
 	}
-	by := PreemptorJob{uid: w.Labels[kueue.JobUIDLabel], title: "workload/" + w.Name}
+	by := preemptorJob{uid: w.Labels[kueue.JobUIDLabel], title: "workload/" + w.Name}
 	if owner := metav1.GetControllerOf(&w); owner != nil {
 		by.title = strings.ToLower(owner.Kind) + "/" + owner.Name
 	}

@@ -33,19 +33,19 @@ const (
 // is gone. Any other error leaves open whether the write took effect, so the writer reads the Workload and retries, unless
 // the API server refuses the write, or keeps failing while the Workload does not change.
 type Writer struct {
-	Client client.Client
+	client client.Client
 	live   client.Reader
-	Clock  clock.PassiveClock
+	clock  clock.PassiveClock
 	Budget *WriteBudget
 	Events *JobEvents
 	report func(engine.Event)
-	Queue  workqueue.TypedRateLimitingInterface[engine.Key]
-	// Denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine
+	queue  workqueue.TypedRateLimitingInterface[engine.Key]
+	// denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine
 	// reacts to each by choosing another such Workload, which may well be refused too.
-	Denials workqueue.TypedRateLimiter[struct{}]
+	denials workqueue.TypedRateLimiter[struct{}]
 
 	mu   sync.Mutex
-	Open map[engine.Key]*openDecision
+	open map[engine.Key]*openDecision
 }
 
 // openDecision is a decision that is still to be written.
@@ -65,9 +65,9 @@ type openDecision struct {
 // NewWriter returns a writer that writes with the client, and reads from live what the cache may not have yet. It hands
 // the outcome of each decision to report.
 func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *WriteBudget, report func(engine.Event)) *Writer {
-	a := &Writer{Client: c, live: live, Clock: clock, Budget: budget, report: report, Open: map[engine.Key]*openDecision{},
-		Denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, LongestRetry)}
-	a.Queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+	a := &Writer{client: c, live: live, clock: clock, Budget: budget, report: report, open: map[engine.Key]*openDecision{},
+		denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, LongestRetry)}
+	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, LongestRetry),
 		workqueue.TypedRateLimitingQueueConfig[engine.Key]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[engine.Key]{Queue: workqueue.NewTypedWithConfig(
@@ -79,7 +79,7 @@ func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, bu
 func (wr *Writer) urgency(key engine.Key) int32 {
 	wr.mu.Lock()
 	defer wr.mu.Unlock()
-	if open := wr.Open[key]; open != nil {
+	if open := wr.open[key]; open != nil {
 		return open.Urgency
 	}
 	return 0
@@ -89,7 +89,7 @@ func (wr *Writer) urgency(key engine.Key) int32 {
 // reported as usual.
 func (wr *Writer) Withdraw(d engine.Decision) {
 	wr.mu.Lock()
-	open := wr.Open[d.Key]
+	open := wr.open[d.Key]
 	is := open != nil && open.Serial == d.Serial && !open.attempted
 	if is {
 		wr.end(d.Key)
@@ -105,7 +105,7 @@ func (wr *Writer) Drop(superseded map[engine.Key]int64) {
 	wr.mu.Lock()
 	defer wr.mu.Unlock()
 	for key, serial := range superseded {
-		if open := wr.Open[key]; open != nil && open.Serial == serial {
+		if open := wr.open[key]; open != nil && open.Serial == serial {
 			wr.end(key)
 		}
 	}
@@ -113,8 +113,8 @@ func (wr *Writer) Drop(superseded map[engine.Key]int64) {
 
 // end removes the open decision of a Workload. The caller holds the lock.
 func (wr *Writer) end(key engine.Key) {
-	delete(wr.Open, key)
-	wr.Budget.setOpen(len(wr.Open))
+	delete(wr.open, key)
+	wr.Budget.setOpen(len(wr.open))
 }
 
 // Take queues a decision for writing. Under load it delays an eviction for the updates that are still on their way:
@@ -125,16 +125,16 @@ func (wr *Writer) Take(d engine.Decision) {
 		lag = wr.Budget.lag()
 	}
 	wr.mu.Lock()
-	wr.Open[d.Key] = &openDecision{Decision: d, notBefore: wr.Clock.Now().Add(lag)}
-	wr.Budget.setOpen(len(wr.Open))
+	wr.open[d.Key] = &openDecision{Decision: d, notBefore: wr.clock.Now().Add(lag)}
+	wr.Budget.setOpen(len(wr.open))
 	wr.mu.Unlock()
-	wr.Queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
-	wr.Queue.AddAfter(d.Key, lag)
+	wr.queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
+	wr.queue.AddAfter(d.Key, lag)
 }
 
 // Run writes decisions until the context ends.
 func (wr *Writer) Run(ctx context.Context) {
-	Work(ctx, wr.Queue, concurrentDecisions, wr.Write)
+	Work(ctx, wr.queue, concurrentDecisions, wr.Write)
 }
 
 // Write makes one attempt to write the open decision of a Workload.
@@ -151,8 +151,8 @@ func (wr *Writer) Write(ctx context.Context, key engine.Key) {
 		return
 	}
 	// The first attempt relies on the cache; a retry must read what the cache may lack.
-	var reader client.Reader = wr.Client
-	again := wr.Queue.NumRequeues(key) > 0
+	var reader client.Reader = wr.client
+	again := wr.queue.NumRequeues(key) > 0
 	if again {
 		reader = wr.live
 	}
@@ -164,18 +164,18 @@ func (wr *Writer) Write(ctx context.Context, key engine.Key) {
 // is not due yet: then it is queued for later.
 func (wr *Writer) begin(key engine.Key) *openDecision {
 	wr.mu.Lock()
-	open := wr.Open[key]
+	open := wr.open[key]
 	var rest time.Duration
 	if open != nil {
-		rest = open.notBefore.Sub(wr.Clock.Now())
+		rest = open.notBefore.Sub(wr.clock.Now())
 		open.attempted = open.attempted || rest <= 0
 	}
 	wr.mu.Unlock() // before anything is added to the queue, which asks for its urgency under a lock of its own
 	switch {
 	case open == nil:
-		wr.Queue.Forget(key)
+		wr.queue.Forget(key)
 	case rest > 0: // the item was queued for an earlier decision that was being retried
-		wr.Queue.AddAfter(key, rest)
+		wr.queue.AddAfter(key, rest)
 		return nil
 	}
 	return open
@@ -188,24 +188,24 @@ func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision
 	switch {
 	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
 		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
-		wr.Queue.AddRateLimited(key)
+		wr.queue.AddRateLimited(key)
 	case outcome == unknown:
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "writing a decision about a Workload; retrying", "workload", key.String())
 		}
-		wr.Queue.AddRateLimited(key)
+		wr.queue.AddRateLimited(key)
 	case outcome == refused && (d.Admit != nil || d.Try != nil):
 		wr.reportRefusal(key, open, err)
 	case outcome == refused:
 		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload", "workload", key.String())
 		open.refusal = err
-		wr.Queue.AddAfter(key, wr.Denials.When(struct{}{}))
+		wr.queue.AddAfter(key, wr.denials.When(struct{}{}))
 	case !wr.close(key, open): // the engine has made another decision since, or withdrawn this one
 	case outcome == written && d.Try != nil:
 		wr.report(engine.Tried{Key: key, UID: d.UID, Serial: d.Serial})
 	case d.Try == nil && (outcome == written || outcome == alreadyThere):
 		if d.Admit == nil {
-			wr.Denials.Forget(struct{}{})
+			wr.denials.Forget(struct{}{})
 		}
 		wr.report(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
 	default: // superseded, finished, or a trial of what the Workload holds already
@@ -216,7 +216,7 @@ func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision
 // reportRefusal reports the API server's refusal to the engine, unless the decision is no longer open.
 func (wr *Writer) reportRefusal(key engine.Key, open *openDecision, err error) {
 	if wr.close(key, open) {
-		wr.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: wr.Clock.Now()})
+		wr.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: wr.clock.Now()})
 	}
 }
 
@@ -224,8 +224,8 @@ func (wr *Writer) reportRefusal(key engine.Key, open *openDecision, err error) {
 func (wr *Writer) close(key engine.Key, is *openDecision) bool {
 	wr.mu.Lock()
 	defer wr.mu.Unlock()
-	wr.Queue.Forget(key)
-	if wr.Open[key] != is {
+	wr.queue.Forget(key)
+	if wr.open[key] != is {
 		return false
 	}
 	wr.end(key)
@@ -256,8 +256,8 @@ func Work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingIn
 var PreemptedTotal = metrics.NewCounter("kueue_preempted_workloads_total",
 	"Preemptions, by the ClusterQueue of the Workload for which they were and the reason of the condition Preempted.", "preempting_cluster_queue", "reason")
 
-// CountPreemption counts a preemption that was written.
-func CountPreemption(e *engine.Eviction) {
+// countPreemption counts a preemption that was written.
+func countPreemption(e *engine.Eviction) {
 	if cause, ok := causes[e.Cause]; ok && e.PreemptorPath != "" {
 		PreemptedTotal.WithLabelValues(path.Base(e.PreemptorPath), cause.reason).Inc()
 	}

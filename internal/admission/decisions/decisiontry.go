@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// RefusedAfter is how many writes to one version of a Workload the API server may answer with an internal error until
+// refusedAfter is how many writes to one version of a Workload the API server may answer with an internal error until
 // that counts as a refusal. With the backoff between them it is some 20 seconds, longer than an API server or a webhook
 // takes to restart.
-const RefusedAfter = 12
+const refusedAfter = 12
 
 // failures are the writes to one version of a Workload that the API server answered with an internal error.
 type failures struct {
@@ -35,7 +35,7 @@ func (f *failures) note(seen *kueue.Workload, err error) {
 // refusal returns the last error if that many writes to this version have failed, as read from the API server since the last
 // one: none of them took effect, and the next one will not either. Meanwhile, what was decided on is used by nobody.
 func (f *failures) refusal(seen *kueue.Workload) error {
-	if f.version != seen.ResourceVersion || f.times < RefusedAfter {
+	if f.version != seen.ResourceVersion || f.times < refusedAfter {
 		return nil
 	}
 	return f.last
@@ -89,14 +89,14 @@ func (wr *Writer) try(ctx context.Context, reader client.Reader, open *openDecis
 	if err := open.failures.refusal(&seen); err != nil {
 		return refused, 0, err
 	}
-	wr.Budget.NoteWrite()
-	began := wr.Clock.Now()
+	wr.Budget.noteWrite()
+	began := wr.clock.Now()
 	if d.Try != nil {
-		_, err = WriteStatus(ctx, wr.Client, &seen, desired, client.DryRunAll)
+		_, err = WriteStatus(ctx, wr.client, &seen, desired, client.DryRunAll)
 	} else {
-		desired, version, err = WriteStatusThatFits(ctx, wr.Client, &seen, desired)
+		desired, version, err = WriteStatusThatFits(ctx, wr.client, &seen, desired)
 	}
-	wr.Budget.NoteDuration(wr.Clock.Since(began))
+	wr.Budget.noteDuration(wr.clock.Since(began))
 	switch {
 	case err == nil && d.Try != nil:
 		return written, 0, nil
@@ -106,7 +106,7 @@ func (wr *Writer) try(ctx context.Context, reader client.Reader, open *openDecis
 		wr.Events.StatusChanged(&seen, desired)
 		LogChange(ctx, &seen, desired)
 		if d.Evict != nil {
-			CountPreemption(d.Evict)
+			countPreemption(d.Evict)
 		}
 		return written, version, nil
 	case apierrors.IsNotFound(err):

@@ -30,7 +30,7 @@ func (j *JobEvents) StatusChanged(before, after *kueue.Workload) {
 	if j == nil || owner == nil {
 		return
 	}
-	if c, ok := ChangeOf(before, after); ok && !admittedAtOnce(before, c) {
+	if c, ok := changeOf(before, after); ok && !admittedAtOnce(before, c) {
 		j.record(jobRef(after, owner), versionRef(before), c.Kind, c.Reason, c.Message)
 	}
 }
@@ -62,31 +62,31 @@ func versionRef(before *kueue.Workload) *corev1.ObjectReference {
 
 // admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. Such an
 // admission needs no event; the job's own status says that it runs.
-func admittedAtOnce(before *kueue.Workload, c Change) bool {
+func admittedAtOnce(before *kueue.Workload, c change) bool {
 	return c.Reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }
 
-// Change is a status change that users want to know of.
-type Change struct{ Kind, Reason, Message string }
+// change is a status change that users want to know of.
+type change struct{ Kind, Reason, Message string }
 
-// ChangeOf returns the status change that users want to know of, if there is one.
-func ChangeOf(before, after *kueue.Workload) (_ Change, ok bool) {
+// changeOf returns the status change that users want to know of, if there is one.
+func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	switch {
 	case workload.IsEvicted(after) && !workload.IsEvicted(before):
 		evicted := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadEvicted)
-		return Change{corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message)}, true
+		return change{corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message)}, true
 	case workload.HoldsQuota(before) && workload.IsEvictedInBrief(after):
-		return Change{corev1.EventTypeWarning, "Evicted", workload.TooLargeMessage}, true
+		return change{corev1.EventTypeWarning, "Evicted", workload.TooLargeMessage}, true
 	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && newResize(before, after) != nil:
 		resized := newResize(before, after)
-		return Change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true
+		return change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true
 	case workload.IsAdmitted(after) && !workload.IsAdmitted(before):
-		return Change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
+		return change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
 	case workload.HoldsQuota(after) && !workload.HoldsQuota(before):
-		return Change{corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
+		return change{corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
 			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet", after.Status.Admission.ClusterQueue)}, true
 	}
-	return Change{}, false
+	return change{}, false
 }
 
 // newResize returns the condition of a resize between the two versions, nil if there was none.

@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -35,7 +36,7 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	fresh := waits.DeepCopy()
 	workload.SetCondition(waits, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "", admissiontest.Now)
 	runs := waits.DeepCopy()
-	Admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
+	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
 
@@ -46,8 +47,8 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	bare := runs.DeepCopy()
 	bare.OwnerReferences = nil
 	recorded.StatusChanged(waits, bare)
-	for range FewWrites + 1 {
-		budget.NoteWrite()
+	for range fewWrites + 1 {
+		budget.noteWrite()
 	}
 	recorded.StatusChanged(waits, runs) // the API server is busy
 	close(recorder.Events)
@@ -65,10 +66,10 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 // there is no budget for them.
 func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 	budget := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
-	for range FewWrites + 1 {
-		budget.NoteWrite()
+	for range fewWrites + 1 {
+		budget.noteWrite()
 	}
-	for budget.MayRecordEvent() {
+	for budget.mayRecordEvent() {
 	}
 	recorder := NewBoundedRecorder(events.NewFakeRecorder(10), budget)
 	job := admissiontest.NewWorkload("w", 1, nil)
@@ -103,8 +104,8 @@ func TestEventsHaveNoControlCharacters(t *testing.T) {
 func TestWarningsWaitForTheWriteBudget(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(admissiontest.Now)
 	budget := NewWriteBudget(clock)
-	for range FewWrites + 1 {
-		budget.NoteWrite()
+	for range fewWrites + 1 {
+		budget.noteWrite()
 	}
 	fake := events.NewFakeRecorder(maxLateWarnings + 2)
 	recorder := NewBoundedRecorder(fake, budget)
@@ -163,7 +164,7 @@ func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 1, nil)
 	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	for i, reason := range []string{kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedByPodsReadyTimeout} {
-		Admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
+		admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 		w.ResourceVersion = strconv.Itoa(i + 1)
 		evicted := w.DeepCopy()
 		workload.Evict(evicted, workload.Eviction{Reason: reason, Message: "for it"}, admissiontest.Now)
@@ -214,7 +215,7 @@ func TestWhichChangesUsersAreToldOf(t *testing.T) {
 	} {
 		before, told := w.DeepCopy(), ""
 		step.happens()
-		if c, ok := ChangeOf(before, w); ok {
+		if c, ok := changeOf(before, w); ok {
 			told = fmt.Sprintf("%s %s: %s", c.Kind, c.Reason, c.Message)
 		}
 		if told != step.want {
@@ -240,17 +241,31 @@ func TestManyEvictionsAreNotManyEvents(t *testing.T) {
 	reporter := &JobEvents{NewBoundedRecorder(recorder, budget)}
 	runs := admissiontest.NewWorkload("w", 1, nil)
 	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	Admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
+	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
 	const storm = 10_000
 	for range storm {
 		clock.SetTime(clock.Now().Add(20 * time.Second / storm))
-		budget.NoteWrite()
+		budget.noteWrite()
 		reporter.StatusChanged(runs, evicted)
 	}
-	atFirst := allowedEvents.burst + FewWrites
+	atFirst := allowedEvents.burst + fewWrites
 	if reported, most := len(recorder.Events), atFirst+storm/20; reported > most || reported < storm/100 {
 		t.Errorf("%d events of %d evictions, want at most %d", reported, storm, most)
+	}
+}
+
+func TestPreemptionsAreCounted(t *testing.T) {
+	const metric = "kueue_preempted_workloads_total{preempting_cluster_queue=counted,reason=InCohortReclamation}"
+	before := metricstest.Values(t)
+	countPreemption(&engine.Eviction{Cause: preempt.Reclaimed, PreemptorPath: "/lab/team/counted"})
+	countPreemption(&engine.Eviction{Cause: preempt.NodeFailures})
+	for name, is := range metricstest.Values(t) {
+		if want := before[name] + 1; name == metric && is != want {
+			t.Errorf("%s = %v, want %v", name, is, want)
+		} else if name != metric && strings.HasPrefix(name, "kueue_preempted") && is != before[name] {
+			t.Errorf("%s has changed to %v", name, is)
+		}
 	}
 }

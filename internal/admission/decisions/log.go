@@ -14,9 +14,9 @@ import (
 // LogChange logs a written decision in one line, from which the job can be found by kind, namespace and name. Other
 // status changes are not logged.
 func LogChange(ctx context.Context, before, after *kueue.Workload) {
-	c, ok := ChangeOf(before, after)
+	c, ok := changeOf(before, after)
 	if !ok && placesMoved(before, after) {
-		c, ok = Change{Reason: "Replaced", Message: "Pods were given other places than before"}, true
+		c, ok = change{Reason: "Replaced", Message: "Pods were given other places than before"}, true
 	}
 	if !ok {
 		return

@@ -24,7 +24,7 @@ func TestEachDecisionIsOneLineWithTheJobsKey(t *testing.T) {
 	waits := admissiontest.NewWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	runs := waits.DeepCopy()
-	Admit(runs, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main"}}}, nil, admissiontest.Now)
+	admit(runs, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main"}}}, nil, admissiontest.Now)
 	moved := runs.DeepCopy()
 	replace(moved, map[string]*kueue.TopologyAssignment{"main": {Levels: []string{"rack"}}})
 	evicted := moved.DeepCopy()

@@ -32,14 +32,14 @@ func (wr *Writer) stillOpen(ctx context.Context, w *kueue.Workload, given *engin
 // openQueue returns the ClusterQueue of the Workload's LocalQueue, nil if either is missing, terminating or stopped.
 func (wr *Writer) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.ClusterQueue, error) {
 	var local kueue.LocalQueue
-	if err := wr.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if translate.Stopped(local.Spec.StopPolicy) || !local.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	var queue kueue.ClusterQueue
-	if err := wr.Client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if workload.Closed(&queue) || !queue.DeletionTimestamp.IsZero() {
@@ -68,7 +68,7 @@ func (wr *Writer) stillWanted(ctx context.Context, key engine.Key, uid string, l
 		return true, nil
 	}
 	var w kueue.Workload
-	if err := wr.Client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	switch {

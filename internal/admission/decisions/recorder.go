@@ -24,13 +24,13 @@ const maxLateWarnings = 100
 type boundedRecorder struct {
 	events.EventRecorder
 	budget *WriteBudget
-	// Late are the warnings that wait, oldest first; calling one records it.
-	Late chan func()
+	// late are the warnings that wait, oldest first; calling one records it.
+	late chan func()
 }
 
 // NewBoundedRecorder returns a recorder that passes events on within the budget.
 func NewBoundedRecorder(recorder events.EventRecorder, budget *WriteBudget) *boundedRecorder {
-	return &boundedRecorder{EventRecorder: recorder, budget: budget, Late: make(chan func(), maxLateWarnings)}
+	return &boundedRecorder{EventRecorder: recorder, budget: budget, late: make(chan func(), maxLateWarnings)}
 }
 
 // Eventf records the event. If there is no budget for it now, a warning waits, since most warnings report something
@@ -44,7 +44,7 @@ func (b *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 		return
 	}
 	select {
-	case b.Late <- func() { b.pass(regarding, related, eventtype, reason, action, note, args...) }:
+	case b.late <- func() { b.pass(regarding, related, eventtype, reason, action, note, args...) }:
 	default:
 		droppedEvents.Inc()
 	}
@@ -52,7 +52,7 @@ func (b *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 
 // recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
 func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if len(b.Late) > 0 || !b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
+	if len(b.late) > 0 || !b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
 		droppedEvents.Inc()
 	}
 }
@@ -60,7 +60,7 @@ func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventt
 // TryEventf records the event if there is budget for it now, and reports whether it did. An event that it does not
 // record is not counted as dropped: it is for facts that last, which the caller reports later.
 func (b *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
-	if !b.budget.MayRecordEvent() {
+	if !b.budget.mayRecordEvent() {
 		return false
 	}
 	b.pass(regarding, related, eventtype, reason, action, note, args...)
@@ -78,7 +78,7 @@ func (b *boundedRecorder) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case record := <-b.Late:
+		case record := <-b.late:
 			if b.budget.waitForEvent(ctx) != nil {
 				return nil
 			}

@@ -24,7 +24,7 @@ func (wr *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.R
 	if !holdsIn(seen, r.Admission.ClusterQueue) {
 		return nil, superseded, nil
 	}
-	switch SizeOf(seen, r.PodSet) {
+	switch sizeOf(seen, r.PodSet) {
 	case r.To:
 		return nil, alreadyThere, nil // by an earlier try
 	case r.From:
@@ -46,12 +46,12 @@ func (wr *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.R
 		return nil, superseded, err
 	}
 	out := seen.DeepCopy()
-	resize(out, r, wr.nameOf(ctx, r.For), places, wr.Clock.Now())
+	resize(out, r, wr.nameOf(ctx, r.For), places, wr.clock.Now())
 	return out, unknown, nil
 }
 
-// SizeOf returns the number of admitted pods of the pod set, -1 if the admission does not give one.
-func SizeOf(w *kueue.Workload, podSet string) int32 {
+// sizeOf returns the number of admitted pods of the pod set, -1 if the admission does not give one.
+func sizeOf(w *kueue.Workload, podSet string) int32 {
 	for _, a := range w.Status.Admission.PodSetAssignments {
 		if string(a.Name) == podSet {
 			return ptr.Deref(a.Count, -1)

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 )
@@ -15,7 +14,7 @@ import (
 func TestBindTimes(t *testing.T) {
 	key := engine.Key{Namespace: "ns", Name: "w"}
 	bound := func(name string) engine.Event {
-		return engine.PodBound{Pod: translate.PodOf(admissiontest.BoundPod(name, "w", "n"))}
+		return engine.PodBound{Pod: place.Pod{Key: engine.Key{Namespace: "ns", Name: name}, Node: "n", Workload: key, PodSet: "main"}}
 	}
 	for name, tc := range map[string]struct {
 		events []engine.Event // a second apart

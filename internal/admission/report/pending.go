@@ -34,7 +34,7 @@ type PendingWriter struct {
 	Queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
 	mu      sync.Mutex
-	Reasons map[engine.Key]waitReason
+	reasons map[engine.Key]waitReason
 }
 
 type waitReason struct {
@@ -48,14 +48,14 @@ func NewPendingWriter(c client.Client, clock clock.PassiveClock, budget *decisio
 		client: c, clock: clock, budget: budget,
 		Queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, decisions.LongestRetry)),
-		Reasons: map[engine.Key]waitReason{},
+		reasons: map[engine.Key]waitReason{},
 	}
 }
 
 // Note queues the reason of the decision for writing.
 func (p *PendingWriter) Note(d engine.Decision) {
 	p.mu.Lock()
-	p.Reasons[d.Key] = waitReason{uid: d.UID, why: d.Why}
+	p.reasons[d.Key] = waitReason{uid: d.UID, why: d.Why}
 	p.mu.Unlock()
 	p.Queue.Add(d.Key)
 }
@@ -64,7 +64,7 @@ func (p *PendingWriter) Note(d engine.Decision) {
 func (p *PendingWriter) Forget(key engine.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.Reasons, key)
+	delete(p.reasons, key)
 }
 
 // Run writes reasons until the context ends.
@@ -97,8 +97,8 @@ func (p *PendingWriter) Write(ctx context.Context, key engine.Key) {
 	p.Queue.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.Reasons[key]; now.uid == last.uid && now.why.Equal(last.why) {
-		delete(p.Reasons, key)
+	if now := p.reasons[key]; now.uid == last.uid && now.why.Equal(last.why) {
+		delete(p.reasons, key)
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *PendingWriter) Write(ctx context.Context, key engine.Key) {
 func (p *PendingWriter) reasonFor(key engine.Key) (waitReason, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, ok := p.Reasons[key]
+	last, ok := p.reasons[key]
 	return last, ok
 }
 

@@ -94,8 +94,8 @@ func TestPendingWriter(t *testing.T) {
 			if diff := cmp.Diff(tc.writes, w.Written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
-			if len(p.Reasons) != 0 {
-				t.Errorf("unwritten reasons: %v, want none", p.Reasons)
+			if len(p.reasons) != 0 {
+				t.Errorf("unwritten reasons: %v, want none", p.reasons)
 			}
 			if n := p.Queue.NumRequeues(engine.Key{Namespace: "ns", Name: "a"}); n != 0 {
 				t.Errorf("%d failures are remembered, want none", n)

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Dependencies are the other objects on which it depends whether a ClusterQueue can admit.
-type Dependencies struct {
+// dependencies are the other objects on which it depends whether a ClusterQueue can admit.
+type dependencies struct {
 	// flavors is the number of its usable flavors, missing are those that do not exist, withoutTopology those whose
 	// Topology does not exist.
 	flavors                  int
@@ -31,7 +31,7 @@ type Unshared struct{ ByShare, ByUsage bool }
 
 // canAdmit returns whether a ClusterQueue admits, and the reason and message of its condition. A queue that lacks
 // only some of its flavors admits through the others, and the message says so.
-func canAdmit(q *kueue.ClusterQueue, around Dependencies) (active bool, reason, message string) {
+func canAdmit(q *kueue.ClusterQueue, around dependencies) (active bool, reason, message string) {
 	flavorFault, flavorMessage := around.flavorProblem()
 	fault, faultMessage := translate.CannotAdmit(q, around.checks)
 	switch {
@@ -82,7 +82,7 @@ func isByUsage(spec *kueue.ClusterQueueSpec) bool {
 }
 
 // flavorProblem returns which flavors cannot be used for admission and why; "" if all can be.
-func (d *Dependencies) flavorProblem() (reason, message string) {
+func (d *dependencies) flavorProblem() (reason, message string) {
 	var faults []string
 	if len(d.withoutTopology) > 0 {
 		reason = kueue.ClusterQueueActiveReasonTopologyNotFound
@@ -96,7 +96,7 @@ func (d *Dependencies) flavorProblem() (reason, message string) {
 }
 
 // dependencies reads the dependencies of the ClusterQueue, except cyclic, which the engine knows.
-func (qsw *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out Dependencies, err error) {
+func (qsw *QueueStatusWriter) dependencies(ctx context.Context, q *kueue.ClusterQueue) (out dependencies, err error) {
 	out.Unshared = qsw.Unshared
 	if out.checks, err = qsw.checks(ctx); err != nil {
 		return out, err

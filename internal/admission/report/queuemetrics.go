@@ -63,7 +63,7 @@ const (
 )
 
 // Served are the gauges of the queues of this process, which are filled while it leads.
-var Served = NewQueueGauges()
+var Served = newQueueGauges()
 
 func init() { metrics.Serve(Served) }
 
@@ -81,7 +81,7 @@ type QueueGauges struct {
 	inadmissible  map[engine.Key]map[engine.Key]bool
 	// inadmissibleIn is the LocalQueue under which inadmissible has a Workload.
 	inadmissibleIn map[engine.Key]engine.Key
-	Differences    map[AmountOf]int64
+	differences    map[AmountOf]int64
 }
 
 // AmountOf identifies an amount of a ClusterQueue.
@@ -90,8 +90,8 @@ type AmountOf struct {
 	quota.FlavorResource
 }
 
-// NewQueueGauges returns a collector that knows no queue yet.
-func NewQueueGauges() *QueueGauges {
+// newQueueGauges returns a collector that knows no queue yet.
+func newQueueGauges() *QueueGauges {
 	return &QueueGauges{
 		usage: map[StatusOf]engine.Usage{}, states: map[StatusOf]string{}, specs: map[string]*kueue.ClusterQueue{},
 		clusterQueues: map[engine.Key]string{}, inadmissible: map[engine.Key]map[engine.Key]bool{}, inadmissibleIn: map[engine.Key]engine.Key{},
@@ -121,7 +121,7 @@ func (q *QueueGauges) state(key StatusOf, state string) {
 func (q *QueueGauges) SetDifferences(found map[AmountOf]int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.Differences = found
+	q.differences = found
 }
 
 // Forget drops a deleted queue, with all metrics that are labeled with it.
@@ -212,7 +212,7 @@ func (q *QueueGauges) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for of, by := range q.Differences {
+	for of, by := range q.differences {
 		set(auditDifference, asFloat(of.FlavorResource, by), of.Queue, of.Flavor, of.Resource)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func TestQueueMetrics(t *testing.T) {
-	g := NewQueueGauges()
+	g := newQueueGauges()
 	spec := admissiontest.NewClusterQueue("cq", "8")
 	spec.Spec.Cohort = "lab"
 	spec.Spec.ResourceGroups[0].Flavors[0].Resources[0].BorrowingLimit = ptr.To(resource.MustParse("1500m"))
@@ -76,7 +76,7 @@ func TestQueueMetrics(t *testing.T) {
 
 // TestInadmissibleWorkloadsAreForgotten: the sets must not grow with every Workload that has ever waited.
 func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
-	g := NewQueueGauges()
+	g := newQueueGauges()
 	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", ReportedCode: reason.OnHold}
 	for _, events := range [][]engine.Event{
 		{engine.WorkloadSet{Workload: w}, engine.WorkloadGone{Key: w.Key}},

@@ -75,7 +75,7 @@ func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decis
 			workqueue.NewTypedItemExponentialFailureRateLimiter[StatusOf](100*time.Millisecond, decisions.LongestRetry),
 			workqueue.TypedRateLimitingQueueConfig[StatusOf]{Clock: clock}),
 		usage: map[StatusOf]engine.Usage{},
-		wrote: map[StatusOf]time.Time{}, hasty: map[StatusOf]bool{}, observed: map[StatusOf]specVersion{}, cyclic: map[string]bool{}, Gauges: NewQueueGauges(),
+		wrote: map[StatusOf]time.Time{}, hasty: map[StatusOf]bool{}, observed: map[StatusOf]specVersion{}, cyclic: map[string]bool{}, Gauges: newQueueGauges(),
 	}
 }
 
@@ -262,7 +262,7 @@ func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u
 		return false, nil
 	}
 	var behind *kueue.ClusterQueue
-	var around Dependencies
+	var around dependencies
 	var clusterQueue kueue.ClusterQueue
 	switch err := qsw.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
 	case err == nil:
@@ -277,7 +277,7 @@ func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u
 		return false, err
 	}
 	desired := seen.DeepCopy()
-	LocalQueueStatus(desired, behind, around, u, qsw.clock.Now())
+	localQueueStatus(desired, behind, around, u, qsw.clock.Now())
 	active := metav1.ConditionFalse
 	if meta.IsStatusConditionTrue(desired.Status.Conditions, kueue.LocalQueueActive) {
 		active = metav1.ConditionTrue
@@ -295,7 +295,7 @@ func (qsw *QueueStatusWriter) patch(ctx context.Context, seen, desired client.Ob
 }
 
 // clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.
-func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around Dependencies, now time.Time) {
+func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around dependencies, now time.Time) {
 	active, why, message := canAdmit(q, around)
 	status := metav1.ConditionTrue
 	if !active {
@@ -356,9 +356,9 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 	return out
 }
 
-// LocalQueueStatus sets the status of a LocalQueue: its numbers, and whether the ClusterQueue behind it can admit.
+// localQueueStatus sets the status of a LocalQueue: its numbers, and whether the ClusterQueue behind it can admit.
 // behind is nil if that does not exist.
-func LocalQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around Dependencies, u engine.Usage, now time.Time) {
+func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around dependencies, u engine.Usage, now time.Time) {
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
 	switch {
 	case !q.DeletionTimestamp.IsZero():

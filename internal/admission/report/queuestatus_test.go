@@ -43,7 +43,7 @@ func TestClusterQueueStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := admissiontest.NewClusterQueue("cq", "2")
 			q.Spec.StopPolicy = tc.policy
-			clusterQueueStatus(q, some, Dependencies{missing: tc.missing, cyclic: tc.cyclic}, admissiontest.Now)
+			clusterQueueStatus(q, some, dependencies{missing: tc.missing, cyclic: tc.cyclic}, admissiontest.Now)
 			if diff := cmp.Diff([]string{tc.want}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -96,7 +96,7 @@ func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 	const why = `Can't admit new workloads: its namespaceSelector is invalid and must be changed: `
 	q := admissiontest.NewClusterQueue("cq", "2")
 	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
-	clusterQueueStatus(q, some, Dependencies{flavors: 1}, admissiontest.Now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
 	if got := admissiontest.Conditions(q.Status.Conditions); len(got) != 1 || !strings.HasPrefix(got[0], "Active=False Unknown: "+why) || !strings.Contains(got[0], "a b") {
 		t.Errorf("conditions = %q, want Active=False with the reason", got)
 	}
@@ -110,7 +110,7 @@ func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 		}
 	}
 	q.Spec.NamespaceSelector = nil // selects no namespace, intentionally
-	clusterQueueStatus(q, some, Dependencies{flavors: 1}, admissiontest.Now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
 	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("conditions without a selector (-want +got):\n%s", diff)
 	}
@@ -119,7 +119,7 @@ func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 func TestAClusterQueueWithMissingChecksIsNotActive(t *testing.T) {
 	q := admissiontest.NewClusterQueue("cq", "2")
 	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
-	clusterQueueStatus(q, some, Dependencies{flavors: 1}, admissiontest.Now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
 	want := "Active=False AdmissionCheckNotFound: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"
 	if diff := cmp.Diff([]string{want}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
@@ -130,7 +130,7 @@ func TestClusterQueueUsage(t *testing.T) {
 	q := admissiontest.NewClusterQueue("cq", "2")
 	q.Spec.Cohort = "lab"
 	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
-	clusterQueueStatus(q, some, Dependencies{flavors: 1}, admissiontest.Now)
+	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
 	q.Status.Conditions = nil
 	usage := []kueue.FlavorUsage{
 		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"), Borrowed: resource.MustParse("1")}}},
@@ -152,29 +152,29 @@ func TestLocalQueueStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy *kueue.StopPolicy
 		behind *kueue.ClusterQueue
-		around Dependencies
+		around dependencies
 		want   string
 	}{
-		"an active queue":            {nil, admissiontest.NewClusterQueue("cq", "1"), Dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
-		"a stopped LocalQueue":       {ptr.To(kueue.Hold), nil, Dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
-		"a missing ClusterQueue":     {nil, nil, Dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
-		"a stopped ClusterQueue":     {nil, stoppedQueue, Dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
-		"a terminating ClusterQueue": {nil, deletedQueue, Dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
-		"a missing check": {nil, checked, Dependencies{flavors: 1},
+		"an active queue":            {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
+		"a stopped LocalQueue":       {ptr.To(kueue.Hold), nil, dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
+		"a missing ClusterQueue":     {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
+		"a stopped ClusterQueue":     {nil, stoppedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+		"a terminating ClusterQueue": {nil, deletedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
+		"a missing check": {nil, checked, dependencies{flavors: 1},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"},
-		"an inactive check": {nil, checked, Dependencies{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
+		"an inactive check": {nil, checked, dependencies{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references inactive AdmissionCheck(s): [budget]"},
-		"a cycle of cohorts": {nil, admissiontest.NewClusterQueue("cq", "1"), Dependencies{flavors: 1, cyclic: true},
+		"a cycle of cohorts": {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1, cyclic: true},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
-		"all flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"), Dependencies{missing: []string{"f"}},
+		"all flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{missing: []string{"f"}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing ResourceFlavor(s): [f]"},
-		"one of two flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"), Dependencies{flavors: 1, missing: []string{"g"}},
+		"one of two flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1, missing: []string{"g"}},
 			"Active=True Ready: Can submit new workloads to localQueue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := admissiontest.NewLocalQueue("q", "cq")
 			q.Spec.StopPolicy = tc.policy
-			LocalQueueStatus(q, tc.behind, tc.around, some, admissiontest.Now)
+			localQueueStatus(q, tc.behind, tc.around, some, admissiontest.Now)
 			if diff := cmp.Diff([]string{tc.want}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -202,7 +202,7 @@ func TestALocalQueueSaysThatItsWeightHasNoEffect(t *testing.T) {
 			if tc.weight != "" {
 				q.Spec.FairSharing = &kueue.FairSharing{Weight: ptr.To(resource.MustParse(tc.weight))}
 			}
-			LocalQueueStatus(q, behind, Dependencies{flavors: 1, Unshared: tc.unshared}, some, admissiontest.Now)
+			localQueueStatus(q, behind, dependencies{flavors: 1, Unshared: tc.unshared}, some, admissiontest.Now)
 			if diff := cmp.Diff([]string{"Active=True Ready: Can submit new workloads to localQueue" + tc.want}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -213,7 +213,7 @@ func TestALocalQueueSaysThatItsWeightHasNoEffect(t *testing.T) {
 func TestATerminatingLocalQueueIsNotActive(t *testing.T) {
 	q := admissiontest.NewLocalQueue("q", "cq")
 	q.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
-	LocalQueueStatus(q, admissiontest.NewClusterQueue("cq", "1"), Dependencies{flavors: 1}, some, admissiontest.Now)
+	localQueueStatus(q, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1}, some, admissiontest.Now)
 	if diff := cmp.Diff([]string{"Active=False Terminating: LocalQueue is being deleted"}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -230,7 +230,7 @@ func TestLocalQueueUsageIsSortedByName(t *testing.T) {
 	want := kueue.LocalQueueStatus{PendingWorkloads: 1, FlavorsReservation: usage, FlavorUsage: usage}
 	for range 20 {
 		q := admissiontest.NewLocalQueue("q", "cq")
-		LocalQueueStatus(q, nil, Dependencies{}, u, admissiontest.Now)
+		localQueueStatus(q, nil, dependencies{}, u, admissiontest.Now)
 		q.Status.Conditions = nil
 		if diff := cmp.Diff(want, q.Status); diff != "" {
 			t.Fatalf("status (-want +got):\n%s", diff)

@@ -11,9 +11,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -52,13 +50,13 @@ func TestWorkloadMetrics(t *testing.T) {
 			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason}, at(when))
 		}
 	}
-	step(func(w *kueue.Workload) { decisions.Admit(w, given, nil, at(10)) })
+	step(func(w *kueue.Workload) { admissiontest.Admit(w, given, at(10)) })
 	step(set(kueue.WorkloadAdmitted, "Admitted", metav1.ConditionTrue, 15))
 	step(set(kueue.WorkloadPodsReady, kueue.WorkloadStarted, metav1.ConditionTrue, 35))
 	step(set(kueue.WorkloadPodsReady, kueue.WorkloadWaitForRecovery, metav1.ConditionFalse, 40))
 	step(set(kueue.WorkloadPodsReady, kueue.WorkloadRecovered, metav1.ConditionTrue, 50))
 	step(evict(60)) // it has no owner, so it is requeued at once
-	step(func(w *kueue.Workload) { decisions.Admit(w, &engine.Admission{ClusterQueue: "counted"}, nil, at(67)) })
+	step(func(w *kueue.Workload) { admissiontest.Admit(w, &engine.Admission{ClusterQueue: "counted"}, at(67)) })
 	step(evict(70))
 	want := map[string]float64{
 		"kueue_quota_reserved_workloads_total{cluster_queue=counted}":                                               2,
@@ -98,7 +96,7 @@ func TestWaitOfADrainedWorkload(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 1, nil)
 	workload.SetCondition(w, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", at(10))
 	before, was := metricstest.Values(t), w.DeepCopy()
-	decisions.Admit(w, &engine.Admission{ClusterQueue: "restarted"}, nil, at(5000))
+	admissiontest.Admit(w, &engine.Admission{ClusterQueue: "restarted"}, at(5000))
 	CountChange(was, w)
 	got := gained(t, before)
 	for _, metric := range []string{"kueue_quota_reserved_wait_time_seconds", "kueue_admission_wait_time_seconds"} {
@@ -110,21 +108,18 @@ func TestWaitOfADrainedWorkload(t *testing.T) {
 	forgetCounted(StatusOf{OfClusterQueue, engine.Key{Name: "restarted"}})
 }
 
-func TestAttemptsAndPreemptionsAreCounted(t *testing.T) {
+func TestAttemptsAreCounted(t *testing.T) {
 	before := metricstest.Values(t)
 	CountAttempt(nil, time.Second)
 	CountAttempt([]engine.Decision{{}}, 2*time.Second)
 	CountAttempt([]engine.Decision{{}, {Admit: &engine.Admission{}}}, 3*time.Second)
-	decisions.CountPreemption(&engine.Eviction{Cause: preempt.Reclaimed, PreemptorPath: "/lab/team/counted"})
-	decisions.CountPreemption(&engine.Eviction{Cause: preempt.NodeFailures})
 	want := map[string]float64{
-		"kueue_admission_attempts_total{result=inadmissible}":                                          1,
-		"kueue_admission_attempts_total{result=success}":                                               1,
-		"kueue_admission_attempt_duration_seconds_count{result=inadmissible}":                          1,
-		"kueue_admission_attempt_duration_seconds_sum{result=inadmissible}":                            2,
-		"kueue_admission_attempt_duration_seconds_count{result=success}":                               1,
-		"kueue_admission_attempt_duration_seconds_sum{result=success}":                                 3,
-		"kueue_preempted_workloads_total{preempting_cluster_queue=counted,reason=InCohortReclamation}": 1,
+		"kueue_admission_attempts_total{result=inadmissible}":                 1,
+		"kueue_admission_attempts_total{result=success}":                      1,
+		"kueue_admission_attempt_duration_seconds_count{result=inadmissible}": 1,
+		"kueue_admission_attempt_duration_seconds_sum{result=inadmissible}":   2,
+		"kueue_admission_attempt_duration_seconds_count{result=success}":      1,
+		"kueue_admission_attempt_duration_seconds_sum{result=success}":        3,
 	}
 	if diff := cmp.Diff(want, gained(t, before)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)

@@ -19,13 +19,13 @@ var lostRacesTotal = metrics.NewCounter("muster_placement_lost_races_total",
 	"Pods that kube-scheduler could not bind to the nodes of their places.").WithLabelValues()
 
 const (
-	// BindPatience is how long kube-scheduler must report a pod of a workload as unschedulable before the report is
+	// bindPatience is how long kube-scheduler must report a pod of a workload as unschedulable before the report is
 	// believed: its view of the node may be out of date.
-	BindPatience = 500 * time.Millisecond
-	// RetryPatience replaces BindPatience where kube-scheduler reports insufficient capacity, which the engine counts
+	bindPatience = 500 * time.Millisecond
+	// retryPatience replaces bindPatience where kube-scheduler reports insufficient capacity, which the engine counts
 	// as well, and where a terminating pod of the same workload still blocks the place: kube-scheduler retries an
 	// unschedulable pod after ten seconds at most.
-	RetryPatience = 10*time.Second + BindPatience
+	retryPatience = 10*time.Second + bindPatience
 )
 
 // podWatch translates Pods for the engine. It remembers the pods that kube-scheduler cannot bind to the places of
@@ -66,7 +66,7 @@ func (p *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	p.forget(key)
 	switch nodes := unschedulableOn(pod); {
 	case occupiesNode(pod):
-		return []engine.Event{engine.PodBound{Pod: PodOf(pod)}}
+		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
 	case podspec.HasEnded(pod):
 		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
@@ -88,9 +88,9 @@ func (p *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now t
 	if before && !was.believedAt.IsZero() && (was.blocked || isCapacityRefusal(was.why) == isCapacityRefusal(is.why)) {
 		is.believedAt, is.blocked = was.believedAt, was.blocked
 	} else {
-		is.believedAt, is.blocked = now.Add(BindPatience), len(p.nodesLackingPods(is)) == 0
+		is.believedAt, is.blocked = now.Add(bindPatience), len(p.nodesLackingPods(is)) == 0
 		if is.blocked || isCapacityRefusal(is.why) {
-			is.believedAt = now.Add(RetryPatience)
+			is.believedAt = now.Add(retryPatience)
 		}
 	}
 	p.remember(KeyOf(pod), is)
@@ -154,7 +154,7 @@ func (p *podWatch) overdue(now time.Time) []engine.Event {
 func (p *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engine.Event {
 	lacking := p.nodesLackingPods(pod)
 	if behind := len(lacking) == 0; behind || pod.blocked {
-		pod.blocked, pod.believedAt = behind, now.Add(RetryPatience)
+		pod.blocked, pod.believedAt = behind, now.Add(retryPatience)
 		p.remember(key, pod)
 		return nil
 	}

@@ -56,7 +56,7 @@ func (t *Translator) Changed(object client.Object, now time.Time) []engine.Event
 	case *corev1.Node:
 		return []engine.Event{engine.NodeSet{Node: t.nodes.set(o, now)}}
 	case *kueue.Topology:
-		return []engine.Event{engine.TopologySet{Topology: topologyOf(o)}}
+		return []engine.Event{engine.TopologySet{Topology: TopologyOf(o)}}
 	case *kueue.Workload:
 		return t.workloadChanged(o)
 	case *kueue.ClusterQueue:
@@ -206,12 +206,12 @@ func (t *Translator) Workload(w *kueue.Workload) engine.Workload {
 		Priority:      ptr.Deref(w.Spec.Priority, 0),
 		QueuedAt:      t.policy.QueuedAt(w),
 		Inactive:      !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
-		BackoffReason: BackoffReason(w),
+		BackoffReason: backoffReason(w),
 		Unheld:        !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
 		Gated:         plain.Text(w.Annotations[kueue.AdmissionGatedByAnnotation]), // as its message has it
 		PodSets:       podSets,
 		Refused:       refused,
-		Admission:     AdmissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
+		Admission:     admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
 		Ready:    !awaitsReadiness(w),
 		Evicted:  isLeaving(w), LostNodes: LostNodes(w),
@@ -229,8 +229,8 @@ func VersionOf(object client.Object) int64 {
 	return version
 }
 
-// AdmissionOf returns what the Workload holds: its admission less what its ended pods gave back, or nil if it has none.
-func AdmissionOf(w *kueue.Workload) *engine.Admission {
+// admissionOf returns what the Workload holds: its admission less what its ended pods gave back, or nil if it has none.
+func admissionOf(w *kueue.Workload) *engine.Admission {
 	if w.Status.Admission == nil {
 		return nil
 	}

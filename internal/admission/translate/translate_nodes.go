@@ -133,8 +133,8 @@ func isReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// topologyOf translates a Topology for the engine.
-func topologyOf(t *kueue.Topology) place.Topology {
+// TopologyOf translates a Topology for the engine.
+func TopologyOf(t *kueue.Topology) place.Topology {
 	out := place.Topology{Name: t.Name}
 	for _, level := range t.Spec.Levels {
 		out.Levels = append(out.Levels, level.NodeLabel)

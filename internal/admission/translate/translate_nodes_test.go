@@ -145,14 +145,14 @@ func TestTheTranslatorReportsWhatIsOverdue(t *testing.T) {
 	tr := newTestTranslator()
 	tr.Changed(admissiontest.Node("a").Ready(corev1.ConditionFalse, admissiontest.Now).Node, admissiontest.Now)
 	tr.Changed(admissiontest.Unschedulable(admissiontest.BoundPod("p", "w", "")), admissiontest.Now)
-	if want := admissiontest.Now.Add(BindPatience); !tr.NextDue().Equal(want) {
+	if want := admissiontest.Now.Add(bindPatience); !tr.NextDue().Equal(want) {
 		t.Errorf("due at %v, want %v", tr.NextDue(), want)
 	}
 	if got := tr.Overdue(admissiontest.Now); got != nil {
 		t.Errorf("overdue too early: %+v", got)
 	}
 	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n"}}
-	if diff := cmp.Diff(want, tr.Overdue(admissiontest.Now.Add(BindPatience))); diff != "" {
+	if diff := cmp.Diff(want, tr.Overdue(admissiontest.Now.Add(bindPatience))); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if got := tr.Overdue(admissiontest.Now.Add(5 * time.Second)); len(got) != 1 || !got[0].(engine.NodeSet).Failed {

@@ -23,8 +23,8 @@ import (
 // it until it is deleted.
 func occupiesNode(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !podspec.HasEnded(pod) }
 
-// PodOf translates a pod that uses capacity of a node.
-func PodOf(pod *corev1.Pod) place.Pod {
+// podOf translates a pod that uses capacity of a node.
+func podOf(pod *corev1.Pod) place.Pod {
 	out := place.Pod{
 		Key: KeyOf(pod), Node: pod.Spec.NodeName,
 		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Terminating: leavesUserChosenNode(pod),

@@ -153,10 +153,10 @@ func TestAnUnschedulablePodIsReportedOnce(t *testing.T) {
 			if tc.then != nil {
 				tc.then(w)
 			}
-			if got := w.overdue(admissiontest.Now.Add(BindPatience - 1)); got != nil {
+			if got := w.overdue(admissiontest.Now.Add(bindPatience - 1)); got != nil {
 				t.Errorf("overdue too early: %+v", got)
 			}
-			if diff := cmp.Diff(tc.want, w.overdue(admissiontest.Now.Add(BindPatience))); diff != "" {
+			if diff := cmp.Diff(tc.want, w.overdue(admissiontest.Now.Add(bindPatience))); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 			if again := w.overdue(admissiontest.Now.Add(time.Hour)); again != nil || !w.due().IsZero() {
@@ -174,10 +174,10 @@ func TestTheLatestRefusalIsReported(t *testing.T) {
 		first, then string
 		at, want    time.Duration
 	}{
-		"capacity twice":          {full, short, 8 * time.Second, RetryPatience},
-		"other constraints twice": {volume, affinity, 300 * time.Millisecond, BindPatience},
-		"capacity, then a volume": {full, volume, 8 * time.Second, 8*time.Second + BindPatience},
-		"a volume, then capacity": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + RetryPatience},
+		"capacity twice":          {full, short, 8 * time.Second, retryPatience},
+		"other constraints twice": {volume, affinity, 300 * time.Millisecond, bindPatience},
+		"capacity, then a volume": {full, volume, 8 * time.Second, 8*time.Second + bindPatience},
+		"a volume, then capacity": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + retryPatience},
 	} {
 		w := newPodWatch()
 		w.set(refusedFor(tc.first), admissiontest.Now)

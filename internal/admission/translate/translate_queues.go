@@ -31,7 +31,7 @@ func (t *Translator) ClusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Preemption: preemptionOf(q.Spec.Preemption),
 		Weight:     WeightOf(q.Spec.FairSharing),
 	}
-	MarkUnnamed(out.Quotas, q)
+	markUnnamed(out.Quotas, q)
 	out.Preemption.Standing = standingOf(q)
 	if scope := q.Spec.AdmissionScope; scope != nil {
 		out.ByUsage = scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
@@ -144,9 +144,9 @@ func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {
 	return out
 }
 
-// MarkUnnamed marks, in the ClusterQueue of a Volcano Queue, the resources of which the Queue does not say what it
+// markUnnamed marks, in the ClusterQueue of a Volcano Queue, the resources of which the Queue does not say what it
 // deserves: they have no nominal quota there.
-func MarkUnnamed(quotas quota.Quotas, q *kueue.ClusterQueue) {
+func markUnnamed(quotas quota.Quotas, q *kueue.ClusterQueue) {
 	owner := metav1.GetControllerOf(q)
 	if owner == nil || owner.APIVersion != volcano.GroupVersion.String() || owner.Kind != "Queue" {
 		return

@@ -208,7 +208,7 @@ func TestEveryWatchedKindIsTranslated(t *testing.T) {
 func TestAMissingAssignmentCountIsThatOfThePodSet(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 5, nil)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
-	if got := AdmissionOf(w).PodSets[0].Count; got != 5 {
+	if got := admissionOf(w).PodSets[0].Count; got != 5 {
 		t.Errorf("count = %d, want 5", got)
 	}
 }
@@ -279,7 +279,7 @@ func TestReclaimedPodsHoldNoQuota(t *testing.T) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
 		Name: "main", Count: ptr.To[int32](4), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: admissiontest.Quantities("cpu", "4")}}}
 	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
-	if got := AdmissionOf(w).PodSets[0]; got.Count != 1 || got.Usage["cpu"] != 1000 {
+	if got := admissionOf(w).PodSets[0]; got.Count != 1 || got.Usage["cpu"] != 1000 {
 		t.Errorf("pod set = %+v, want one pod of 1000", got)
 	}
 }
@@ -287,4 +287,18 @@ func TestReclaimedPodsHoldNoQuota(t *testing.T) {
 // newTestTranslator returns a translator that has observed nothing yet.
 func newTestTranslator() *Translator {
 	return New(podspec.Counting{}, QueuePolicy{}, 5*time.Second)
+}
+
+// TestAWorkloadThatIsBeingDeletedDoesNotQueue: a finalizer of another client may keep it for long. If it holds quota,
+// it keeps that.
+func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
+	w := admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))
+	w.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
+	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: KeyOf(w)}}, newTestTranslator().Changed(w, admissiontest.Now)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
+	if held, holds := newTestTranslator().Changed(w, admissiontest.Now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
+		t.Error("the terminating Workload lost its quota, or is not inactive")
+	}
 }

@@ -30,8 +30,8 @@ func (q QueuePolicy) QueuedAt(w *kueue.Workload) time.Time {
 	return w.CreationTimestamp.Time
 }
 
-// BackoffReason says until when, or for what, the Workload stays out of its queue; "" if it does not.
-func BackoffReason(w *kueue.Workload) string {
+// backoffReason says until when, or for what, the Workload stays out of its queue; "" if it does not.
+func backoffReason(w *kueue.Workload) string {
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
 		asked := requeued != nil && requeued.Status == metav1.ConditionFalse && requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
@@ -65,7 +65,7 @@ func PendingReason(w *kueue.Workload) (code reason.Code, blamed string) {
 
 // MayBeAdmitted reports whether nothing about the Workload itself prevents its admission.
 func MayBeAdmitted(w *kueue.Workload) bool {
-	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && BackoffReason(w) == "" && w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
+	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && backoffReason(w) == "" && w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
 }
 
 // awaitsReadiness reports whether other workloads may have to wait until the Workload's pods are ready. The pods of a

@@ -1,4 +1,4 @@
-package admission
+package whatif
 
 import (
 	"slices"
@@ -10,22 +10,20 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
-	"github.com/musterhq/muster/internal/admission/whatif"
+	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/workload"
 )
 
 func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
-	a, b := admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1"))
-	decisions.Admit(a, decide(t, a).Admit, nil, admissiontest.Now)
+	a, b := admissiontest.NewWorkload("a", 3, admissiontest.Quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, admissiontest.Quantities("cpu", "1"))
+	admissiontest.Admit(a, admissiontest.Given("cq", 3), admissiontest.Now)
 	objects := []client.Object{b, a, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {
-		x, ok := whatif.NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
+		x, ok := NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
 		if !ok || x.Code != reason.WaitingForQuota || len(x.Holders) != 1 || x.Holders[0].Name.Name != "a" {
 			t.Fatalf("explanation of b = %+v, want it to wait for the quota of a", x)
 		}
@@ -36,7 +34,7 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 		}
 		slices.Reverse(objects)
 	}
-	if x, _ := whatif.NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
+	if x, _ := NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
 		t.Errorf("state of a = %s, want Admitted", x.State)
 	}
 }
@@ -49,10 +47,9 @@ func TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 		q.Spec.Cohort = "lab"
 	}
 	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
-	runs, waits := admissiontest.NewWorkload("runs", 1, quantities("cpu", "1")), admissiontest.NewWorkload("waits", 1, quantities("cpu", "1"))
+	runs, waits := admissiontest.NewWorkload("runs", 1, admissiontest.Quantities("cpu", "1")), admissiontest.NewWorkload("waits", 1, admissiontest.Quantities("cpu", "1"))
 	runs.Spec.QueueName = "other"
-	decisions.Admit(runs, &engine.Admission{ClusterQueue: "borrows", PodSets: []engine.Assignment{{
-		PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, admissiontest.Now)
+	admissiontest.Admit(runs, admissiontest.Given("borrows", 1), admissiontest.Now)
 	by := string(runs.UID)
 	for name, tc := range map[string]struct {
 		evictedFor string
@@ -64,17 +61,18 @@ func TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 		"evicted for another":        {"another-uid", func() {}, reason.WaitingForPreemptedWorkloads},
 		"evicted, and changed since": {by, func() { waits.Generation++ }, reason.WaitingForPreemptedWorkloads},
 		"evicted for lack of its pods": {"", func() {
-			decisions.Evict(waits, &engine.Eviction{Cause: preempt.NodeFailures, Detail: by}, decisions.PreemptorJob{}, admissiontest.Now)
+			workload.Evict(waits, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: by}, admissiontest.Now)
 		}, reason.WaitingForPreemptedWorkloads},
 	} {
 		t.Run(name, func(t *testing.T) {
-			waits = admissiontest.NewWorkload("waits", 1, quantities("cpu", "1"))
+			waits = admissiontest.NewWorkload("waits", 1, admissiontest.Quantities("cpu", "1"))
 			if tc.evictedFor != "" {
-				decisions.Evict(waits, &engine.Eviction{Cause: preempt.ReclaimedWhileBorrowing, PreemptorUID: tc.evictedFor}, decisions.PreemptorJob{}, admissiontest.Now)
+				workload.SetCondition(waits, kueue.WorkloadPreempted, metav1.ConditionTrue, kueue.InCohortReclaimWhileBorrowingReason,
+					translate.PreemptorBegins+tc.evictedFor+translate.PreemptorEnds, admissiontest.Now)
 				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "", admissiontest.Now)
 			}
 			tc.since()
-			x, _ := whatif.NewReplica(config.Default(), admissiontest.Now, waits, runs, owner, borrows, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
+			x, _ := NewReplica(config.Default(), admissiontest.Now, waits, runs, owner, borrows, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
 				admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()).Explain(engine.Key{Namespace: "ns", Name: "waits"})
 			if x.Code != tc.code {
 				t.Errorf("waits is explained as %s, want %s: %+v", x.Code, tc.code, x)

@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"maps"
@@ -9,82 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
-	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// nodeScene has an engine, its translator and its decision writer over nodes of 4 cpu. A queue has far more quota, and
-// its flavor is placed on the nodes.
-type nodeScene struct {
-	*admissiontest.World
-	*translate.Translator
-	*engine.Engine
-	at time.Time
-}
-
-// newNodeScene returns a scene with the given objects.
-func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
-	f := &nodeScene{Translator: newSceneTranslator(), Engine: engine.New(engine.Options{}), at: admissiontest.Now}
-	f.Pods.Filled = f.Filled
-	objects = append([]client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.Topology("t", "rack", corev1.LabelHostname), admissiontest.PlacedFlavor("f", "t"), admissiontest.NewClusterQueue("cq", "100"), admissiontest.NewLocalQueue("q", "cq")}, objects...)
-	f.World = admissiontest.NewWorld(t, objects...)
-	for _, o := range objects {
-		f.observe(f.Changed(o, f.at)...)
-	}
-	return f
-}
-
-// readyNode returns a Node of 4 cpu that is ready.
-func readyNode(name string) *corev1.Node {
-	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, admissiontest.Now).Node
-}
-
-// observe applies the events to the engine.
-func (n *nodeScene) observe(events ...engine.Event) {
-	for _, ev := range events {
-		n.Apply(ev)
-	}
-}
-
-// decide writes the engine's decisions and applies the outcome.
-func (n *nodeScene) decide() (made []engine.Decision) {
-	n.T.Helper()
-	clock := clocktesting.NewFakePassiveClock(n.at)
-	for _, d := range n.Decide(n.at) {
-		made = append(made, d)
-		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
-			continue
-		}
-		writer := decisions.NewWriter(n.World, n.World, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { n.observe(ev) })
-		writer.Take(d)
-		writer.Write(n.T.Context(), d.Key)
-		writer.Write(n.T.Context(), d.Key) // an apparently superseded decision is retried once against the API server
-		n.observe(n.Changed(n.World.Workload(d.Key.Name), n.at)...)
-	}
-	return made
-}
-
-// on returns the nodes of the Workload's places.
-func (n *nodeScene) on(name string) map[string]int32 {
-	n.T.Helper()
-	out := map[string]int32{}
-	places, _ := translate.PlacesFrom(n.World.Workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
-	for _, p := range places {
-		out[p.Node] += p.Count
-	}
-	return out
-}
+// bindPatience and retryPatience are how long package translate waits before it believes kube-scheduler.
+const bindPatience, retryPatience = 500 * time.Millisecond, 10*time.Second + 500*time.Millisecond
 
 func TestAGangGetsReplacementNodes(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("got decisions %+v, want an admission", got)
 	}
@@ -104,11 +41,11 @@ func TestAGangGetsReplacementNodes(t *testing.T) {
 	if after[gone] != 0 || len(after) != 2 {
 		t.Errorf("places = %v, want two present nodes", after)
 	}
-	expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.Written())
+	admissiontest.Expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.Written())
 }
 
 func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	var silent string
 	for name := range f.on("w") {
@@ -131,7 +68,7 @@ func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
 }
 
 func TestAGangThatCannotBeRepairedIsEvicted(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	f.observe(f.Deleted(readyNode("b"))...)
 	if got := f.decide(); len(got) != 1 || got[0].Evict == nil {
@@ -144,7 +81,7 @@ func TestAGangThatCannotBeRepairedIsEvicted(t *testing.T) {
 }
 
 func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	var refused string
 	for name := range f.on("w") {
@@ -166,7 +103,7 @@ func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
 // TestAReplacementWaitsForItsTerminatingPod: the place is free again when the terminating pod is gone, and the node is
 // avoided only if kube-scheduler still refuses it long after that.
 func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	var node string
 	for name := range f.on("w") {
@@ -185,7 +122,7 @@ func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
 	}
 	gone := f.at
 	f.observe(f.Deleted(leaving)...)
-	for f.at.Before(gone.Add(2 * translate.RetryPatience)) {
+	for f.at.Before(gone.Add(2 * retryPatience)) {
 		f.at = f.NextDue()
 		f.observe(f.Overdue(f.at)...)
 		if got := f.decide(); f.at.Before(gone.Add(10*time.Second)) && len(got) > 0 {
@@ -210,13 +147,13 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 		sawItEnd bool
 		patience time.Duration
 	}{
-		"a full node": {full, true, 2 * translate.RetryPatience},
-		"a node full by a pod that was not observed": {full, false, translate.RetryPatience},
-		"a pod of the same workload blocks it":       {apart, true, 2 * translate.RetryPatience},
-		"a pod of another workload blocks it":        {apart, false, translate.BindPatience},
+		"a full node": {full, true, 2 * retryPatience},
+		"a node full by a pod that was not observed": {full, false, retryPatience},
+		"a pod of the same workload blocks it":       {apart, true, 2 * retryPatience},
+		"a pod of another workload blocks it":        {apart, false, bindPatience},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, quantities("cpu", "3")))
+			f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 			f.decide()
 			leaving := admissiontest.BoundPod("leaving", "w", "a")
 			if tc.sawItEnd {
@@ -244,7 +181,7 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 // TestOnlyNodesLackingAPodAreReported: a pod that may go to any node of its Job is refused by all of them; those that
 // already have all their pods must refuse it.
 func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	f.observe(f.Changed(admissiontest.BoundPod("there", "w", "a"), f.at)...)
 	pod := admissiontest.Unschedulable(admissiontest.BoundPod("p", "w", ""))
@@ -259,9 +196,9 @@ func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
 }
 
 func TestForeignPodsOccupyNodes(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	foreign := admissiontest.BoundPod("other", "", "b")
-	foreign.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
+	foreign.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "2")
 	f.observe(f.Changed(foreign, f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Why.Code != "TopologyPlacementFailed" {
 		t.Fatalf("got decisions %+v, want TopologyPlacementFailed", got)
@@ -278,7 +215,7 @@ func TestForeignPodsOccupyNodes(t *testing.T) {
 func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 	queue := admissiontest.NewClusterQueue("cq", "100")
 	metav1.SetMetaDataAnnotation(&queue.ObjectMeta, "muster.dev/nodes-on-demand", "true")
-	f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, quantities("cpu", "9")))
+	f := newNodeScene(t, readyNode("a"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "9")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit != nil {
 		t.Fatalf("got decisions %+v, want no admission", got)
 	}
@@ -296,7 +233,7 @@ func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 	queue := admissiontest.NewClusterQueue("cq", "8")
 	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("going", 1, quantities("cpu", "4")), admissiontest.NewWorkload("staying", 1, quantities("cpu", "4")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("going", 1, admissiontest.Quantities("cpu", "4")), admissiontest.NewWorkload("staying", 1, admissiontest.Quantities("cpu", "4")))
 	f.observe(f.Changed(queue, f.at)...)
 	f.decide()
 	f.observe(f.Changed(admissiontest.BoundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
@@ -308,7 +245,7 @@ func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 				Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedDueToNodeFailures})
 		}
 		f.observe(f.Changed(going, f.at)...)
-		high := admissiontest.NewWorkload("high", 1, quantities("cpu", "4"))
+		high := admissiontest.NewWorkload("high", 1, admissiontest.Quantities("cpu", "4"))
 		high.Spec.Priority = ptr.To[int32](1)
 		f.observe(f.Changed(high, f.at)...)
 		if got := f.Decide(f.at); len(got) != 1 || got[0].Evict != nil || got[0].Why.Code != reason.WaitingForPreemptedWorkloads {

@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"fmt"
@@ -79,7 +79,7 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	f.wantSizes("only Workload", "large", "3", "9", "")
 
 	f.at = f.at.Add(time.Minute)
-	one := admissiontest.NewWorkload("one", 1, quantities("cpu", "3"))
+	one := admissiontest.NewWorkload("one", 1, admissiontest.Quantities("cpu", "3"))
 	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one", UID: "job", Controller: ptr.To(true)}}
 	f.create(one)
 	f.decide()
@@ -166,7 +166,7 @@ func TestAJobShrinksTwiceBeforeItsPodsAreGone(t *testing.T) {
 func TestAResizeOutrunsTheCache(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.ElasticWorkload("a", 1, 3), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	sized := func(pods int32) *kueue.Admission {
-		cpu := quantities("cpu", strconv.Itoa(3*int(pods)))
+		cpu := admissiontest.Quantities("cpu", strconv.Itoa(3*int(pods)))
 		return &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
 			Name: "main", Count: &pods, ResourceUsage: cpu, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "default"}}}}
 	}
@@ -181,7 +181,7 @@ func TestAResizeOutrunsTheCache(t *testing.T) {
 	hold(1)
 	d := newSingleWriterOf(w, engine.Decision{}) // its cache is from before it grew
 	hold(2)
-	given := translate.AdmissionOf(w.Workload("a"))
+	given := admissionOf(w.Workload("a"))
 	given.PodSets[0].Count, given.PodSets[0].Usage, given.PodSets[0].Surplus = 1, map[string]int64{"cpu": 3000}, map[string]int64{"cpu": 3000}
 	d.decision = engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 2, Generation: 1,
 		Resize: &engine.Resize{Admission: given, PodSet: "main", From: 2, To: 1}}

@@ -1,4 +1,4 @@
-package admission
+package translate
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -29,7 +28,7 @@ func TestResourcesThatAVolcanoQueueDoesNotNameAreMarked(t *testing.T) {
 	} {
 		cpu, pods := quota.FlavorResource{Flavor: "default", Resource: "cpu"}, quota.FlavorResource{Flavor: "default", Resource: "pods"}
 		quotas := quota.Quotas{cpu: {Nominal: 2000}, pods: {}}
-		translate.MarkUnnamed(quotas, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team", OwnerReferences: c.owners}})
+		markUnnamed(quotas, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team", OwnerReferences: c.owners}})
 		if quotas[cpu].Unnamed || quotas[pods].Unnamed != c.marked || quotas[cpu].Nominal != 2000 {
 			t.Errorf("%s: cpu %+v, pods %+v; want pods marked: %v, and cpu as it was", name, quotas[cpu], quotas[pods], c.marked)
 		}

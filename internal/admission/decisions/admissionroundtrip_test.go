@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"encoding/json"
@@ -11,7 +11,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -42,7 +41,7 @@ func TestAnAdmissionReadsBackAsWritten(t *testing.T) {
 			}
 		}
 		var w, read kueue.Workload
-		decisions.Admit(&w, given, places, admissiontest.Now)
+		admit(&w, given, places, admissiontest.Now)
 		text, err := json.Marshal(&w)
 		if err == nil {
 			err = json.Unmarshal(text, &read)
@@ -50,7 +49,7 @@ func TestAnAdmissionReadsBackAsWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := translate.AdmissionOf(&read); !got.Equal(given) {
+		if got := admissionOf(&read); !got.Equal(given) {
 			t.Fatalf("wrote %+v, read %+v", given, got)
 		}
 	})

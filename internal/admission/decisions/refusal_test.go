@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"errors"
@@ -14,31 +14,17 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
-	"github.com/musterhq/muster/internal/admission/lifecycle"
-	"github.com/musterhq/muster/internal/admission/report"
 	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// internalError is the answer of an API server to an error that it does not know.
-func internalError(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonUnknown, Message: message}}
-}
-
-// errTooLarge is the API server's answer to an object that etcd refuses to store for its size.
-var errTooLarge = internalError("etcdserver: request is too large")
-
-// always returns the error for every write.
-func always(err error) func(string) error { return func(string) error { return err } }
-
 // TestAnAdmissionThatDoesNotFitIsRefused: it must not be retried for ever, which would hold quota that nobody uses.
 func TestAnAdmissionThatDoesNotFitIsRefused(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
-	w.Before = always(errTooLarge)
+	w.Before = admissiontest.Always(admissiontest.ErrTooLarge)
 	d.work(t, 1)
 	want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: "etcdserver: request is too large", At: admissiontest.Now}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
@@ -53,7 +39,7 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 		err     error
 		refused bool
 	}{
-		"an internal error":     {internalError("something is wrong"), true},
+		"an internal error":     {admissiontest.InternalError("something is wrong"), true},
 		"a webhook":             {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
 		"overload":              {apierrors.NewServiceUnavailable("overloaded"), false},
 		"no answer":             {errors.New("connection refused"), false},
@@ -62,7 +48,7 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
-			w.Before = always(test.err)
+			w.Before = admissiontest.Always(test.err)
 			d.Take(d.decision)
 			for range 1000 {
 				d.Writer.Write(t.Context(), d.decision.Key)
@@ -81,10 +67,10 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 // TestFailuresOfOtherVersionsDoNotCount: a Workload that changes may be accepted the next time.
 func TestFailuresOfOtherVersionsDoNotCount(t *testing.T) {
 	w, d := runningWriter(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
-	w.Before = always(internalError("something is wrong"))
+	w.Before = admissiontest.Always(admissiontest.InternalError("something is wrong"))
 	a := w.Workload("a")
 	d.Take(d.decision)
-	for i := range int32(3 * decisions.RefusedAfter) {
+	for i := range int32(3 * refusedAfter) {
 		d.Writer.Write(t.Context(), d.decision.Key)
 		w.EditStatus(a, func() { a.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(i)} })
 	}
@@ -101,7 +87,7 @@ func TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := runningWriter(t, decision)
-			w.Before = admissiontest.Once(errTooLarge)
+			w.Before = admissiontest.Once(admissiontest.ErrTooLarge)
 			d.work(t, 1)
 			a := w.Workload("a")
 			if workload.HoldsQuota(a) {
@@ -127,12 +113,12 @@ func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, d := runningWriter(t, decision)
-			w.Before = always(errTooLarge)
+			w.Before = admissiontest.Always(admissiontest.ErrTooLarge)
 			d.work(t, 2)
 			if !workload.HoldsQuota(w.Workload("a")) {
 				t.Error("the Workload lost its quota")
 			}
-			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: errTooLarge.Error(), At: admissiontest.Now}}
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: admissiontest.ErrTooLarge.Error(), At: admissiontest.Now}}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
@@ -140,87 +126,17 @@ func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
 	}
 }
 
-// TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce: as for decisions of the engine.
-func TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
-	owned := inactive(admissiontest.AdmittedWorkload("a"))
-	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
-	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), owned)
-	w.Before = admissiontest.Once(errTooLarge)
-	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil {
-		t.Fatal(err)
-	}
-	if workload.HoldsQuota(w.Workload("a")) {
-		t.Error("the deactivated Workload holds quota for ever")
-	}
-}
-
-// TestAReasonThatDoesNotFitIsAnEvent: it is not retried for ever, and the job says it all the same.
-func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
-	a := admissiontest.NewWorkload("a", 1, nil)
-	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	w := admissiontest.NewWorld(t, a)
-	w.Before = always(errTooLarge)
-	recorder, budget := events.NewFakeRecorder(10), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
-	p := report.NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), budget)
-	p.Events = &decisions.JobEvents{Recorder: decisions.NewBoundedRecorder(recorder, budget)}
-	key := engine.Key{Namespace: "ns", Name: "a"}
-	p.Note(engine.Decision{Key: key, UID: "a-uid", Why: reason.RefusedAdmission("etcdserver: request is too large")})
-	p.Write(t.Context(), key)
-	if len(p.Reasons) != 0 || p.Queue.NumRequeues(key) != 0 {
-		t.Errorf("the reason is to be written again: %v", p.Reasons)
-	}
-	close(recorder.Events)
-	var got []string
-	for line := range recorder.Events {
-		got = append(got, line)
-	}
-	want := []string{"Warning Inadmissible " + reason.RefusedAdmission("etcdserver: request is too large").Message()}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-// TestARefusedAdmissionIsOneEvent: the job of a Workload whose admission the API server refuses is told so once, however
-// often the reason is written, and again after it waited for something else.
-func TestARefusedAdmissionIsOneEvent(t *testing.T) {
-	a := admissiontest.NewWorkload("a", 1, nil)
-	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	w := admissiontest.NewWorld(t, a)
-	recorder, budget := events.NewFakeRecorder(10), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
-	p := report.NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), budget)
-	p.Events = &decisions.JobEvents{Recorder: decisions.NewBoundedRecorder(recorder, budget)}
-	key := engine.Key{Namespace: "ns", Name: "a"}
-	told := func(when string, why reason.Reason, want ...string) {
-		t.Helper()
-		p.Note(engine.Decision{Key: key, UID: "a-uid", Why: why})
-		p.Write(t.Context(), key)
-		var got []string
-		for len(recorder.Events) > 0 {
-			got = append(got, <-recorder.Events)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: events (-want +got):\n%s", when, diff)
-		}
-	}
-	no, never := reason.RefusedAdmission("a policy says no"), reason.RefusedAdmission("a policy says never")
-	told("it is refused", no, "Warning Inadmissible "+no.Message())
-	told("it is refused again", no)
-	told("it is refused for something else", never)
-	told("it waits for quota", reason.Reason{Code: reason.WaitingForQuota, Detail: "quota is short"})
-	told("it is refused then", no, "Warning Inadmissible "+no.Message())
-}
-
 // TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget: the evictions for the job may have used it up, and no other event
 // says who refuses the job.
 func TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget(t *testing.T) {
-	budget := decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
-	for budget.MayRecordEvent() {
+	budget := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
+	for budget.mayRecordEvent() {
 	}
-	recorder := decisions.NewBoundedRecorder(events.NewFakeRecorder(1), budget)
+	recorder := NewBoundedRecorder(events.NewFakeRecorder(1), budget)
 	a := admissiontest.NewWorkload("a", 1, nil)
 	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
-	(&decisions.JobEvents{Recorder: recorder}).Waits(a, reason.RefusedAdmission("a policy says no"))
-	if len(recorder.Late) != 1 {
+	(&JobEvents{Recorder: recorder}).Waits(a, reason.RefusedAdmission("a policy says no"))
+	if len(recorder.late) != 1 {
 		t.Error("the event was dropped, want it to wait")
 	}
 }
@@ -230,8 +146,8 @@ func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
 	runs := admissiontest.AdmittedWorkload("a")
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
-	got, is := decisions.ChangeOf(runs, workload.InBrief(runs, evicted))
-	if want := (decisions.Change{Kind: "Warning", Reason: "Evicted", Message: workload.TooLargeMessage}); !is || got != want {
+	got, is := changeOf(runs, workload.InBrief(runs, evicted))
+	if want := (change{Kind: "Warning", Reason: "Evicted", Message: workload.TooLargeMessage}); !is || got != want {
 		t.Errorf("change = %+v, want %+v", got, want)
 	}
 }
@@ -261,9 +177,9 @@ func TestATrialOfAnAdmissionWritesNothing(t *testing.T) {
 			if tc.change != nil {
 				a := w.Workload("a")
 				w.Edit(a, func() { tc.change(a) })
-				d.Client = w
+				d.client = w
 			}
-			w.Before = always(tc.answer)
+			w.Before = admissiontest.Always(tc.answer)
 			d.work(t, 1)
 			if diff := cmp.Diff([]engine.Event{tc.want}, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)

@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"testing"
@@ -14,9 +14,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/admission/translate"
-	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/workload"
@@ -116,7 +114,7 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 			d := newSingleWriter(t, w)
 			by := w.Workload("a")
 			then(by)
-			d.Client = cached{w, by}
+			d.client = cached{w, by}
 			d.work(t, 1)
 			if got := w.Written(); len(got) != 0 {
 				t.Errorf("writes = %v, want none", got)
@@ -225,7 +223,7 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 			f, d := sizing(t, tc.grows)
 			changed := tc.then(f)
 			clock := clocktesting.NewFakePassiveClock(f.at)
-			writer := decisions.NewWriter(f.World, f.World, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
+			writer := NewWriter(f.World, f.World, clock, NewWriteBudget(clock), func(ev engine.Event) { f.observe(ev) })
 			writer.Take(d)
 			writer.Write(t.Context(), d.Key)
 			writer.Write(t.Context(), d.Key) // the first attempt may have been too early
@@ -291,7 +289,7 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 			}
 			clock := clocktesting.NewFakePassiveClock(admissiontest.Now)
 			var reported []engine.Event
-			writer := decisions.NewWriter(w, w, clock, decisions.NewWriteBudget(clock), func(ev engine.Event) { reported = append(reported, ev) })
+			writer := NewWriter(w, w, clock, NewWriteBudget(clock), func(ev engine.Event) { reported = append(reported, ev) })
 			writer.Take(decision)
 			writer.Write(t.Context(), decision.Key)
 			writer.Write(t.Context(), decision.Key)
@@ -303,47 +301,6 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 			}
 			if _, ok := reported[0].(engine.Written); ok != tc.written {
 				t.Errorf("reported %+v, want Written: %v", reported, tc.written)
-			}
-		})
-	}
-}
-
-// TestAWorkloadThatIsBeingDeletedDoesNotQueue: a finalizer of another client may keep it for long. If it holds quota,
-// it keeps that.
-func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
-	w := admissiontest.NewWorkload("a", 2, asked)
-	w.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
-	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: translate.KeyOf(w)}}, newSceneTranslator().Changed(w, admissiontest.Now)); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
-	if held, holds := newSceneTranslator().Changed(w, admissiontest.Now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
-		t.Error("the terminating Workload lost its quota, or is not inactive")
-	}
-}
-
-// TestACheckListedTwiceCountsOnce: the API permits listing a check twice, for different flavors or by mistake.
-func TestACheckListedTwiceCountsOnce(t *testing.T) {
-	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
-		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
-	for name, spec := range map[string]kueue.ClusterQueueSpec{
-		"for all flavors": {AdmissionChecks: []kueue.AdmissionCheckReference{"check", "check"}}, "for some": {AdmissionChecksStrategy: strategy},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q, check := admissiontest.NewClusterQueue("cq", "8"), &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
-			q.Spec.AdmissionChecks, q.Spec.AdmissionChecksStrategy = spec.AdmissionChecks, spec.AdmissionChecksStrategy
-			check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
-			objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), check, q, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, asked)}
-			w := admissiontest.NewWorld(t, objects...)
-			l := newLoop(manager{feed: &feed{world: w}}, config.Default())
-			for _, o := range objects {
-				l.mailbox.put(message{changed: o})
-			}
-			l.turn()
-			l.decisions.Write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
-			a := w.Workload("a")
-			if a.Status.Admission == nil || len(a.Status.AdmissionChecks) != 1 {
-				t.Errorf("admission = %+v and checks = %+v, want one check", a.Status.Admission, a.Status.AdmissionChecks)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"context"
@@ -12,14 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
-	"github.com/musterhq/muster/internal/admission/translate"
-	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/workload"
@@ -77,12 +73,12 @@ func TestRefusalReportsBackOff(t *testing.T) {
 	for range 20 {
 		d.work(t, 2)
 	}
-	if next := d.Denials.When(struct{}{}); next != decisions.LongestRetry {
-		t.Errorf("after 20 refusals the next is reported after %v, want %v", next, decisions.LongestRetry)
+	if next := d.denials.When(struct{}{}); next != LongestRetry {
+		t.Errorf("after 20 refusals the next is reported after %v, want %v", next, LongestRetry)
 	}
 	w.Before = func(string) error { return nil }
 	d.work(t, 1)
-	if next := d.Denials.When(struct{}{}); next >= time.Second {
+	if next := d.denials.When(struct{}{}); next >= time.Second {
 		t.Errorf("after a successful write the next refusal is reported after %v, want less than a second", next)
 	}
 }
@@ -113,74 +109,10 @@ func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 			a := w.Workload("a")
 			w.EditStatus(a, func() { tc.change(a) })
 			d.Writer.Write(t.Context(), d.decision.Key)
-			if got := decisions.SizeOf(w.Workload("a"), "main"); got != tc.size {
+			if got := sizeOf(w.Workload("a"), "main"); got != tc.size {
 				t.Errorf("size = %d pods, want %d", got, tc.size)
 			}
 		})
-	}
-}
-
-// TestDroppedDecisionsAreNotWritten: the response to an admission was lost. By the time of the retry, the Workload has
-// released its quota, and another one holds it.
-func TestDroppedDecisionsAreNotWritten(t *testing.T) {
-	a, b := admissiontest.NewWorkload("a", 4, asked), admissiontest.NewWorkload("b", 4, asked)
-	b.Spec.Priority = ptr.To[int32](1)
-	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
-	w := admissiontest.NewWorld(t, objects...)
-	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
-	observe := func(objects ...client.Object) {
-		for _, o := range objects {
-			l.mailbox.put(message{changed: o})
-		}
-		l.turn()
-	}
-	observe(objects...)
-	w.After = admissiontest.Once(apierrors.NewTimeoutError("no answer", 1))
-	l.decisions.Write(t.Context(), translate.KeyOf(a))
-	observe(w.Workload("a"))
-
-	w.EditStatus(a, func() {
-		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, admissiontest.Now)
-	})
-	w.Put(b)
-	observe(w.Workload("a"), b)
-	l.decisions.Write(t.Context(), translate.KeyOf(b))
-	l.decisions.Write(t.Context(), translate.KeyOf(a))
-	if !workload.HoldsQuota(w.Workload("b")) {
-		t.Error("b holds no quota, want the quota that a released")
-	}
-	if workload.HoldsQuota(w.Workload("a")) {
-		t.Error("both a and b hold the quota of 4 cpu")
-	}
-}
-
-// TestQuotaReleasedMeanwhileIsNotGivenAgain: the response to an admission was lost, and the Workload released its quota
-// before the engine observed either.
-func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
-	a := admissiontest.NewWorkload("a", 4, asked)
-	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
-	w := admissiontest.NewWorld(t, objects...)
-	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
-	for _, o := range objects {
-		l.mailbox.put(message{changed: o})
-	}
-	l.turn()
-	w.After = admissiontest.Once(apierrors.NewTimeoutError("no answer", 1))
-	l.decisions.Write(t.Context(), translate.KeyOf(a))
-	if !workload.HoldsQuota(w.Workload("a")) {
-		t.Fatal("the write whose response was lost took no effect")
-	}
-	w.EditStatus(a, func() {
-		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, admissiontest.Now)
-	})
-	l.decisions.Write(t.Context(), translate.KeyOf(a))
-	if workload.HoldsQuota(w.Workload("a")) {
-		t.Error("the Workload was given quota that another one may hold by now")
-	}
-	l.turn() // applies that the decision was superseded, and decides again
-	l.decisions.Write(t.Context(), translate.KeyOf(a))
-	if !workload.HoldsQuota(w.Workload("a")) {
-		t.Error("the Workload holds no quota although it is the only one")
 	}
 }
 
@@ -193,7 +125,7 @@ func TestNothingIsWrittenAfterTheOperatorEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	d.Writer.Write(ended, d.decision.Key)
-	if n := d.Queue.NumRequeues(d.decision.Key); n != 0 || len(w.Written()) != 0 {
+	if n := d.queue.NumRequeues(d.decision.Key); n != 0 || len(w.Written()) != 0 {
 		t.Errorf("writes = %v and retries = %d, want none", w.Written(), n)
 	}
 }

@@ -1,4 +1,4 @@
-package admission
+package decisions
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/decisions"
 	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/workload"
@@ -41,7 +40,7 @@ func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, 
 // singleWriter is a writer with one decision, about the Workload ns/a of two pods, and the events that it reported to
 // the engine. Its first attempt reads the Workload as the engine knew it.
 type singleWriter struct {
-	*decisions.Writer
+	*Writer
 	decision engine.Decision
 	mu       sync.Mutex
 	reported []engine.Event
@@ -56,7 +55,7 @@ func newSingleWriter(t *testing.T, w *admissiontest.World) *singleWriter {
 // newSingleWriterOf returns a singleWriter with that decision.
 func newSingleWriterOf(w *admissiontest.World, decision engine.Decision) *singleWriter {
 	d := &singleWriter{decision: decision}
-	d.Writer = decisions.NewWriter(cached{w, w.Workload("a")}, w, clocktesting.NewFakePassiveClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
+	d.Writer = NewWriter(cached{w, w.Workload("a")}, w, clocktesting.NewFakePassiveClock(admissiontest.Now), NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.reported = append(d.reported, ev)
@@ -71,8 +70,8 @@ func (s *singleWriter) work(t *testing.T, tries int) {
 	for range tries {
 		s.Writer.Write(t.Context(), s.decision.Key)
 	}
-	if len(s.Open) != 0 {
-		t.Errorf("after %d attempts there are open decisions: %+v", tries, s.Open)
+	if len(s.open) != 0 {
+		t.Errorf("after %d attempts there are open decisions: %+v", tries, s.open)
 	}
 }
 
@@ -160,7 +159,7 @@ func TestDecisionWriter(t *testing.T) {
 			if diff := cmp.Diff(tc.reported, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
-			if tc.admitted && !translate.AdmissionOf(w.Workload("a")).Equal(d.decision.Admit) {
+			if tc.admitted && !admissionOf(w.Workload("a")).Equal(d.decision.Admit) {
 				t.Errorf("status = %+v, want the decided admission", w.Workload("a").Status)
 			}
 			// A key that is still in the queue must have no effect any more.
@@ -185,8 +184,8 @@ func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	}
 	d.Take(d.decision)
 	d.Writer.Write(t.Context(), d.decision.Key)
-	if got := d.Open[newer.Key]; got.UID != "later-uid" {
-		t.Errorf("open decisions = %+v, want the newer one", d.Open)
+	if got := d.open[newer.Key]; got.UID != "later-uid" {
+		t.Errorf("open decisions = %+v, want the newer one", d.open)
 	}
 	if len(d.reported) != 0 {
 		t.Errorf("reported %+v of the older decision, which the engine would apply to the newer one", d.reported)
@@ -201,7 +200,7 @@ func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	}
 	w := admissiontest.NewWorld(t, append([]client.Object{admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq")}, objects...)...)
 	w.Before = admissiontest.Once(apierrors.NewServiceUnavailable("overloaded"))
-	a := decisions.NewWriter(w, w, clocktesting.NewFakePassiveClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
+	a := NewWriter(w, w, clocktesting.NewFakePassiveClock(admissiontest.Now), NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
 		if _, ok := ev.(engine.Written); !ok {
 			t.Errorf("reported %+v, want Written", ev)
 		}
@@ -291,7 +290,7 @@ func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 	}
 	var got []string
 	for range 3 {
-		key, _ := d.Queue.Get()
+		key, _ := d.queue.Get()
 		got = append(got, key.Name)
 	}
 	if diff := cmp.Diff([]string{"high", "middle", "low"}, got); diff != "" {
@@ -305,23 +304,23 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	d := newSingleWriter(t, w)
 	giveQuota(w)
 	d.evicting()
-	for range decisions.FewWrites + 1 {
-		d.Budget.NoteWrite()
-		d.Budget.NoteDuration(50 * time.Millisecond)
+	for range fewWrites + 1 {
+		d.Budget.noteWrite()
+		d.Budget.noteDuration(50 * time.Millisecond)
 	}
 	d.Take(d.decision)
-	if d.Queue.Len() != 0 {
+	if d.queue.Len() != 0 {
 		t.Error("the eviction is queued at once, want it delayed while the API server is slow")
 	}
 	ended := w.Workload("a")
 	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", admissiontest.Now)
-	d.Client = cached{w, ended}
-	key, _ := d.Queue.Get()
+	d.client = cached{w, ended}
+	key, _ := d.queue.Get()
 	d.Writer.Write(t.Context(), key) // at the turn of an earlier decision, which is too early
 	if len(d.reported) != 0 {
 		t.Errorf("reported before the delay was over: %+v", d.reported)
 	}
-	d.Clock.(*clocktesting.FakePassiveClock).SetTime(admissiontest.Now.Add(decisions.LongestLag))
+	d.clock.(*clocktesting.FakePassiveClock).SetTime(admissiontest.Now.Add(longestLag))
 	d.Writer.Write(t.Context(), key)
 	if len(w.Written()) != 0 {
 		t.Errorf("writes = %v, want none", w.Written())
@@ -342,11 +341,11 @@ func TestADecisionDoesNotWaitForAnEarlierOne(t *testing.T) {
 		d.Writer.Write(t.Context(), d.decision.Key)
 	}
 	giveQuota(w)
-	d.Client = cached{w, w.Workload("a")}
+	d.client = cached{w, w.Workload("a")}
 	d.evicting()
 	d.decision.Serial++
 	d.Take(d.decision)
-	if n := d.Queue.NumRequeues(d.decision.Key); n != 0 {
+	if n := d.queue.NumRequeues(d.decision.Key); n != 0 {
 		t.Errorf("the new decision has %d retries, want none", n)
 	}
 }

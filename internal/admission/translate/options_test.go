@@ -1,4 +1,4 @@
-package admission
+package translate
 
 import (
 	"testing"
@@ -10,7 +10,6 @@ import (
 	v1alpha1 "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
-	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/podspec"
@@ -23,15 +22,15 @@ func TestBlockAdmissionIsConfigured(t *testing.T) {
 	} {
 		cfg := config.Default()
 		cfg.WaitForPodsReady.BlockAdmission = &said
-		if got := translate.EngineOptions(cfg).BlockUntilReady; got != want {
+		if got := EngineOptions(cfg).BlockUntilReady; got != want {
 			t.Errorf("BlockUntilReady for %s = %d, want %d", said, got, want)
 		}
 		cfg.WaitForPodsReady.Enable = ptr.To(false)
-		if got := translate.EngineOptions(cfg).BlockUntilReady; got != engine.BlockNone {
+		if got := EngineOptions(cfg).BlockUntilReady; got != engine.BlockNone {
 			t.Errorf("%s blocks admissions although waiting for ready pods is off", said)
 		}
 	}
-	if got := translate.EngineOptions(config.Default()).BlockUntilReady; got != engine.BlockNone {
+	if got := EngineOptions(config.Default()).BlockUntilReady; got != engine.BlockNone {
 		t.Errorf("BlockUntilReady by default = %d, want none", got)
 	}
 }
@@ -59,7 +58,7 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 			if behind {
 				want = evicted
 			}
-			words := translate.New(podspec.Counting{}, translate.QueuePolicyOf(cfg), 5*time.Second)
+			words := New(podspec.Counting{}, QueuePolicyOf(cfg), 5*time.Second)
 			if got := words.Workload(w).QueuedAt; !got.Equal(want) {
 				t.Errorf("evicted by %q, requeued by %s: queued at %s, want %s", reason, timestamp, got, want)
 			}
@@ -76,7 +75,7 @@ func TestBackoffReason(t *testing.T) {
 	} {
 		w := &kueue.Workload{}
 		w.Status.RequeueState = state
-		if got := translate.BackoffReason(w); got != said {
+		if got := backoffReason(w); got != said {
 			t.Errorf("got %q, want %q", got, said)
 		}
 	}
@@ -87,7 +86,7 @@ func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(admissiontest.Now))}
 	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByAdmissionCheck}}
-	if got, want := translate.BackoffReason(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
+	if got, want := backoffReason(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -103,7 +102,7 @@ func TestADrainedWorkloadIsHeldBackByItsQueueOnly(t *testing.T) {
 	} {
 		w := &kueue.Workload{}
 		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
-		if got := translate.BackoffReason(w); got != want {
+		if got := backoffReason(w); got != want {
 			t.Errorf("evicted by %s: got %q, want %q", reason, got, want)
 		}
 	}
