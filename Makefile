@@ -181,8 +181,8 @@ lint: go ## Check formatting, go vet and staticcheck
 	cd local && $(TOOL) staticcheck $$($(GO) list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '!/k8s.io\/kubernetes\// {print $$1}')
 
 .PHONY: generate
-generate: go ## Generate deepcopy functions and CRDs from the API types, and the operator's rights
-	$(GO) generate ./api/... ./charts
+generate: go ## Generate deepcopy functions and CRDs from the API types, the operator's rights, and docs/reference/validation.md
+	$(GO) generate ./api/... ./charts ./test/validation
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -10,8 +10,10 @@ import (
 type place string
 
 const (
-	inSchema place = "schema"
-	inCEL    place = "crd-cel"
+	inSchema    place = "schema"
+	inCEL       place = "crd-cel"
+	inPolicy    place = "policy" // any of those below
+	inCondition place = "condition"
 
 	inExclusive        place = policy + "muster-jobset-exclusive-placement"
 	inReferences       place = policy + "muster-jobset-references"

@@ -3,9 +3,7 @@ package validation
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,49 +17,10 @@ import (
 	"github.com/musterhq/muster/charts"
 )
 
-const page = "../../docs/reference/validation.md"
-
-// row is a row of the page's tables.
-type row struct{ kind, sentence, place, message string }
-
-// inCondition is the place of rules that the API server cannot check: what breaks them gets a condition.
-const inCondition = "condition"
-
-func TestPageListsTheRulesThatAreTested(t *testing.T) {
-	rows, _ := readPage(t)
-	listed, tested := sets.New[row](), sets.New[row]()
-	for _, row := range rows {
-		if row.place != inCondition {
-			listed.Insert(row)
-		}
-	}
-	for _, rule := range slices.Concat(allRules(), allWarnings()) {
-		tested.Insert(row{rule.kind, rule.sentence, string(rule.place), rule.message})
-	}
-	for row := range tested.Difference(listed) {
-		t.Errorf("tested, but not on the page: %+v", row)
-	}
-	for row := range listed.Difference(tested) {
-		t.Errorf("on the page, but not tested: %+v", row)
-	}
-}
-
-func TestPageCountsTheRulesByPlace(t *testing.T) {
-	rows, counts := readPage(t)
-	want := map[string]int{}
-	for _, row := range rows {
-		place, _, _ := strings.Cut(row.place, " ")
-		want[place]++
-	}
-	if diff := cmp.Diff(want, counts); diff != "" {
-		t.Errorf("the page's counts differ from its rows (-rows +counts):\n%s", diff)
-	}
-}
-
 // Each rule of a definition has a row whose message it can give, and the other way round, so that no rule is added or
 // taken away without its row and its test.
-func TestPageListsEveryRuleOfTheDefinitions(t *testing.T) {
-	rows, _ := readPage(t)
+func TestTableListsEveryRuleOfTheDefinitions(t *testing.T) {
+	rows := pageRows()
 	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/*.yaml") {
 		kind := definition.Spec.Names.Kind
 		if definition.Spec.Group == volcano.GroupVersion.Group {
@@ -71,30 +30,30 @@ func TestPageListsEveryRuleOfTheDefinitions(t *testing.T) {
 		collectMessages(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, given)
 		listed := sets.New[string]()
 		for _, row := range rows {
-			if row.kind == kind && row.place == string(inCEL) {
+			if row.kind == kind && row.place == inCEL {
 				listed.Insert(row.message)
 			}
 		}
 		for message := range given {
 			if !slices.ContainsFunc(listed.UnsortedList(), func(row string) bool { return alike(message, row) }) {
-				t.Errorf("%s: a rule of the definition is not on the page: %q", kind, message)
+				t.Errorf("%s: a rule of the definition has no row: %q", kind, message)
 			}
 		}
 		for row := range listed {
 			if !slices.ContainsFunc(given.UnsortedList(), func(message string) bool { return alike(message, row) }) {
-				t.Errorf("%s: the definition has no rule for the page's %q", kind, row)
+				t.Errorf("%s: the definition has no rule for the row %q", kind, row)
 			}
 		}
 	}
 }
 
-func TestPageListsEveryRuleOfThePolicies(t *testing.T) {
-	rows, _ := readPage(t)
+func TestTableListsEveryRuleOfThePolicies(t *testing.T) {
+	rows := pageRows()
 	listed, seen := map[string]int{}, sets.New[string]()
 	for _, row := range rows {
 		// A rule for several kinds has a row for each, whose message may name a field of that kind.
-		if name, ok := strings.CutPrefix(row.place, policy); ok && !seen.Has(row.place+row.sentence) {
-			seen.Insert(row.place + row.sentence)
+		if name, ok := strings.CutPrefix(string(row.place), policy); ok && !seen.Has(string(row.place)+row.sentence) {
+			seen.Insert(string(row.place) + row.sentence)
 			listed[name]++
 		}
 	}
@@ -105,7 +64,7 @@ func TestPageListsEveryRuleOfThePolicies(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(kept, listed); diff != "" {
-		t.Errorf("rules a policy (-policies +page):\n%s", diff)
+		t.Errorf("rules a policy (-policies +rows):\n%s", diff)
 	}
 }
 
@@ -188,44 +147,6 @@ func collectMessages(node *apiextensionsv1.JSONSchemaProps, into sets.Set[string
 	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
 		collectMessages(node.AdditionalProperties.Schema, into)
 	}
-}
-
-// readPage gives the rows of the page's tables of rules, by the kind in the heading above, and its table of counts.
-func readPage(t *testing.T) ([]row, map[string]int) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []row
-	counts := map[string]int{}
-	kind := ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if heading, ok := strings.CutPrefix(line, "## "); ok {
-			kind = heading
-		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.Trim(strings.TrimSpace(cells[i]), "`")
-		}
-		if !strings.HasPrefix(line, "|") || strings.HasPrefix(cells[0], "---") || cells[0] == "rule" || cells[0] == "place" {
-			continue
-		}
-		switch len(cells) {
-		case 2:
-			count, err := strconv.Atoi(cells[1])
-			if err != nil {
-				t.Fatalf("%s: no count in %q", page, line)
-			}
-			counts[cells[0]] = count
-		case 3:
-			rows = append(rows, row{kind, cells[0], cells[1], cells[2]})
-		default:
-			t.Fatalf("%s: a row of %d cells: %q", page, len(cells), line)
-		}
-	}
-	return rows, counts
 }
 
 // readAll decodes every document of the embedded files.
