@@ -174,6 +174,7 @@ func (l *loop) turn() {
 		l.queues.Observe(n.changed, n.deleted)
 	}
 	l.apply(l.translator.Overdue(received), received)
+	report.LostRacesTotal.Add(float64(l.translator.Pods.TakeLostRaces()))
 	l.decisions.Drop(l.engine.TakeSuperseded()) // before their quota can be given to other workloads
 	began := l.clock.Now()
 	l.stall.Begin(began)

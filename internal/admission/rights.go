@@ -6,10 +6,10 @@ package admission
 // +kubebuilder:rbac:groups=node.k8s.io,resources=runtimeclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=admissionchecks;clusterqueues;cohorts;localqueues;resourceflavors;topologies;workloads,verbs=list;watch
 
-// Writes of decisions and of the lifecycle. A Workload is read from the API server after a conflict.
+// Steps of the lifecycle of a Workload.
 //
-// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;patch;delete
-// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status;clusterqueues/status;cohorts/status;localqueues/status,verbs=patch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=patch;delete
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status,verbs=patch
 
 // The finalizer on objects in use.
 //

@@ -13,7 +13,14 @@ import (
 
 const module = "github.com/musterhq/muster/"
 
-// forbidden holds the libraries that a package tree must not import, by the prefix of their path: code that decides has
+// What writes to the API server for the engine, and what counts.
+const (
+	decisions = module + "internal/admission/decisions"
+	report    = module + "internal/admission/report"
+	metrics   = module + "internal/metrics"
+)
+
+// forbidden holds the packages that a package tree must not import, by the prefix of their path: code that decides has
 // no client, no clock of its own and no controller.
 var forbidden = map[string][]string{
 	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
@@ -21,12 +28,13 @@ var forbidden = map[string][]string{
 	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
 	"internal/replicas":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/workload":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
-	"internal/admission/translate": {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock"},
-	"internal/admission/whatif":    {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/admission/translate": {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock", metrics, decisions, report},
+	"internal/admission/whatif":    {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock", metrics, decisions, report},
 	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/rendezvous/protocol": {"k8s.io", "sigs.k8s.io", "net/http"},
 	"internal/rendezvous/round":    {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},
 	"internal/rendezvous/attempt":  {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},
+	"cmd/muster":                   {decisions, report, module + "internal/admission/audit"},
 	"cmd/muster-agent":             {"k8s.io", "sigs.k8s.io", "github.com/spf13"},
 	"api":                          {"k8s.io/client-go", "github.com/musterhq/muster/internal"},
 }

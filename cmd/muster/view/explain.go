@@ -184,7 +184,7 @@ func hasPlaces(workload *kueue.Workload) bool {
 // whole state, as the explanation of a waiting job does: only the engine knows which places are lost, by nodes that are
 // gone, changed labels or used capacity. A job without places has none to lose, and costs nothing.
 func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
-	said, known := whatif.NewReplica(snapshot.Configuration, now, snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
+	said, known := whatif.NewEngine(snapshot.Configuration, now, snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if known && said.Replacing != nil {
 		e.Replacing = said.Replacing
 		e.name(jobs, &said)
@@ -193,8 +193,8 @@ func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueu
 
 // askEngine builds an engine with the same state as the operator's at that time, and has it explain why the Workload waits.
 func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
-	replica := whatif.NewReplica(snapshot.Configuration, now, snapshot.watched()...)
-	whyNot, known := replica.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
+	asked := whatif.NewEngine(snapshot.Configuration, now, snapshot.watched()...)
+	whyNot, known := asked.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if !known {
 		return
 	}

@@ -16,6 +16,9 @@ var (
 	BindSeconds = metrics.NewHistogram("muster_placement_bind_seconds",
 		"Time from the admission of a workload that was given places until the last of its pods is bound to a node.",
 		prometheus.ExponentialBuckets(0.05, 2, 14)).WithLabelValues()
+	// LostRacesTotal counts pods whose capacity was taken between admission and binding.
+	LostRacesTotal = metrics.NewCounter("muster_placement_lost_races_total",
+		"Pods that kube-scheduler could not bind to the nodes of their places.").WithLabelValues()
 	// RepairsTotal counts workloads that lost places while they held them.
 	RepairsTotal = metrics.NewCounter("muster_placement_repairs_total",
 		"Admitted workloads that lost places to failed, cordoned or full nodes: replaced (other places in the same domain), shrunk (they go on with fewer pods) or evicted.",

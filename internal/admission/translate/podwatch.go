@@ -10,13 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
-	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/podspec"
 )
-
-// lostRacesTotal counts pods whose capacity was taken between admission and binding.
-var lostRacesTotal = metrics.NewCounter("muster_placement_lost_races_total",
-	"Pods that kube-scheduler could not bind to the nodes of their places.").WithLabelValues()
 
 const (
 	// bindPatience is how long kube-scheduler must report a pod of a workload as unschedulable before the report is
@@ -34,9 +29,19 @@ type podWatch struct {
 	refused map[engine.Key]refusedPod
 	// deadlines are the times from which the refusals are believed.
 	deadlines order.Queue
+	// lostRaces is how many pods were believed to be refused since the last call of TakeLostRaces.
+	lostRaces int
 	// Filled reports whether every place of a pod set on a node has a pod. A new pod then waits for a terminating one
 	// to leave, and nothing is wrong with the place.
 	Filled func(of place.PodSetKey, node string) bool
+}
+
+// TakeLostRaces returns how many pods have turned out, since the last call, to have lost the capacity of their places
+// between admission and binding.
+func (p *podWatch) TakeLostRaces() int {
+	lost := p.lostRaces
+	p.lostRaces = 0
+	return lost
 }
 
 // refusedPod is a pod that kube-scheduler cannot bind to its place, which is believed from believedAt on.
@@ -159,7 +164,7 @@ func (p *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engi
 		return nil
 	}
 	if !pod.lost {
-		lostRacesTotal.Inc()
+		p.lostRaces++
 	}
 	pod.lost, pod.believedAt = true, time.Time{}
 	p.refused[key] = pod

@@ -14,7 +14,6 @@ import (
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
-	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
 // refusedFor returns a pod that kube-scheduler refuses at its place for that reason.
@@ -195,21 +194,20 @@ func TestTheLatestRefusalIsReported(t *testing.T) {
 // TestAPodLosesARaceOnce: a pod loses a race once, however often kube-scheduler's message changes; another pod of its
 // name may lose another.
 func TestAPodLosesARaceOnce(t *testing.T) {
-	lost := func() float64 { return metricstest.Values(t)["muster_placement_lost_races_total"] }
-	w, before, at := newPodWatch(), lost(), admissiontest.Now
+	w, at := newPodWatch(), admissiontest.Now
 	for i, why := range []string{"1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict"} {
 		w.set(refusedFor(why), at)
 		at = w.due()
-		if reported := w.overdue(at); len(reported) != 1 || lost() != before+1 {
-			t.Errorf("refusal %d: reported %+v and counted %v lost races, want one of each", i+1, reported, lost()-before)
+		if reported := w.overdue(at); len(reported) != 1 || w.lostRaces != 1 {
+			t.Errorf("refusal %d: reported %+v and counted %d lost races, want one of each", i+1, reported, w.lostRaces)
 		}
 	}
 	another := refusedFor("1 Insufficient cpu")
 	another.UID = "another"
 	w.set(another, at)
 	w.overdue(w.due())
-	if lost() != before+2 {
-		t.Errorf("counted %v lost races of two pods, want 2", lost()-before)
+	if lost := w.TakeLostRaces(); lost != 2 || w.TakeLostRaces() != 0 {
+		t.Errorf("took %d lost races of two pods, want 2, and none the second time", lost)
 	}
 	if w.set(admissiontest.BoundPod("p", "w", "n"), at); len(w.refused) > 0 {
 		t.Errorf("refusals after the pod was bound = %+v, want none", w.refused)

@@ -17,13 +17,13 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
+func TestTheEngineAnswersLikeTheOperator(t *testing.T) {
 	a, b := admissiontest.NewWorkload("a", 3, admissiontest.Quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, admissiontest.Quantities("cpu", "1"))
 	admissiontest.Admit(a, admissiontest.Given("cq", 3), admissiontest.Now)
 	objects := []client.Object{b, a, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {
-		x, ok := NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
+		x, ok := NewEngine(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
 		if !ok || x.Code != reason.WaitingForQuota || len(x.Holders) != 1 || x.Holders[0].Name.Name != "a" {
 			t.Fatalf("explanation of b = %+v, want it to wait for the quota of a", x)
 		}
@@ -34,14 +34,14 @@ func TestAReplicaAnswersLikeTheOperator(t *testing.T) {
 		}
 		slices.Reverse(objects)
 	}
-	if x, _ := NewReplica(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
+	if x, _ := NewEngine(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
 		t.Errorf("state of a = %s, want Admitted", x.State)
 	}
 }
 
-// TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted: the operator does not preempt a workload for one that was evicted for
+// TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted: the operator does not preempt a workload for one that was evicted for
 // it, although the rules would allow that by now. An explanation must not say that it is about to.
-func TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
+func TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 	owner, borrows := admissiontest.NewClusterQueue("cq", "1"), admissiontest.NewClusterQueue("borrows", "0")
 	for _, q := range []*kueue.ClusterQueue{owner, borrows} {
 		q.Spec.Cohort = "lab"
@@ -72,7 +72,7 @@ func TestAReplicaKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "", admissiontest.Now)
 			}
 			tc.since()
-			x, _ := NewReplica(config.Default(), admissiontest.Now, waits, runs, owner, borrows, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
+			x, _ := NewEngine(config.Default(), admissiontest.Now, waits, runs, owner, borrows, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
 				admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()).Explain(engine.Key{Namespace: "ns", Name: "waits"})
 			if x.Code != tc.code {
 				t.Errorf("waits is explained as %s, want %s: %+v", x.Code, tc.code, x)

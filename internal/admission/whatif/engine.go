@@ -15,26 +15,26 @@ import (
 // endOfTime is later than the end of every grace period.
 var endOfTime = time.Unix(1<<40, 0)
 
-// NewReplica returns an engine that knows the objects as the operator's own engine does under that configuration,
-// which must be complete, at the time now. It has made no decisions: it is for queries, not for admitting. The objects
-// must be of the kinds that the operator watches, in any order, and must not be changed afterwards.
-func NewReplica(cfg *config.Configuration, now time.Time, objects ...client.Object) *engine.Engine {
+// NewEngine returns a what-if engine: at the time now it knows the objects as the operator's engine does under the same
+// configuration, which must be complete. It has made no decisions: it is for queries, not for admitting. The objects must
+// be of the kinds that the operator watches, in any order, and must not be changed afterwards.
+func NewEngine(cfg *config.Configuration, now time.Time, objects ...client.Object) *engine.Engine {
 	translator := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
-	replica := engine.New(translate.EngineOptions(cfg))
+	e := engine.New(translate.EngineOptions(cfg))
 	for _, object := range objects {
 		// At endOfTime a node that is not ready counts as lost, though its grace period may not be over yet.
 		for _, ev := range translator.Changed(object, endOfTime) {
-			replica.Apply(ev)
+			e.Apply(ev)
 		}
 	}
-	replica.Arrange(now)
-	noteEvictions(replica, objects) // a family that begins knows of none
-	return replica
+	e.Arrange(now)
+	noteEvictions(e, objects)
+	return e
 }
 
-// noteEvictions tells the replica which workload was last evicted for which other one, as their status says. The operator's
-// engine knows it of its own decisions.
-func noteEvictions(replica *engine.Engine, objects []client.Object) {
+// noteEvictions tells the engine, from the status of each workload, for which other workload it was last evicted. The
+// operator's engine remembers this from its own decisions.
+func noteEvictions(e *engine.Engine, objects []client.Object) {
 	keys := map[types.UID]engine.Key{}
 	for _, object := range objects {
 		if w, is := object.(*kueue.Workload); is {
@@ -44,7 +44,7 @@ func noteEvictions(replica *engine.Engine, objects []client.Object) {
 	for _, object := range objects {
 		if w, is := object.(*kueue.Workload); is {
 			if preemptor, there := keys[translate.PreemptorOf(w)]; there {
-				replica.NoteEviction(translate.KeyOf(w), preemptor)
+				e.NoteEviction(translate.KeyOf(w), preemptor)
 			}
 		}
 	}
