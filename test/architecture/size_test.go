@@ -31,7 +31,6 @@ var (
 		"internal/engine/place.Map":             178,
 		"internal/engine/preempt.search":        42,
 		"internal/jobs.reconciler":              73,
-		"internal/jobs/jobset.planner":          87,
 		"internal/jobs/latticejob.planner":      49,
 		"internal/jobs/latticejob/compile.task": 43,
 		"internal/jobs/trainingjob.planner":     62,
@@ -44,7 +43,6 @@ var (
 		"internal/engine":           46,
 		"internal/engine/place":     33,
 		"internal/jobs":             49,
-		"internal/jobs/jobset":      21,
 		"internal/jobs/trainingjob": 13,
 		"internal/jobs/vcjob":       19,
 	}
