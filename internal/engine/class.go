@@ -109,11 +109,11 @@ type class struct {
 	otherwise []Key
 	otherCode reason.Code
 	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
-	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.claimants.
-	form     *flavor.Form
-	formedOf int
-	own      quota.Vector
-	claimAt  order.Place
+	// queue's own quota, empty if it does not fit there; entitledAt is the position in clusterQueue.entitled.
+	form       *flavor.Form
+	formedOf   int
+	own        quota.Vector
+	entitledAt order.Place
 	// never is whether the present nodes could hold it.
 	never neverOnNodes
 	// lacks is what a head of a queue by resource needs more of, as of lackedAt. behind are the classes that wait
@@ -168,7 +168,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	before := c.head()
 	c.waiting.Push(w.rank())
 	if c.head() != before || c.formedOf != q.revision {
-		e.evaluator.addClaimant(c)
+		e.evaluator.addEntitled(c)
 	}
 	c.unreported = append(c.unreported, w.Key)
 	w.class = c
@@ -179,7 +179,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 		// A head that has waited longer may evict more.
 		q.unblock(c)
 	default:
-		e.reportReason(c, c.why)
+		e.reports.report(c, c.why)
 	}
 	if c.heldBy != nil && c.before(c.heldBy) {
 		q.unblock(c)
@@ -188,7 +188,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it comes before the head that blocks the queue
 	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
-		e.reportOtherwise(c, whyBehind(q))
+		e.reports.reportOtherwise(c, whyBehind(q))
 	}
 }
 
@@ -198,16 +198,16 @@ func (e *Engine) leaveClass(w *workload) {
 	w.class = nil
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
-	if head && c.claimAt.In() {
+	if head && c.entitledAt.In() {
 		if q.family != nil {
-			q.family.enqueue() // others may take what was kept for it
+			q.family.enqueue() // others may take what was held back for it
 		}
 		if c.waiting.Len() > 0 {
-			q.claimants.Put(c)
+			q.entitled.Put(c)
 		}
 	}
 	if c.waiting.Len() == 0 {
-		q.removeClaimant(c)
+		q.removeEntitled(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
 		delete(c.from.classes, c)
@@ -270,7 +270,7 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 		}
 		those[c] = struct{}{}
 	}
-	e.reportReason(c, why)
+	e.reports.report(c, why)
 }
 
 // wakeRivals unblocks the classes that may be able to preempt now: in the queue, those that can evict the holder; in
