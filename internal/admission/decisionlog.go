@@ -59,6 +59,13 @@ func (d *decisionLog) recordPass(at time.Time, decisions []engine.Decision) {
 	}
 }
 
+// recordCheck records a check of waiting workloads at that time.
+func (d *decisionLog) recordCheck(at time.Time, missed []engine.Key) {
+	if d != nil && !d.ended {
+		d.check(d.log.Check(at, missed))
+	}
+}
+
 // check ends the log after an error: a log with a gap could not be replayed.
 func (d *decisionLog) check(err error) {
 	if err == nil {

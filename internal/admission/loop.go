@@ -145,6 +145,7 @@ func (l *loop) Start(ctx context.Context) error {
 			l.due = time.Time{} // forces a new timer even for the same time: the clock may have been set back
 		}
 		l.turn()
+		l.checkWaiting(ctx)
 		l.audit(ctx)
 		l.setAlarm()
 	}
@@ -152,7 +153,7 @@ func (l *loop) Start(ctx context.Context) error {
 
 // setAlarm sets the timer for the next time that there is something to do without a new event.
 func (l *loop) setAlarm() {
-	due := translate.Sooner(translate.Sooner(l.engine.Due(), l.translator.NextDue()), l.auditor.Due())
+	due := translate.Sooner(translate.Sooner(l.engine.Due(), l.engine.CheckDue()), translate.Sooner(l.translator.NextDue(), l.auditor.Due()))
 	if due.Equal(l.due) {
 		return
 	}
@@ -276,6 +277,24 @@ func (l *loop) updateQueues() {
 func (l *loop) forgetQueue(key report.StatusOf) {
 	l.queues.Forget(key)
 	l.gauges.Forget(key)
+}
+
+// checkWaiting lets the engine check a workload that waits, once a second while there is nothing else to do. Those that
+// should not have waited are counted, logged, and decided on in the next turn.
+func (l *loop) checkWaiting(ctx context.Context) {
+	now := l.clock.Now()
+	missed, checked := l.engine.CheckWaiting(now)
+	if !checked {
+		return
+	}
+	l.log.recordCheck(now, missed)
+	for _, key := range missed {
+		report.MissedWakesTotal.Inc()
+		ctrl.LoggerFrom(ctx).Error(nil, "the workload waited although it could have been admitted; it is evaluated now", "workload", key.String())
+	}
+	if len(missed) > 0 {
+		l.mailbox.wakeUp()
+	}
 }
 
 // audit compares, once a minute, what the engine counts with the API's objects, and reports differences in log,

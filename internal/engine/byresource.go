@@ -29,7 +29,7 @@ func (ev *evaluator) lacksOf(c *class, counts []int32, choice flavor.Choice) []q
 // holdBackFor makes the class, which was just blocked, a head behind which later classes wait for what it lacks.
 func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorResource) {
 	c.lackedAt = e.stateVersionOf(q.family)
-	e.reports.notifyHead(c)
+	e.tellHead(c)
 	if len(lacks) > 0 {
 		c.lacks, c.behind = lacks, map[*class]bool{}
 		q.heads = append(q.heads, c)
@@ -166,7 +166,7 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.lacks
 		case c.blocked || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := ex.engine.evaluator.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}

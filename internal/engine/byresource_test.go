@@ -140,7 +140,7 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 			}
 			promised := map[Key]bool{}
 			for key, job := range w.engine.workloads {
-				promised[key] = job.nomination != nil
+				promised[key] = job.promise != nil
 			}
 			for _, d := range w.decide() {
 				job := w.engine.workloads[d.Key]

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/ring"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -109,11 +110,11 @@ type class struct {
 	otherwise []Key
 	otherCode reason.Code
 	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
-	// queue's own quota, empty if it does not fit there; entitledAt is the position in clusterQueue.entitled.
-	form       *flavor.Form
-	formedOf   int
-	own        quota.Vector
-	entitledAt order.Place
+	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.claimants.
+	form     *flavor.Form
+	formedOf int
+	own      quota.Vector
+	claimAt  order.Place
 	// never is whether the present nodes could hold it.
 	never neverOnNodes
 	// lacks is what a head of a queue by resource needs more of, as of lackedAt. behind are the classes that wait
@@ -122,6 +123,8 @@ type class struct {
 	lackedAt stateVersion
 	behind   map[*class]bool
 	heldBy   *class
+	// round is its position in the rounds of the safety net while it is blocked.
+	round ring.Ring
 }
 
 func (c *class) head() order.Rank {
@@ -168,7 +171,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	before := c.head()
 	c.waiting.Push(w.rank())
 	if c.head() != before || c.formedOf != q.revision {
-		e.evaluator.addEntitled(c)
+		e.evaluator.addClaimant(c)
 	}
 	c.unreported = append(c.unreported, w.Key)
 	w.class = c
@@ -179,7 +182,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 		// A head that has waited longer may evict more.
 		q.unblock(c)
 	default:
-		e.reports.report(c, c.why)
+		e.reportReason(c, c.why)
 	}
 	if c.heldBy != nil && c.before(c.heldBy) {
 		q.unblock(c)
@@ -188,7 +191,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it comes before the head that blocks the queue
 	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
-		e.reports.reportOtherwise(c, whyBehind(q))
+		e.reportOtherwise(c, whyBehind(q))
 	}
 }
 
@@ -198,16 +201,16 @@ func (e *Engine) leaveClass(w *workload) {
 	w.class = nil
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
-	if head && c.entitledAt.In() {
+	if head && c.claimAt.In() {
 		if q.family != nil {
-			q.family.enqueue() // others may take what was held back for it
+			q.family.enqueue() // others may take what was kept for it
 		}
 		if c.waiting.Len() > 0 {
-			q.entitled.Put(c)
+			q.claimants.Put(c)
 		}
 	}
 	if c.waiting.Len() == 0 {
-		q.removeEntitled(c)
+		q.removeClaimant(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
 		delete(c.from.classes, c)
@@ -224,6 +227,9 @@ func (e *Engine) leaveClass(w *workload) {
 
 // unblock queues the class for evaluation.
 func (cq *clusterQueue) unblock(c *class) {
+	if c.blocked {
+		c.round.Prev().Unlink(1) // from the rounds of the safety net
+	}
 	if c.blocked && cq.family != nil {
 		for _, i := range c.short {
 			delete(cq.family.short[i], c)
@@ -255,6 +261,7 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 		c.forgetReason()
 	}
 	c.reportAgain()
+	e.safety.add(c)
 	c.blocked, c.why, c.short = true, why, short
 	same := c.queue.blocked[c.priority]
 	if same == nil {
@@ -270,7 +277,7 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 		}
 		those[c] = struct{}{}
 	}
-	e.reports.report(c, why)
+	e.reportReason(c, why)
 }
 
 // wakeRivals unblocks the classes that may be able to preempt now: in the queue, those that can evict the holder; in
@@ -281,14 +288,7 @@ func (cq *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder)
 		return
 	}
 	for _, a := range charged {
-		if len(cq.family.short[a.Index]) == 0 || cq.node.Over(quota.Planned, a.Index, 0) == 0 {
-			continue
-		}
-		for c := range cq.family.short[a.Index] {
-			if c.queue != cq && c.queue.Preemption.Allows() {
-				c.queue.retry(c)
-			}
-		}
+		cq.wakeReclaimers(a.Index, 0)
 	}
 	if holder == nil || cq.Preemption.WithinQueue == preempt.Never {
 		return
@@ -300,4 +300,29 @@ func (cq *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder)
 			}
 		}
 	}
+}
+
+// wakeReclaimers unblocks the classes of other queues that may be able to reclaim, as the planned usage of the queue has
+// grown, or is about to grow by more. If the queue or a cohort above it exceeds its quota, all that borrows below that
+// node can be reclaimed. Example: with a quota of 4 in cohort A, queue p of A borrows all of it, and cannot be evicted for
+// a queue of another cohort; once queue r of A uses 1 of its own quota, A exceeds 4, and p can be.
+func (cq *clusterQueue) wakeReclaimers(i quota.Index, more int64) {
+	if len(cq.family.short[i]) == 0 || !cq.exceeds(i, more) {
+		return
+	}
+	for c := range cq.family.short[i] {
+		if c.queue != cq && c.queue.Preemption.Allows() {
+			c.queue.retry(c)
+		}
+	}
+}
+
+// exceeds reports whether the queue, or a cohort above it that is not the root, would exceed its quota with that much more.
+func (cq *clusterQueue) exceeds(i quota.Index, more int64) bool {
+	for n := cq.node; n.Parent() != nil; n = n.Parent() {
+		if n.Over(quota.Planned, i, more) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -24,45 +24,45 @@ func (e *Engine) Decide(now time.Time) []Decision {
 		e.reshape()
 	}
 	e.growths.now = now
-	e.usageHistory.sample(now)
+	e.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.growths.wakeGrowth(now)
-	p := e.newPass(e.budget)
+	p := pass{engine: e, budget: e.budget}
 	p.spend((p.budget+1)/2, p.reroute)
-	e.nodes.countWithin()
-	p.evictions.evictWithdrawn()
-	p.repairs.repair()
-	p.growth.shrinkSurplus()
+	p.engine.nodes.countWithin()
+	p.evictWithdrawn()
+	p.repair()
+	p.shrinkUnwanted()
 	e.wakePlaces()
 	p.processAgenda()
 	p.reroute() // with what is left of the budget
 	p.reportReasons()
-	e.avoidances.schedule(now)
+	e.scheduleForgetting(now)
 	return p.decisions
 }
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.toRepair.Len() > 0 || e.growths.surplus.Len() > 0 ||
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.nodes.toRepair.Len() > 0 || e.unwanted.Len() > 0 ||
 		e.nodes.hasReplacementToReview()
 }
 
 // Due returns when Decide has something to do even without events; zero means never.
 func (e *Engine) Due() time.Time {
-	due := earlier(e.usageHistory.due, earlier(e.refusals.due.first(), e.avoidances.due.first()))
+	due := e.sampleDue
+	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
+		due = next.Since
+	}
+	if next, ok := e.forgetting.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
+		due = next.Since
+	}
 	for _, at := range e.growths.due {
-		due = earlier(due, at)
+		if due.IsZero() || at.Before(due) {
+			due = at
+		}
 	}
 	return due
-}
-
-// earlier returns the earlier one of two times, of which zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // pass is one call of Decide: all that has changed since the last one is looked at.
@@ -71,16 +71,6 @@ type pass struct {
 	// budget is what is left of the Engine's.
 	budget    int
 	decisions []Decision
-	// The steps of a pass that have methods of their own.
-	evictions evictionPass
-	repairs   repairPass
-	growth    growthPass
-}
-
-func (e *Engine) newPass(budget int) *pass {
-	p := &pass{engine: e, budget: budget}
-	p.evictions.pass, p.repairs.pass, p.growth.pass = p, p, p
-	return p
 }
 
 // spend lets do spend this part of the budget. It may spend a little more.
@@ -128,22 +118,28 @@ func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 // workloads. It reports whether work is left.
 func (p *pass) decide(f *family) (left bool) {
 	p.breakOvercommitted(f)
-	p.admitNominated(f)
-	f.updateHoldBacks()
+	p.keepPromises(f)
+	f.updateClaims()
 	f.wakeFreed()
 	p.engine.holdBacks.chargeAll(f)
 	p.serveHeads(f)
 	p.engine.holdBacks.releaseAll(f)
-	f.updateHoldBacks()
+	f.updateClaims()
 	if f.sweeping {
 		return true
 	}
-	f.wakeFreed()
-	p.engine.wakePlaces()
-	if p.engine.hasWork(f) || p.review(f) || p.retryChoosers(f) || p.retryGrowthWaiters(f) {
+	if p.reevaluateBlocked(f) {
 		return true
 	}
-	return p.growth.grow(f) || len(f.freed) > 0 || p.retryGrowthWaiters(f) || p.engine.hasWork(f)
+	return p.grow(f) || len(f.freed) > 0 || f.sharesMoved || p.reevaluateBlocked(f)
+}
+
+// reevaluateBlocked makes the blocked classes ready for which something has changed that their last evaluation depended on.
+// It reports whether there is a workload to evaluate in the family.
+func (p *pass) reevaluateBlocked(f *family) (some bool) {
+	f.wakeFreed()
+	p.engine.wakePlaces()
+	return p.engine.hasWork(f) || p.review(f) || p.retryChoosers(f) || p.retryGrowthWaiters(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
@@ -196,14 +192,14 @@ func (p *pass) reportWaiting(f *family) {
 			continue
 		}
 		if why := p.engine.mustWait(q); why.Code != reason.None {
-			p.engine.reports.reportReady(q, why)
+			p.engine.reportReady(q, why)
 		}
 	}
 }
 
 // hasWork reports whether there is a workload to evaluate in the family.
 func (e *Engine) hasWork(f *family) bool {
-	return e.canAdmitNominated(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+	return e.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return e.open(q) && e.mustWait(q).Code == reason.None
 	})
 }
@@ -215,7 +211,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 		return false
 	}
 	first := q.ready.First().turn()
-	return q.Strategy != Strict || !slices.ContainsFunc(q.nominated.All(), func(r order.Rank) bool {
+	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
 		return !first.before(e.workloads[r.Key].turn(), q)
 	})
 }
@@ -224,7 +220,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 // with a promise. Some may have come while another was before that, or in another order.
 func (p *pass) reportBehindPromised(q *clusterQueue) {
 	if q.Strategy == Strict && q.head == nil && q.ready.Len() > 0 {
-		p.engine.reports.reportReady(q, whyBehind(q))
+		p.engine.reportReady(q, whyBehind(q))
 	}
 }
 
@@ -233,7 +229,7 @@ func (p *pass) reportBehindPromised(q *clusterQueue) {
 func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 	for p.engine.open(q) {
 		if why := p.engine.mustWait(q); why.Code != reason.None {
-			p.engine.reports.reportReady(q, why)
+			p.engine.reportReady(q, why)
 			return nil, false
 		}
 		if p.budget <= 0 {
@@ -246,7 +242,7 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 			continue
 		}
 		begin := p.engine.evaluator.workSoFar()
-		found := p.engine.evaluator.evaluateInTurn(c)
+		found := p.engine.evaluator.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
 		}
@@ -264,7 +260,7 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		p.engine.blockOnPlaces(c, found.fullFlavors)
 		switch q.Strategy {
 		case Strict:
-			p.engine.makeHead(q, c)
+			p.engine.holdBack(q, c)
 		case ByResource:
 			p.engine.holdBackFor(q, c, found.lacks)
 		}
@@ -273,9 +269,9 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 	return nil, false
 }
 
-// makeHead makes the class the head of a strict queue, behind which the others wait.
-func (e *Engine) makeHead(q *clusterQueue, head *class) {
+// holdBack makes the class the head of a strict queue, behind which the others wait.
+func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	q.head = head
-	e.reports.reportReady(q, whyBehind(q))
-	e.reports.notifyHead(head)
+	e.reportReady(q, whyBehind(q))
+	e.tellHead(head)
 }

@@ -43,7 +43,7 @@ func (w *world) resizes(t *rapid.T, longest, dearest int) {
 		GrowAfter:  time.Duration(rapid.IntRange(0, longest).Draw(t, "growth rests")) * time.Second,
 		ResizeCost: time.Duration(rapid.IntRange(0, dearest).Draw(t, "a resize costs")) * time.Second,
 	}
-	w.engine.growths.policy = w.options.Elastic
+	w.engine.options.Elastic = w.options.Elastic
 }
 
 // TestSizesStayWithinBoundsAndQuota: a running job always has a size from its minimum to its maximum, no job is
@@ -169,13 +169,13 @@ func TestFewestPodsYield(t *testing.T) {
 							trial.release(sizes, func() {
 								trial.takeOffNodes()
 								found := e.evaluator.consider(waiting, c, least)
-								is = found.verdict == nominable || found.verdict == admissible
+								is = found.verdict == promisable || found.verdict == admissible
 							})
 						})
 						return is
 					}
 					alone := e.evaluator.consider(waiting, c, least).verdict
-					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == nominable) {
+					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
 						continue
 					}
 					var want []int32
@@ -186,7 +186,7 @@ func TestFewestPodsYield(t *testing.T) {
 						}
 					}
 					for i, job := range list.jobs {
-						if want == nil || want[i] == job.Size || alone == admissible || alone == nominable || w.nodes != nil {
+						if want == nil || want[i] == job.Size || alone == admissible || alone == promisable || w.nodes != nil {
 							continue
 						}
 						more := slices.Clone(want)

@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,6 +39,8 @@ type Options struct {
 	AdmissionFairSharing *AdmissionFairSharing
 	// Elastic says when workloads with an elastic pod set grow.
 	Elastic elastic.Policy
+	// CheckWaitingEvery is the time between two checks of CheckWaiting; 0 turns them off.
+	CheckWaitingEvery time.Duration `json:",omitempty"`
 }
 
 // FairSharing configures preemption by shares.
@@ -60,18 +63,18 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	// What the engine knows and works out, by what it is about.
-	nodes        *nodes
-	ledgers      ledgers
-	holdBacks    holdBacks
-	growths      *growths
-	evaluator    *evaluator
-	reports      reports
-	refusals     refusals
-	avoidances   avoidances
-	evictions    evictions
-	usageHistory usageHistory
-	*tallies
+	nodes     *nodes
+	ledgers   ledgers
+	holdBacks holdBacks
+	growths   *growths
+	evaluator *evaluator
 
+	precedence *preempt.Precedence
+	// unwanted are the workloads that hold more pods than their jobs want.
+	unwanted sets.Set[Key]
+	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides
+	// whether to evict them.
+	writtenWithdrawals sets.Set[Key]
 	// blockedByFlavor are the classes that were short of places, by flavor. headsWokenAt is the change count of places
 	// for which heads by resource were last woken.
 	blockedByFlavor map[string]map[*class]bool
@@ -82,6 +85,18 @@ type Engine struct {
 	agenda   agenda
 	// lastDecided is the name of the family that was processed last.
 	lastDecided string
+	// unready counts the admitted workloads whose pods are not ready.
+	unready int
+	// refused are the workloads for which the API server rejected a decision, by the time of the next try.
+	refused order.Queue
+	// avoiding are workloads without places that avoid nodes and have no expiry yet; forgetting has the others, by
+	// the time until which they avoid them.
+	avoiding   sets.Set[Key]
+	forgetting order.Queue
+	// sampleDue is when the usage of LocalQueues is sampled next, zero if it is not scheduled; unsampled is set when
+	// there is something to sample.
+	sampleDue time.Time
+	unsampled bool
 
 	// serial is that of the last decision. superseded has, by workload, the decisions that were superseded since the
 	// last TakeSuperseded.
@@ -89,44 +104,58 @@ type Engine struct {
 	superseded map[Key]int64
 
 	// Changes since the last Decide: reshaped is set when quotas or cohorts changed, and recohorted has the cohorts;
-	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again.
+	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again; unreported has
+	// the workloads whose reason to wait must be reported, oldest first.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
+	unreported keyQueue
+	safety     safetyNet
+	// lagging is when reasons began to wait for a pass with budget to spare, zero if none waits.
+	lagging time.Time
+	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
+	// TakeChangedQueues.
+	usageChanged      sets.Set[string]
+	localUsageChanged sets.Set[Key]
+	// activeChanged are those for which it may have changed whether they can admit.
+	activeChanged sets.Set[Key]
+	// sharesChanged are the cohorts whose share may have changed since TakeChangedCohorts.
+	sharesChanged sets.Set[string]
 }
 
 // New returns an engine without any objects.
 func New(options Options) *Engine {
 	e := &Engine{
-		options:         options,
-		budget:          passBudget,
-		tree:            &quota.Tree{},
-		queues:          map[string]*clusterQueue{},
-		localQueues:     map[Key]*localQueue{},
-		namespaces:      map[string]labels.Set{},
-		workloads:       map[Key]*workload{},
-		shapes:          map[string]*shape{},
-		families:        map[string]*family{},
-		blockedByFlavor: map[string]map[*class]bool{},
-		superseded:      map[Key]int64{},
-		recohorted:      sets.New[string](),
-		changed:         sets.New[string](),
-		relocated:       sets.New[Key](),
+		options:            options,
+		budget:             passBudget,
+		tree:               &quota.Tree{},
+		queues:             map[string]*clusterQueue{},
+		localQueues:        map[Key]*localQueue{},
+		namespaces:         map[string]labels.Set{},
+		workloads:          map[Key]*workload{},
+		shapes:             map[string]*shape{},
+		families:           map[string]*family{},
+		precedence:         &preempt.Precedence{},
+		blockedByFlavor:    map[string]map[*class]bool{},
+		avoiding:           sets.New[Key](),
+		writtenWithdrawals: sets.New[Key](),
+		unwanted:           sets.New[Key](),
+		superseded:         map[Key]int64{},
+
+		recohorted:        sets.New[string](),
+		changed:           sets.New[string](),
+		relocated:         sets.New[Key](),
+		usageChanged:      sets.New[string](),
+		activeChanged:     sets.New[Key](),
+		localUsageChanged: sets.New[Key](),
+		sharesChanged:     sets.New[string](),
 	}
 	e.nodes = newNodes(e.workloads)
 	e.ledgers, e.holdBacks = ledgers{e.tree}, holdBacks{e.tree}
 	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes)
-	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
 	e.evaluator = &evaluator{options: options, tree: e.tree, queues: e.queues, workloads: e.workloads,
-		precedence: e.evictions.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
-	e.reports.workloads = e.workloads
-	e.refusals.due.longest = longestRetry
-	e.avoidances = avoidances{workloads: e.workloads, untimed: sets.New[Key](), due: timers{longest: longestAvoidance}}
-	e.tallies = &tallies{options: options, tree: e.tree, ledgers: e.ledgers, queues: e.queues, localQueues: e.localQueues,
-		usageChanged: sets.New[string](), localUsageChanged: sets.New[Key](), activeChanged: sets.New[Key](), sharesChanged: sets.New[string]()}
-	e.usageHistory = usageHistory{options: options, ledgers: e.ledgers, tallies: e.tallies, queues: e.queues,
-		localQueues: e.localQueues, workloads: e.workloads}
+		precedence: e.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
 	return e
 }
 
@@ -139,13 +168,13 @@ func (c ClusterQueueSet) apply(e *Engine) {
 	q.byUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
 	q.reorder()
 	for _, l := range q.locals {
-		e.usageHistory.updateStanding(l)
+		e.updateStanding(l)
 	}
 	e.tree.SetQueue(c.Name, c.Cohort, c.Quotas)
 	e.tree.SetQueueWeight(c.Name, c.Weight)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.tallies.markUsage(c.Name)
+	e.markUsageChanged(c.Name)
 }
 
 func (c ClusterQueueDeleted) apply(e *Engine) {
@@ -155,7 +184,7 @@ func (c ClusterQueueDeleted) apply(e *Engine) {
 	e.tree.DeleteQueue(c.Name)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.tallies.markUsage(c.Name)
+	e.markUsageChanged(c.Name)
 }
 
 func (c CohortSet) apply(e *Engine) {
@@ -192,7 +221,7 @@ func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
 	for _, q := range e.queues {
 		if q.offersAny(flavors) {
 			e.queueChanged(q)
-			e.tallies.markUsage(q.Name)
+			e.markUsageChanged(q.Name)
 		}
 	}
 }
@@ -231,7 +260,7 @@ func (lqs LocalQueueSet) apply(e *Engine) {
 	if !same {
 		e.relocate(l, from)
 	}
-	e.usageHistory.restore(l)
+	e.restoreUsage(l)
 }
 
 func (lqd LocalQueueDeleted) apply(e *Engine) {
@@ -251,7 +280,7 @@ func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
 		delete(q.locals, l.Key)
 	}
 	l.LocalQueue = to
-	e.tallies.localUsageChanged.Insert(l.Key)
+	e.localUsageChanged.Insert(l.Key)
 }
 
 // sortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.

@@ -26,7 +26,7 @@ type family struct {
 	sharesMoved bool
 	// unsorted marks, while a pass looks for them, the families that wait until workloads are routed again.
 	unsorted bool
-	// charges counts changes of what is charged, including what is held back, listings those of the lists of workloads
+	// charges counts changes of what is charged, including what is kept for claims, listings those of the lists of workloads
 	// whose size may change.
 	charges, listings int
 	// sweeping is set while a search for the heads of the queues that takes several passes is not over, and again has
@@ -36,7 +36,7 @@ type family struct {
 	// short are the blocked classes, by the amounts of which there has to be more.
 	short map[quota.Index]map[*class]struct{}
 	// promised are the workloads that wait for evicted ones to release quota.
-	nominated order.Queue
+	promised order.Queue
 }
 
 // agenda lists the families with work to do.
@@ -158,13 +158,13 @@ func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 		f.enqueue()
 	}
 	for _, q := range queues {
-		e.tallies.markUsage(q.Name)
-		e.tallies.markShares(q)
-		q.family, q.head, q.published, q.resizable = nil, nil, holdBack{}, nil
+		e.markUsageChanged(q.Name)
+		e.markSharesChanged(q)
+		q.family, q.head, q.claimed, q.resizable = nil, nil, claim{}, nil
 		if key != "" {
 			q.family = f
 		}
-		for _, w := range e.nominees(q) {
+		for _, w := range e.promisees(q) {
 			e.route(w)
 		}
 		for _, h := range q.holders {

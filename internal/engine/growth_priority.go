@@ -105,7 +105,7 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 			growing, wanted = append(growing, i), append(wanted, most)
 		}
 	}
-	nodes := g.headroomOf(q, t, place.Planned)
+	nodes := g.roomsOf(q, t, place.Planned)
 	grown := func() (pods []int32) {
 		g.nodes.places.Try(func() {
 			for n, i := range growing {
@@ -120,7 +120,7 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 	}
 	before := grown()
 	g.nodes.places.Try(func() {
-		g.nodes.places.Hold(w.Key, g.nodes.holding(w, placed{by: given, nominated: true}))
+		g.nodes.places.Hold(w.Key, g.nodes.holding(w, placed{by: given, promised: true}))
 		for n, most := range grown() {
 			if grower == nil && most < before[n] {
 				grower = t.members[growing[n]]
@@ -133,7 +133,7 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 // growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
 // grower is the one of them that has capacity to grow, nil if others have to make room first.
 func (ev *evaluator) growthOutcome(choice flavor.Choice, grower *workload, detail string) outcome {
-	out := outcome{choice: choice, waitsForGrowth: true, grower: grower}
+	out := outcome{choice: choice, waitsForGrowth: true, grower: grower, mayChoose: true}
 	out.choice.Mode = flavor.Blocked
 	out.choice.Short = choice.Usage.Indices()
 	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}

@@ -256,7 +256,7 @@ func TestQueuesStayInOrderOfUsage(t *testing.T) {
 			w.step(t)
 			for _, q := range w.engine.queues {
 				isFirst(t, w, q.ready)
-				isFirst(t, w, q.entitled)
+				isFirst(t, w, q.claimants)
 			}
 		}
 	})

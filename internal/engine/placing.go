@@ -86,7 +86,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	}
 	verdict, ledger := admissible, place.Now
 	if choice.Mode == flavor.Awaits {
-		verdict, ledger = nominable, place.Planned
+		verdict, ledger = promisable, place.Planned
 	}
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
@@ -95,7 +95,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 		if found, ok := s.evaluator.nodes.places.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
-		verdict, ledger = nominable, place.Planned
+		verdict, ledger = promisable, place.Planned
 	}
 	found, fault := s.evaluator.nodes.places.Find(asks, ledger)
 	switch {
@@ -342,7 +342,7 @@ func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
-	case has.nominated:
+	case has.promised:
 		has = n.evaluator.nodes.leftoverPods(w)
 	default:
 		has.leaving = true

@@ -38,13 +38,13 @@ type clusterQueue struct {
 	// heads, in a queue by resource, are the classes that lack resources. Classes that request those wait behind
 	// them.
 	heads []*class
-	// entitled are the classes that fit within the queue's own quota, the first in order on top. published is the
-	// hold-back that other queues have reckoned with last; heldBack is what is held back of it during a pass, and
-	// heldBackFor the workload for which it is.
-	entitled    order.Heap[*class]
-	published   holdBack
-	heldBack    quota.Vector
-	heldBackFor order.Rank
+	// claimants are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
+	// as it was last published to the other queues; kept is the quota kept for it during a pass, and keptFor the
+	// workload that it is kept for.
+	claimants order.Heap[*class]
+	claimed   claim
+	kept      quota.Vector
+	keptFor   order.Rank
 	// waiting are the workloads that use the queue and hold nothing, unrouted those of them that must be routed again
 	// because the queue has changed. revision counts these changes.
 	waiting, unrouted *orderedList
@@ -64,8 +64,8 @@ type clusterQueue struct {
 	stale     []*workload
 	listings  int
 	cramped   bool
-	// preemptionChecked is the state in which no workload could grow at the expense of others.
-	preemptionChecked growthState
+	// displacementChecked is the state in which no workload could grow at the expense of others.
+	displacementChecked growthState
 	// growthWaiters counts the classes that wait for workloads of the queue to grow. growersChecked is the state in which it
 	// was last checked whether these are still to grow.
 	growthWaiters  int
@@ -78,7 +78,7 @@ type clusterQueue struct {
 	// are not ready.
 	leaving, unready int
 	// promised are the workloads that wait for evicted ones to release quota.
-	nominated order.Queue
+	promised order.Queue
 	tally
 }
 
@@ -104,8 +104,8 @@ func (e *Engine) queue(name string) *clusterQueue {
 	if q == nil {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, blocked: map[int32]map[*class]struct{}{}, locals: map[Key]*localQueue{},
 			waiting: &orderedList{}, unrouted: &orderedList{},
-			ready:    order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
-			entitled: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.entitledAt })}
+			ready:     order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
+			claimants: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q

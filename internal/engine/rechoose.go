@@ -7,8 +7,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// With a choice of flavors, a workload may get in because more is used, not less: it is given flavors for which nothing
-// can be evicted, others once these are full, and for the latter something can be evicted.
+// A workload may get in because more is used, not less. With a choice of flavors, it is given some for which nothing can
+// be evicted, and others once these are full: for the latter something can be evicted. And while it may not take what
+// running workloads of its queue are to grow into, it evicts nobody; once that is used, it may evict workloads of others.
 
 // maxChoosers bounds how many classes of a queue are evaluated for that: the first in order.
 const maxChoosers = 8

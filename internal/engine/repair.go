@@ -11,23 +11,20 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// repairPass is the repair of lost places in a pass.
-type repairPass struct{ pass *pass }
-
 // repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
 // workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
 // continues without those pods if enough are left. Any other workload waits for places that evicted workloads are about to
 // leave, and is evicted if there are no such places either.
-func (r *repairPass) repair() {
-	r.reviewReplacements()
-	for _, key := range r.pass.engine.nodes.places.TakeInvalid() {
-		if w := r.pass.engine.workloads[key]; w != nil {
-			r.pass.engine.nodes.toRepair.Push(w.rank())
+func (p *pass) repair() {
+	p.reviewReplacements()
+	for _, key := range p.engine.nodes.places.TakeInvalid() {
+		if w := p.engine.workloads[key]; w != nil {
+			p.engine.nodes.toRepair.Push(w.rank())
 		}
 	}
-	for r.pass.engine.nodes.toRepair.Len() > 0 && r.pass.budget > 0 {
-		if w := r.pass.engine.workloads[r.pass.engine.nodes.toRepair.Pop().Key]; w != nil {
-			r.repairWorkload(w)
+	for p.engine.nodes.toRepair.Len() > 0 && p.budget > 0 {
+		if w := p.engine.workloads[p.engine.nodes.toRepair.Pop().Key]; w != nil {
+			p.repairWorkload(w)
 		}
 	}
 }
@@ -36,41 +33,41 @@ func (r *repairPass) repair() {
 const repairUrgency = math.MaxInt32
 
 // repairWorkload repairs the places of one workload.
-func (r *repairPass) repairWorkload(w *workload) {
+func (p *pass) repairWorkload(w *workload) {
 	switch {
 	case w.leaving():
 		return
-	case w.nomination != nil:
+	case w.promise != nil:
 		w.queue.family.enqueue() // the promise is checked again
 		return
 	case w.held == nil:
 		return
 	case w.held.isWithin():
-		r.pass.engine.nodes.within.Insert(w.Key)
-		r.pass.engine.nodes.countWithin()
+		p.engine.nodes.within.Insert(w.Key)
+		p.engine.nodes.countWithin()
 		return
 	case w.assumed != nothing, w.isRefused(reductionChange), w.isRefused(placesChange):
-		r.pass.engine.nodes.deferredRepairs.Insert(w.Key)
+		p.engine.nodes.deferredRepairs.Insert(w.Key)
 		return
 	}
-	r.pass.budget--
-	repaired, ok := r.repairPlaces(w)
+	p.budget--
+	repaired, ok := p.repairPlaces(w)
 	switch {
 	case ok && repaired.Moved > 0:
-		r.replace(w, repaired.Assignments)
+		p.replace(w, repaired.Assignments)
 	case ok:
-		r.pass.engine.nodes.dropReplacement(w)
-	case r.shrinkToValid(w), r.awaitReplacement(w):
+		p.engine.nodes.dropReplacement(w)
+	case p.shrinkToValid(w), p.awaitReplacement(w):
 	default:
-		r.evictForNodes(w)
+		p.evictForNodes(w)
 	}
 }
 
 // repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
-func (r *repairPass) repairPlaces(w *workload) (out place.RepairResult, ok bool) {
-	r.pass.engine.nodes.places.Try(func() {
-		r.pass.engine.nodes.places.Hold(replacementKey(w.Key), nil)
-		out, ok = r.pass.engine.nodes.places.Repair(w.Key)
+func (p *pass) repairPlaces(w *workload) (out place.RepairResult, ok bool) {
+	p.engine.nodes.places.Try(func() {
+		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
+		out, ok = p.engine.nodes.places.Repair(w.Key)
 	})
 	return out, ok
 }
@@ -85,12 +82,12 @@ func (n *nodes) queueRepair(w *workload) {
 }
 
 // replace gives the workload other places.
-func (r *repairPass) replace(w *workload, found []place.Assignment) {
+func (p *pass) replace(w *workload, found []place.Assignment) {
 	given := w.held.at(found)
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
-	r.pass.engine.updateCharges(w)
-	r.pass.addDecision(w, repairUrgency, Decision{Replace: given})
+	p.engine.updateCharges(w)
+	p.addDecision(w, repairUrgency, Decision{Replace: given})
 }
 
 // at returns the admission at other places.
@@ -109,7 +106,7 @@ func (a *Admission) at(found []place.Assignment) *Admission {
 
 // shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
 // replaced. It reports whether enough pods are left for that.
-func (r *repairPass) shrinkToValid(w *workload) bool {
+func (p *pass) shrinkToValid(w *workload) bool {
 	at := w.resizableSet()
 	if at < 0 || !w.Admitted {
 		return false
@@ -117,7 +114,7 @@ func (r *repairPass) shrinkToValid(w *workload) bool {
 	set := &w.held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
-	for _, invalid := range r.pass.engine.nodes.places.InvalidPlaces(w.Key) {
+	for _, invalid := range p.engine.nodes.places.InvalidPlaces(w.Key) {
 		if invalid.PodSet == set.PodSet {
 			lost = invalid.Nodes
 		}
@@ -126,26 +123,26 @@ func (r *repairPass) shrinkToValid(w *workload) bool {
 		most += at.Count
 	}
 	most = min(most, set.Count-w.leastOf(at))
-	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return r.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
+	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false
 	}
-	given, why := r.repairedWithout(w, at, lost, fewer), r.lostNodesMessage(w)
-	r.pass.resize(w, at, given, Key{})
-	r.pass.decisions[len(r.pass.decisions)-1].Resize.Detail = why
+	given, why := p.repairedWithout(w, at, lost, fewer), p.lostNodesMessage(w)
+	p.resize(w, at, given, Key{})
+	p.decisions[len(p.decisions)-1].Resize.Detail = why
 	return true
 }
 
 // repairedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
 // is not possible.
-func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
+func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
 	var repaired place.RepairResult
 	ok := false
-	r.pass.engine.nodes.places.Try(func() {
-		r.pass.engine.nodes.places.Hold(w.Key, r.pass.engine.nodes.holding(w, placed{by: given}))
-		repaired, ok = r.pass.engine.nodes.places.Repair(w.Key)
+	p.engine.nodes.places.Try(func() {
+		p.engine.nodes.places.Hold(w.Key, p.engine.nodes.holding(w, placed{by: given}))
+		repaired, ok = p.engine.nodes.places.Repair(w.Key)
 	})
 	if !ok {
 		return nil
@@ -154,11 +151,11 @@ func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount
 }
 
 // evictForNodes evicts a workload because its nodes failed.
-func (r *repairPass) evictForNodes(w *workload) {
-	detail := r.lostNodesMessage(w) // describes its present places
+func (p *pass) evictForNodes(w *workload) {
+	detail := p.lostNodesMessage(w) // describes its present places
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
-	r.pass.engine.updateCharges(w)
-	r.pass.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
+	p.engine.updateCharges(w)
+	p.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
 }
 
@@ -166,9 +163,9 @@ func (r *repairPass) evictForNodes(w *workload) {
 const maxNodesNamed = 3
 
 // lostNodesMessage says which nodes the gang can no longer use.
-func (r *repairPass) lostNodesMessage(w *workload) string {
-	rest := r.noPlacesMessage(w)
-	lost := r.pass.engine.nodes.places.InvalidNodes(w.Key)
+func (p *pass) lostNodesMessage(w *workload) string {
+	rest := p.noPlacesMessage(w)
+	lost := p.engine.nodes.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no longer valid, " + rest
 	}
@@ -181,10 +178,10 @@ func (r *repairPass) lostNodesMessage(w *workload) string {
 }
 
 // noPlacesMessage says why there are no other places.
-func (r *repairPass) noPlacesMessage(w *workload) string {
+func (p *pass) noPlacesMessage(w *workload) string {
 	for i := range w.held.PodSets {
 		a := &w.held.PodSets[i]
-		if by := r.pass.engine.nodes.placedBy(a); len(a.Places) > 0 && !r.pass.engine.nodes.places.Places(by) {
+		if by := p.engine.nodes.placedBy(a); len(a.Places) > 0 && !p.engine.nodes.places.Places(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}

@@ -44,7 +44,7 @@ func (p *pass) retryBlocked(c *class) (found outcome, unblocked bool) {
 func (e *Engine) reevaluate(c *class) (found outcome) {
 	e.holdBacks.chargeAll(c.queue.family)
 	defer e.holdBacks.releaseAll(c.queue.family)
-	return e.evaluator.evaluateInTurn(c)
+	return e.evaluator.evaluateIgnoringKept(c)
 }
 
 // wakeFreed unblocks the classes that were short of quota that was released, and those to retry after a sweep.

@@ -147,6 +147,9 @@ func (w *world) decide() []Decision {
 func (w *world) decideNow() []Decision {
 	w.log = append(w.log, entry{decidedAt: w.clock})
 	out := decideAll(w.engine, w.clock)
+	if missed := missedWaiting(w.engine, w.clock); len(missed) > 0 {
+		panic(fmt.Sprintf("%v wait although they could be admitted: nothing made them ready", missed))
+	}
 	w.decided = append(w.decided, out...)
 	for _, d := range out {
 		if d.Why.Code != reason.None {
@@ -288,7 +291,7 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 // many samples of the LocalQueues' usage in between.
 func (w *world) due() (at time.Time, some bool) {
 	dues := slices.Collect(maps.Values(w.engine.growths.due))
-	if next, ok := w.engine.refusals.due.times.Peek(); ok {
+	if next, ok := w.engine.refused.Peek(); ok {
 		dues = append(dues, next.Since)
 	}
 	if len(dues) == 0 {

@@ -45,6 +45,7 @@ func TestAlertsFire(t *testing.T) {
 			muster_engine_pass_seconds_bucket{le="0.8"} 0+100x120
 			muster_engine_pass_seconds_bucket{le="+Inf"} 0+100x120`, []string{"MusterDecidesSlowly"}},
 		"the engine rests between long rows of passes": {audits + `muster_engine_stalled_seconds 0+4x2 0x117`, nil},
+		"a job was overlooked":                         {audits + `muster_engine_missed_wakes_total{pod="a"} 0x115 1+0x4`, []string{"MusterJobOverlooked"}},
 		"the engine decides nothing":                   {audits + `muster_engine_stalled_seconds{pod="a"} 0x119 14`, []string{"MusterEngineBusyInVain"}},
 		"a queue is stopped": {audits + `kueue_cluster_queue_status{cluster_queue="q",status="pending"} 0x80 1x40
 			kueue_pending_workloads{cluster_queue="q",status="active"} 2x120

@@ -12,6 +12,9 @@ var (
 		prometheus.ExponentialBuckets(0.00005, 4, 8)).WithLabelValues()
 	// DecisionsTotal counts the decisions of the engine, written or not.
 	DecisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize, evict, withdraw an admission that is not written yet, or try one that was refused before others are evicted for it.", "decision")
+	// MissedWakesTotal counts what the engine's own check of waiting workloads found.
+	MissedWakesTotal = metrics.NewCounter("muster_engine_missed_wakes_total",
+		"Workloads that waited although nothing was in their way, found by the engine's check of one class of waiting workloads a second while it rests. Each is a bug of Muster's.").WithLabelValues()
 	// BindSeconds is the time that placement adds to that of kube-scheduler and of the job itself.
 	BindSeconds = metrics.NewHistogram("muster_placement_bind_seconds",
 		"Time from the admission of a workload that was given places until the last of its pods is bound to a node.",

@@ -1,10 +1,16 @@
 package translate
 
 import (
+	"time"
+
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/elastic"
 )
+
+// checkWaitingEvery is the time between two checks of workloads that wait while the engine is at rest. Each evaluates one
+// class of workloads, which takes a millisecond or so.
+const checkWaitingEvery = time.Second
 
 // EngineOptions returns the options of the engine under the configuration.
 func EngineOptions(cfg *config.Configuration) engine.Options {
@@ -12,6 +18,7 @@ func EngineOptions(cfg *config.Configuration) engine.Options {
 		IgnoreUndeclared:     *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared,
 		FairSharing:          fairSharingOf(cfg.FairSharing),
 		AdmissionFairSharing: AdmissionFairSharingOf(cfg.AdmissionFairSharing),
+		CheckWaitingEvery:    checkWaitingEvery,
 		Elastic:              elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration, ResizeCost: cfg.Elasticity.ResizeCost.Duration},
 	}
 	if *cfg.WaitForPodsReady.Enable {

@@ -32,6 +32,7 @@ func TestFairSharingOptions(t *testing.T) {
 	want := engine.Options{
 		FairSharing:          &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}},
 		AdmissionFairSharing: &engine.AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Minute, Weights: map[string]float64{"cpu": 2}},
+		CheckWaitingEvery:    time.Second,
 		Elastic:              elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -15,7 +15,7 @@ import (
 // the program version that wrote it.
 const format = 4
 
-// line is one line of a log; exactly one of Begin, Event, Pass and Cut is set.
+// line is one line of a log; exactly one of Begin, Event, Pass, Check and Cut is set.
 type line struct {
 	// Begin starts a run.
 	Begin *begin `json:"begin,omitempty"`
@@ -25,6 +25,9 @@ type line struct {
 	// Pass is the time of a pass, Decisions its result.
 	Pass      *time.Time      `json:"pass,omitempty"`
 	Decisions json.RawMessage `json:"decisions,omitempty"`
+	// Check is the time of a check of waiting workloads, Missed those that should not have waited.
+	Check  *time.Time   `json:"check,omitempty"`
+	Missed []engine.Key `json:"missed,omitempty"`
 	// Cut says why the rest of the run was not written.
 	Cut string `json:"cut,omitempty"`
 }
@@ -83,6 +86,12 @@ func (l *Log) Pass(at time.Time, decisions []engine.Decision) error {
 		return fmt.Errorf("writing decisions into the decision log: %w", err)
 	}
 	return l.write(line{Pass: &at, Decisions: made})
+}
+
+// Check records what CheckWaiting returned for that time, if it checked.
+func (l *Log) Check(at time.Time, missed []engine.Key) error {
+	at = at.UTC()
+	return l.write(line{Check: &at, Missed: missed})
 }
 
 // Cut records that the rest of the run is not written, and why. It ends the run.

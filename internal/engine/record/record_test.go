@@ -42,12 +42,14 @@ type world struct {
 	open   []engine.Decision
 	// topology is the topology of the flavor default, "" if there is none.
 	topology string
+	checks   int
 }
 
 func (w *world) begin() {
 	options := engine.Options{
-		IgnoreUndeclared: rapid.Bool().Draw(w.T, "undeclared resources are ignored"),
-		BlockUntilReady:  engine.Block(rapid.IntRange(0, 2).Draw(w.T, "block")),
+		IgnoreUndeclared:  rapid.Bool().Draw(w.T, "undeclared resources are ignored"),
+		CheckWaitingEvery: time.Duration(rapid.IntRange(0, 2).Draw(w.T, "seconds between checks")) * time.Second,
+		BlockUntilReady:   engine.Block(rapid.IntRange(0, 2).Draw(w.T, "block")),
 	}
 	if rapid.Bool().Draw(w.T, "fair") {
 		options.FairSharing = &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}
@@ -194,6 +196,12 @@ func (w *world) step() {
 				w.open = append(w.open, d)
 			}
 		}
+		if missed, checked := w.engine.CheckWaiting(w.clock); checked {
+			w.checks++
+			if err := w.log.Check(w.clock, missed); err != nil || len(missed) > 0 {
+				w.Fatalf("missed %v: %v, want nothing missed", missed, err)
+			}
+		}
 	}
 }
 
@@ -247,6 +255,15 @@ func smallLog(t *testing.T) string {
 	return file.String()
 }
 
+// TestReplayComparesChecks: a check that finds other workloads than the recorded one is a difference.
+func TestReplayComparesChecks(t *testing.T) {
+	log := smallLog(t) + `{"check":"2026-01-01T00:00:01Z","missed":[{"Namespace":"ns","Name":"b"}]}` + "\n"
+	got, err := Replay(strings.NewReader(log))
+	if err != nil || got.Difference == nil || got.Difference.Recorded != "[ns/b]" || got.Difference.Replayed != "[]" {
+		t.Errorf("replay = %+v, %v, want ns/b recorded and nobody replayed", got.Difference, err)
+	}
+}
+
 func TestReplay(t *testing.T) {
 	whole := smallLog(t)
 	tests := []struct {
@@ -259,6 +276,7 @@ func TestReplay(t *testing.T) {
 		{"two runs in one file", whole + whole, Result{Runs: 2, Passes: 2, Decisions: 2}, ""},
 		{"a writer killed within its last line", whole[:len(whole)-5], Result{Runs: 1}, ""},
 		{"a writer killed within its last line, and restarted", whole[:len(whole)-5] + whole, Result{Runs: 2, Passes: 1, Decisions: 1}, ""},
+		{"a check that missed nothing", whole + `{"check":"2026-01-01T00:00:01Z"}` + "\n", Result{Runs: 1, Passes: 1, Decisions: 1}, ""},
 		{"a run that was cut", whole + `{"cut":"slow disk"}` + "\n", Result{Runs: 1, Passes: 1, Decisions: 1, Cut: "slow disk"}, ""},
 		{"a damaged line in the middle of a run", strings.Replace(whole, `{"event"`, `{"evnt`, 1), Result{Runs: 1}, "line 3 of the decision log"},
 		{"another format", strings.Replace(whole, `"format":4`, `"format":1`, 1), Result{}, "use the version that wrote it"},

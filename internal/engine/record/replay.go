@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine"
@@ -112,11 +113,21 @@ func (r *replay) take(what line) error {
 		return nil
 	case what.Pass != nil:
 		return r.decide(*what.Pass, what.Decisions)
+	case what.Check != nil:
+		r.check(*what.Check, what.Missed)
+		return nil
 	case what.Cut != "":
 		r.result.Cut = what.Cut
 		return nil
 	}
-	return errors.New("it is neither an event nor a pass")
+	return errors.New("it is neither an event, nor a pass, nor a check")
+}
+
+// check compares a check of waiting workloads with the recorded one.
+func (r *replay) check(at time.Time, recorded []engine.Key) {
+	if missed, _ := r.engine.CheckWaiting(at); !slices.Equal(recorded, missed) {
+		r.result.Difference = &Difference{Line: r.number, At: at, Recorded: fmt.Sprint(recorded), Replayed: fmt.Sprint(missed)}
+	}
 }
 
 func eventOf(what line) (engine.Event, error) {

@@ -54,7 +54,7 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 	switch {
 	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
 		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
-	case e.options.BlockUntilReady == BlockAll && e.tallies.unready > 0:
+	case e.options.BlockUntilReady == BlockAll && e.unready > 0:
 		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
 	}
 	return reason.Reason{}
@@ -71,19 +71,10 @@ func whyBehind(q *clusterQueue) reason.Reason {
 	return reason.Reason{Code: reason.WaitingForQuota, Detail: behindText(q)}
 }
 
-// reports has the workloads whose reason to wait must be reported.
-type reports struct {
-	workloads map[Key]*workload
-	// unreported has them, oldest first.
-	unreported keyQueue
-	// lagging is when reasons began to wait for a pass with budget to spare, zero if none waits.
-	lagging time.Time
-}
-
-// set sets the reason for which a workload waits, and schedules a report of it if it changed.
-func (r *reports) set(w *workload, why reason.Reason) {
+// setReason sets the reason for which a workload waits, and schedules a report of it if it changed.
+func (e *Engine) setReason(w *workload, why reason.Reason) {
 	if w.why.Code != why.Code || w.blameChanged(why) {
-		r.unreported.add(w.Key)
+		e.unreported.add(w.Key)
 	}
 	w.why = why
 }
@@ -113,27 +104,27 @@ func (c *class) isHead() bool {
 	return c.queue.head == c || c.queue.Strategy == ByResource && c.blocked && c.heldBy == nil
 }
 
-// notifyHead reports to the first workload of a head what it lacks, if it was told that it waits behind another.
-func (r *reports) notifyHead(head *class) {
-	w := r.workloads[head.head().Key]
-	if r.set(w, head.why); w.blamesHead() {
-		r.unreported.add(w.Key)
+// tellHead reports to the first workload of a head what it lacks, if it was told that it waits behind another.
+func (e *Engine) tellHead(head *class) {
+	w := e.workloads[head.head().Key]
+	if e.setReason(w, head.why); w.blamesHead() {
+		e.unreported.add(w.Key)
 	}
 }
 
-// refresh reports the reason to wait again if the status shows another one: one that changed back before it was
+// refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was
 // written, or one from another writer.
-func (r *reports) refresh(w *workload) {
+func (e *Engine) refreshReason(w *workload) {
 	if w.held == nil && w.ReportedCode != reason.None && w.why.Code != w.ReportedCode {
-		r.unreported.add(w.Key)
+		e.unreported.add(w.Key)
 	}
 }
 
-// report reports the reason to the workloads of the class that have not been told yet.
-func (r *reports) report(c *class, why reason.Reason) {
+// reportReason reports the reason to the workloads of the class that have not been told yet.
+func (e *Engine) reportReason(c *class, why reason.Reason) {
 	for _, key := range c.unreported {
-		if w := r.workloads[key]; w != nil && w.class == c {
-			r.set(w, why)
+		if w := e.workloads[key]; w != nil && w.class == c {
+			e.setReason(w, why)
 		}
 	}
 	c.unreported = c.unreported[:0]
@@ -141,18 +132,18 @@ func (r *reports) report(c *class, why reason.Reason) {
 
 // reportOtherwise reports a reason for which the class is not evaluated. It is reported to few: those that have the
 // reason of the last evaluation keep it, unless that names something to fix and may be out of date.
-func (r *reports) reportOtherwise(c *class, why reason.Reason) {
+func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
 	c.reportAgainIf(why)
 	if why.Code != c.why.Code {
 		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
 		if len(c.otherwise) > 2*c.waiting.Len() { // most of them do not wait here any more
 			c.otherwise = slices.DeleteFunc(c.otherwise, func(key Key) bool {
-				w := r.workloads[key]
+				w := e.workloads[key]
 				return w == nil || w.class != c
 			})
 		}
 	}
-	r.report(c, why)
+	e.reportReason(c, why)
 }
 
 // reportAgainIf makes those unreported to which another reason than this one was reported, for which the class is not
@@ -181,7 +172,7 @@ func (c *class) reportAgain() {
 
 // reportReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
 // heap depends on its history.
-func (r *reports) reportReady(q *clusterQueue, why reason.Reason) {
+func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	var unreported []*class
 	for _, c := range q.ready.All() {
 		c.reportAgainIf(why)
@@ -191,7 +182,7 @@ func (r *reports) reportReady(q *clusterQueue, why reason.Reason) {
 	}
 	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
 	for _, c := range unreported {
-		r.reportOtherwise(c, why)
+		e.reportOtherwise(c, why)
 	}
 }
 
@@ -205,21 +196,21 @@ const (
 
 // reportReasons appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) reportReasons() {
-	if !p.engine.reports.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.reports.lagging) >= longestUnreported {
+	if !p.engine.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.lagging) >= longestUnreported {
 		p.budget = max(p.budget, lateReports)
 	}
 	p.reportWithinBudget()
 	switch {
-	case p.engine.reports.unreported.len() == 0:
-		p.engine.reports.lagging = time.Time{}
-	case p.engine.reports.lagging.IsZero() || p.engine.growths.now.Before(p.engine.reports.lagging): // or the clock was set back
-		p.engine.reports.lagging = p.engine.growths.now
+	case p.engine.unreported.len() == 0:
+		p.engine.lagging = time.Time{}
+	case p.engine.lagging.IsZero() || p.engine.growths.now.Before(p.engine.lagging): // or the clock was set back
+		p.engine.lagging = p.engine.growths.now
 	}
 }
 
 func (p *pass) reportWithinBudget() {
 	for p.budget > 0 {
-		key, ok := p.engine.reports.unreported.take()
+		key, ok := p.engine.unreported.take()
 		if !ok {
 			return
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -56,7 +57,7 @@ func (w *workload) mustTry() bool {
 // try asks the API server whether it would accept this admission. The workload waits aside until the answer.
 func (p *pass) try(w *workload, given *Admission) {
 	w.assumed, w.decidedOn = tries, w.Version
-	p.engine.reports.set(w, w.refusal.why())
+	p.engine.setReason(w, w.refusal.why())
 	p.addDecision(w, w.Priority, Decision{Try: given})
 }
 
@@ -104,13 +105,8 @@ func (w *workload) isRefused(of changeKind) bool {
 
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
-// refusals has the workloads for which the API server rejected a change, until the next try.
-type refusals struct {
-	due timers
-}
-
-// backOff notes that a change to the workload was rejected, and until when none of its kind is tried again.
-func (r *refusals) backOff(w *workload, ev Refused) {
+// backOff backs off from the rejected change.
+func (e *Engine) backOff(w *workload, ev Refused) {
 	if ev.Generation != w.Generation {
 		return // its spec has changed since
 	}
@@ -120,7 +116,7 @@ func (r *refusals) backOff(w *workload, ev Refused) {
 	}
 	w.refusal = refusal{message: ev.Message, generation: ev.Generation, kind: of, times: times, waiting: true}
 	w.growing = nil
-	r.due.set(w.Key, ev.At.Round(0).Add(retryAfter(times)))
+	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
 }
 
 // replanGrowers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
@@ -131,8 +127,8 @@ func (e *Engine) replanGrowers(w *workload) {
 	}
 	for _, q := range w.queue.family.queues {
 		for _, grower := range q.elastic {
-			if uid, asked := grower.preempted[w.Key]; asked && uid == w.UID {
-				delete(grower.preempted, w.Key)
+			if uid, asked := grower.displaced[w.Key]; asked && uid == w.UID {
+				delete(grower.displaced, w.Key)
 				grower.growing = nil
 				e.updateCharges(grower)
 			}
@@ -140,10 +136,10 @@ func (e *Engine) replanGrowers(w *workload) {
 	}
 }
 
-// clear forgets the rejection of a change to the workload.
-func (r *refusals) clear(w *workload) {
+// clearRefusal clears the refusal of the workload.
+func (e *Engine) clearRefusal(w *workload) {
 	w.refusal = refusal{}
-	r.due.stop(w.Key)
+	e.refused.Remove(w.Key)
 }
 
 // retryAfter returns the delay after so many rejections.
@@ -157,10 +153,16 @@ func retryAfter(times int) time.Duration {
 	return wait
 }
 
-// retryRefused routes the workloads again whose delay is over.
+// retryRefused routes the workloads again whose delay is over. A delay longer than the maximum was set before the clock
+// was set back, and counts as over.
 func (e *Engine) retryRefused(now time.Time) {
-	for key, due := e.refusals.due.take(now); due; key, due = e.refusals.due.take(now) {
-		w := e.workloads[key]
+	for {
+		next, ok := e.refused.Peek()
+		if !ok || next.Since.After(now) && !next.Since.After(now.Add(longestRetry)) {
+			return
+		}
+		e.refused.Pop()
+		w := e.workloads[next.Key]
 		w.refusal.waiting = false
 		if w.held == nil {
 			e.route(w)
