@@ -1,0 +1,524 @@
+package engine_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// TestScenes plays the scenes of testdata/scenes, whose README.md explains their language, and compares what the engine
+// decides. With -rewrite it writes the decisions into the files.
+func TestScenes(t *testing.T) {
+	datadriven.Walk(t, "testdata/scenes", func(t *testing.T, path string) {
+		if !strings.HasSuffix(path, ".txt") {
+			return
+		}
+		var s *scene
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "scene" {
+				options, err := newScene(d.CmdArgs)
+				if err != nil {
+					d.Fatalf(t, "%v", err)
+				}
+				s = options
+			}
+			if s == nil {
+				d.Fatalf(t, "the file does not begin with a scene")
+			}
+			out, err := s.play(d)
+			if err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return out
+		})
+	})
+}
+
+// scene is an engine, and around it the API server, which stores each decision at once unless the scene says otherwise.
+type scene struct {
+	options engine.Options
+	engine  *engine.Engine
+	now     time.Time
+	jobs    map[engine.Key]engine.Workload // as the API server has them
+	others  map[string]engine.Event        // the other objects, by kind and name
+	order   []string                       // the keys of others, in the order in which they appeared
+	decided map[engine.Key]*engine.Admission
+	refuses map[engine.Key]string // what the API server says to an admission
+	queued  int
+	// byHand says that the scene has a line for each write, messages that messages are printed with codes.
+	byHand, messages bool
+}
+
+var optionWords = vocabulary[scene]{words: []word[scene]{
+	choice("block", func(s *scene) *engine.Block { return &s.options.BlockUntilReady }, "none", "queue", "all"),
+	flag("ignore-undeclared", func(s *scene) *bool { return &s.options.IgnoreUndeclared }),
+	list("fair-sharing", func(s *scene) *[]preempt.Strategy {
+		if s.options.FairSharing == nil {
+			s.options.FairSharing = &engine.FairSharing{}
+		}
+		return &s.options.FairSharing.Strategies
+	}, func(name string) (preempt.Strategy, error) {
+		if n := slices.Index(strategies, name); n >= 0 {
+			return preempt.Strategy(n), nil
+		}
+		return 0, fmt.Errorf("there is no strategy %q", name)
+	}, func(s preempt.Strategy) string { return strategies[s] }),
+	duration("half-life", func(s *scene) *time.Duration { return &usageOf(s).HalfLife }),
+	duration("sample-every", func(s *scene) *time.Duration { return &usageOf(s).Interval }),
+	asJSON("usage-weights", func(s *scene) *map[string]float64 { return &usageOf(s).Weights }),
+	duration("grow-after", func(s *scene) *time.Duration { return &s.options.Elastic.GrowAfter }),
+	duration("resize-cost", func(s *scene) *time.Duration { return &s.options.Elastic.ResizeCost }),
+	flag("by-hand", func(s *scene) *bool { return &s.byHand }),
+	flag("messages", func(s *scene) *bool { return &s.messages }),
+}}
+
+var strategies = []string{"final-share", "initial-share"}
+
+// usageOf returns the options of the order by usage, which the scene turns on.
+func usageOf(s *scene) *engine.AdmissionFairSharing {
+	if s.options.AdmissionFairSharing == nil {
+		s.options.AdmissionFairSharing = &engine.AdmissionFairSharing{}
+	}
+	return s.options.AdmissionFairSharing
+}
+
+// newScene returns a scene without objects but for the flavor default.
+func newScene(args []datadriven.CmdArg) (*scene, error) {
+	s := &scene{now: epoch, jobs: map[engine.Key]engine.Workload{}, others: map[string]engine.Event{},
+		decided: map[engine.Key]*engine.Admission{}, refuses: map[engine.Key]string{}}
+	for _, arg := range args {
+		if err := optionWords.read(s, []string{joined(arg.Key, strings.Join(arg.Vals, ","))}); err != nil {
+			return nil, err
+		}
+	}
+	s.engine = engine.New(s.options)
+	return s, s.apply("flavor default")
+}
+
+// play carries out a command and returns what it prints.
+func (s *scene) play(d *datadriven.TestData) (string, error) {
+	switch d.Cmd {
+	case "scene", "then", "settle":
+		for line := range strings.Lines(d.Input) {
+			if err := s.apply(strings.TrimSpace(line)); err != nil {
+				return "", fmt.Errorf("%q: %w", strings.TrimSpace(line), err)
+			}
+		}
+		lines := s.decide()
+		if d.Cmd == "settle" {
+			lines = append(lines, s.settle()...)
+		}
+		if len(lines) == 0 && d.Cmd == "then" {
+			lines = []string{"nothing is decided"}
+		}
+		return joinLines(lines), nil
+	case "pass":
+		return s.pass(d)
+	}
+	var lines []string
+	for _, arg := range d.CmdArgs {
+		text, err := s.show(d.Cmd, arg.Key)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, text)
+	}
+	if d.Cmd == "due" {
+		lines = []string{s.due()}
+	}
+	return joinLines(lines), nil
+}
+
+func joinLines(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// pass applies the events of a decision log up to a pass, and decides once.
+func (s *scene) pass(d *datadriven.TestData) (out string, err error) {
+	if len(d.CmdArgs) != 1 || d.CmdArgs[0].Key != "at" {
+		return "", fmt.Errorf("pass needs at=TIME")
+	}
+	for line := range strings.Lines(d.Input) {
+		if err := s.apply(strings.TrimSpace(line)); err != nil {
+			return "", fmt.Errorf("%q: %w", strings.TrimSpace(line), err)
+		}
+	}
+	if s.now, err = parseMoment(d.CmdArgs[0].Vals[0]); err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, decision := range s.engine.Decide(s.now) {
+		lines = append(lines, s.format(decision))
+		s.remember(decision)
+	}
+	return joinLines(lines), nil
+}
+
+// apply carries out one line: an event, or what happens to a job, the clock or the API server.
+func (s *scene) apply(line string) error {
+	words := fields(line)
+	if len(words) == 0 || strings.HasPrefix(line, "#") {
+		return nil
+	}
+	names := words[1:]
+	switch words[0] {
+	case "queue":
+		ev, err := eventOf("cluster" + line)
+		if err != nil {
+			return err
+		}
+		s.happens(ev)
+		s.happens(engine.LocalQueueSet{LocalQueue: newLocalQueue(names[0])})
+		return nil
+	case "job":
+		return s.submit(names)
+	case "change":
+		return s.change(names[0], names[1:]...)
+	case "ready", "stopped", "shrunk":
+		for _, name := range names {
+			if err := s.change(name, map[string][]string{"ready": {"ready"}, "shrunk": {"shrunk"},
+				"stopped": {"evicted=no", "admitted=no", "holding", "nothing"}}[words[0]]...); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "clock":
+		return s.advance(names[0])
+	case "restart":
+		s.restart()
+		return nil
+	case "refuse":
+		s.refuses[parseKey(names[0])] = unquoted(names[1])
+		return nil
+	case "accept":
+		delete(s.refuses, parseKey(names[0]))
+		return nil
+	}
+	ev, err := eventOf(line)
+	if err == nil {
+		s.happens(ev)
+	}
+	return err
+}
+
+// submit creates a job, or replaces it by another of its name. It is queued one second after the job before it, unless
+// its line says something else.
+func (s *scene) submit(words []string) error {
+	ev, err := eventOf("job " + strings.Join(words, " "))
+	if err != nil {
+		return err
+	}
+	w := ev.(engine.WorkloadSet).Workload
+	if !slices.ContainsFunc(words, func(text string) bool { return strings.HasPrefix(text, "queued=") }) {
+		w.QueuedAt = epoch.Add(time.Duration(s.queued) * time.Second)
+	}
+	s.queued++
+	s.set(w)
+	return nil
+}
+
+// change changes words of a job.
+func (s *scene) change(name string, words ...string) error {
+	w, ok := s.jobs[parseKey(name)]
+	if !ok {
+		return fmt.Errorf("there is no job %s", name)
+	}
+	if slices.Equal(words, []string{"shrunk"}) {
+		given := *w.Admission
+		given.PodSets = slices.Clone(given.PodSets)
+		for i := range given.PodSets {
+			given.PodSets[i].Surplus = nil
+		}
+		w.Admission = &given
+	} else if err := readJob(&w, words, s.decided[w.Key]); err != nil {
+		return err
+	}
+	s.set(w)
+	return nil
+}
+
+func (s *scene) set(w engine.Workload) {
+	if !s.byHand {
+		w.Version = s.jobs[w.Key].Version + 1
+	}
+	s.happens(engine.WorkloadSet{Workload: w})
+}
+
+// happens applies an event to the engine and to the state of the API server.
+func (s *scene) happens(ev engine.Event) {
+	switch ev := ev.(type) {
+	case engine.WorkloadSet:
+		s.jobs[ev.Key] = ev.Workload
+	case engine.WorkloadGone:
+		delete(s.jobs, ev.Key)
+	default:
+		name := strings.TrimPrefix(strings.Join(fields(lineOf(ev))[:2], " "), "delete-")
+		if !slices.Contains(s.order, name) {
+			s.order = append(s.order, name)
+		}
+		s.others[name] = ev
+	}
+	s.engine.Apply(ev)
+}
+
+// advance moves the clock by a duration, or to when the engine wants to decide again.
+func (s *scene) advance(to string) error {
+	if to == "due" {
+		if s.engine.Due().IsZero() {
+			return fmt.Errorf("no pass is due")
+		}
+		s.now = s.engine.Due()
+		return nil
+	}
+	after, err := time.ParseDuration(strings.TrimPrefix(to, "+"))
+	s.now = s.now.Add(after)
+	return err
+}
+
+// restart replaces the engine by a new one, which gets the present state of all objects.
+func (s *scene) restart() {
+	s.engine = engine.New(s.options)
+	for _, name := range s.order {
+		s.engine.Apply(s.others[name])
+	}
+	for _, k := range s.names() {
+		s.engine.Apply(engine.WorkloadSet{Workload: s.jobs[k]})
+	}
+}
+
+// names returns the keys of the jobs, sorted.
+func (s *scene) names() []engine.Key {
+	return slices.SortedFunc(maps.Keys(s.jobs), func(a, b engine.Key) int { return cmp.Compare(formatKey(a), formatKey(b)) })
+}
+
+// decide lets the engine decide until it is idle, stores the decisions, and returns one line for each.
+func (s *scene) decide() (lines []string) {
+	for {
+		decisions := s.engine.Decide(s.now)
+		for passes := 0; s.engine.Busy(); passes++ {
+			if passes > 1000 {
+				panic("decisions never end")
+			}
+			decisions = append(decisions, s.engine.Decide(s.now)...)
+		}
+		for _, d := range decisions {
+			lines = append(lines, s.format(d))
+			s.remember(d)
+			if !s.byHand {
+				s.write(d)
+			}
+		}
+		if len(decisions) == 0 || s.byHand {
+			return lines
+		}
+	}
+}
+
+// remember keeps what was decided that the job holds.
+func (s *scene) remember(d engine.Decision) {
+	switch {
+	case d.Admit != nil:
+		s.decided[d.Key] = d.Admit
+	case d.Replace != nil:
+		s.decided[d.Key] = d.Replace
+	case d.Resize != nil:
+		s.decided[d.Key] = d.Resize.Admission
+	}
+}
+
+// format returns the line of a decision.
+func (s *scene) format(d engine.Decision) string {
+	name := formatKey(d.Key)
+	switch {
+	case d.Admit != nil:
+		out := fmt.Sprintf("admit %s in %s", name, d.Admit.ClusterQueue)
+		for i, ps := range s.jobs[d.Key].PodSets {
+			if given := d.Admit.PodSets[i].Count; given != ps.Count {
+				out += fmt.Sprintf(", %d of %d %s", given, ps.Count, ps.Name)
+			}
+		}
+		return out
+	case d.Replace != nil:
+		return "replace " + name
+	case d.Resize != nil:
+		return resizeLine(name, d.Resize)
+	case d.Evict != nil:
+		return s.evictionLine(name, d.Evict)
+	case d.Withdraw:
+		return "withdraw " + name
+	case d.Try != nil:
+		return "try " + name
+	case s.messages:
+		return fmt.Sprintf("%s waits: %s: %s", name, d.Why.Code, d.Why.Message())
+	}
+	return fmt.Sprintf("%s waits: %s", name, d.Why.Code)
+}
+
+func resizeLine(name string, r *engine.Resize) string {
+	out := fmt.Sprintf("resize %s from %d to %d", name, r.From, r.To)
+	if r.For != (engine.Key{}) {
+		out += " for " + formatKey(r.For)
+	}
+	if r.Unwanted {
+		out += ", which wants fewer"
+	}
+	if r.Detail != "" {
+		out += ": " + r.Detail
+	}
+	return out
+}
+
+func (s *scene) evictionLine(name string, e *engine.Eviction) string {
+	out := fmt.Sprintf("evict %s", name)
+	if e.Preemptor != (engine.Key{}) {
+		out += " for " + formatKey(e.Preemptor)
+	}
+	out += ": " + map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing",
+		preempt.FairShare: "fair share", preempt.NodeFailures: "NodeFailures"}[e.Cause]
+	if s.messages && e.Path != "" {
+		out += fmt.Sprintf(", in %s for %s", e.Path, e.PreemptorPath)
+	}
+	if s.messages && e.Detail != "" {
+		out += ": " + e.Detail
+	}
+	return out
+}
+
+// write stores the decision in the API server, unless that refuses it.
+func (s *scene) write(d engine.Decision) {
+	if d.Withdraw {
+		return // its write is in progress: only the result of the admission is reported
+	}
+	if word, no := s.refuses[d.Key]; no && (d.Admit != nil || d.Try != nil) {
+		s.engine.Apply(engine.Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: word, At: s.now})
+		return
+	}
+	if d.Try != nil {
+		s.engine.Apply(engine.Tried{Key: d.Key, UID: d.UID, Serial: d.Serial})
+		return
+	}
+	w := s.jobs[d.Key]
+	w.Version++
+	switch {
+	case d.Admit != nil:
+		w.Admission, w.Admitted, w.ReservedAt, w.Evicted, w.ReportedCode = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
+	case d.Replace != nil:
+		w.Admission = d.Replace
+	case d.Resize != nil:
+		w.Admission, w.ResizedAt = d.Resize.Admission, s.now
+	case d.Evict != nil:
+		w.Evicted = true
+	default:
+		w.ReportedCode = d.Why.Code
+		if d.Why.Code.Actionable() {
+			w.ReportedMessage = d.Why.Message()
+		}
+	}
+	s.jobs[d.Key] = w
+	if d.Why.Code == "" {
+		s.engine.Apply(engine.Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: w.Version})
+	}
+}
+
+// settle lets the pods of evicted and shrunk jobs terminate until nothing more is decided, and returns the decisions and
+// the sizes of all jobs in the end.
+func (s *scene) settle() (lines []string) {
+	for range 50 {
+		changed := false
+		for _, k := range s.names() {
+			w := s.jobs[k]
+			surplus := w.Admission != nil && slices.ContainsFunc(w.Admission.PodSets, func(a engine.Assignment) bool { return len(a.Surplus) > 0 })
+			word := map[bool]string{true: "stopped", false: "shrunk"}[w.Evicted]
+			if changed = changed || w.Evicted || surplus; w.Evicted || surplus {
+				if err := s.apply(word + " " + formatKey(k)); err != nil {
+					panic(err)
+				}
+			}
+		}
+		decided := s.decide()
+		lines = append(lines, decided...)
+		if !changed && len(decided) == 0 {
+			break
+		}
+	}
+	sizes := []string{}
+	for _, k := range s.names() {
+		size := int32(0)
+		if a := s.jobs[k].Admission; a != nil {
+			size = a.PodSets[0].Count
+		}
+		sizes = append(sizes, fmt.Sprintf("%s %d", formatKey(k), size))
+	}
+	return append(lines, "sizes: "+strings.Join(sizes, ", "))
+}
+
+// show returns what a command says about an object.
+func (s *scene) show(command, name string) (string, error) {
+	switch command {
+	case "holds":
+		a := s.jobs[parseKey(name)].Admission
+		if a == nil {
+			return name + " holds nothing", nil
+		}
+		return strings.Join(append([]string{name, "holds"}, admissionWords(a)[1:]...), " "), nil
+	case "usage":
+		return s.usage(name)
+	case "explain":
+		x, ok := s.engine.Explain(parseKey(name))
+		if !ok {
+			return "", fmt.Errorf("there is no job %s", name)
+		}
+		text, err := yaml.Marshal(x)
+		return strings.TrimSpace(string(text)), err
+	}
+	return "", fmt.Errorf("there is no command %q", command)
+}
+
+// usage returns what a queue or cohort uses: what its workloads hold, how many hold, and its share in thousandths.
+func (s *scene) usage(name string) (string, error) {
+	u, ok := s.engine.QueueUsage(name)
+	if !ok {
+		share, ok := s.engine.CohortShare(name)
+		if !ok {
+			return "", fmt.Errorf("there is no queue or cohort %s", name)
+		}
+		return fmt.Sprintf("%s: share %d", name, share), nil
+	}
+	out := fmt.Sprintf("%s: %d hold", name, u.Reserving)
+	for _, fr := range slices.SortedFunc(maps.Keys(u.Reserved), func(a, b quota.FlavorResource) int {
+		return cmp.Or(cmp.Compare(a.Flavor, b.Flavor), cmp.Compare(a.Resource, b.Resource))
+	}) {
+		out += fmt.Sprintf(" %s=%d@%s", fr.Resource, u.Reserved[fr], fr.Flavor)
+	}
+	if u.Share != nil {
+		out += fmt.Sprintf(", share %d", ptr.Deref(u.Share, 0))
+	}
+	return out, nil
+}
+
+func (s *scene) due() string {
+	due := s.engine.Due()
+	switch {
+	case s.engine.Busy():
+		return "now"
+	case due.IsZero():
+		return "when something changes"
+	}
+	return "in " + due.Sub(s.now).String()
+}
+
