@@ -46,7 +46,9 @@ func kindOf[E engine.Event, T any](name string, v vocabulary[T], fresh func(name
 // kinds are the kinds of lines but those of jobs.
 var kinds = []kind{
 	kindOf("clusterqueue", clusterQueueWords, newClusterQueue,
-		func(q engine.ClusterQueue) engine.ClusterQueueSet { return engine.ClusterQueueSet{ClusterQueue: withGroups(q)} },
+		func(q engine.ClusterQueue) engine.ClusterQueueSet {
+			return engine.ClusterQueueSet{ClusterQueue: withGroups(q)}
+		},
 		func(e engine.ClusterQueueSet) (engine.ClusterQueue, string) { return e.ClusterQueue, e.Name }),
 	kindOf("localqueue", localQueueWords, newLocalQueue,
 		func(q engine.LocalQueue) engine.LocalQueueSet { return engine.LocalQueueSet{LocalQueue: q} },
@@ -78,20 +80,20 @@ var kinds = []kind{
 		text("why", func(e *engine.PodUnschedulable) *string { return &e.Why })}}, func(e *engine.PodUnschedulable) *engine.Key { return &e.Workload }),
 	named("gone", vocabulary[engine.WorkloadGone]{}, func(e *engine.WorkloadGone) *engine.Key { return &e.Key }),
 	named("written", vocabulary[engine.Written]{words: []word[engine.Written]{
-		text("uid", func(e *engine.Written) *string { return &e.UID }),
+		uid(func(e *engine.Written) (engine.Key, *string) { return e.Key, &e.UID }),
 		number("serial", func(e *engine.Written) *int64 { return &e.Serial }),
 		number("version", func(e *engine.Written) *int64 { return &e.Version })}}, func(e *engine.Written) *engine.Key { return &e.Key }),
 	named("refused", vocabulary[engine.Refused]{words: []word[engine.Refused]{
-		text("uid", func(e *engine.Refused) *string { return &e.UID }),
+		uid(func(e *engine.Refused) (engine.Key, *string) { return e.Key, &e.UID }),
 		number("serial", func(e *engine.Refused) *int64 { return &e.Serial }),
 		number("generation", func(e *engine.Refused) *int64 { return &e.Generation }),
 		text("message", func(e *engine.Refused) *string { return &e.Message }),
 		moment("at", func(e *engine.Refused) *time.Time { return &e.At })}}, func(e *engine.Refused) *engine.Key { return &e.Key }),
 	named("tried", vocabulary[engine.Tried]{words: []word[engine.Tried]{
-		text("uid", func(e *engine.Tried) *string { return &e.UID }),
+		uid(func(e *engine.Tried) (engine.Key, *string) { return e.Key, &e.UID }),
 		number("serial", func(e *engine.Tried) *int64 { return &e.Serial })}}, func(e *engine.Tried) *engine.Key { return &e.Key }),
 	named("failed", vocabulary[engine.Failed]{words: []word[engine.Failed]{
-		text("uid", func(e *engine.Failed) *string { return &e.UID }),
+		uid(func(e *engine.Failed) (engine.Key, *string) { return e.Key, &e.UID }),
 		number("serial", func(e *engine.Failed) *int64 { return &e.Serial })}}, func(e *engine.Failed) *engine.Key { return &e.Key }),
 	deleted("delete-clusterqueue", func(name string) engine.ClusterQueueDeleted { return engine.ClusterQueueDeleted{Name: name} },
 		func(e engine.ClusterQueueDeleted) string { return e.Name }),
@@ -109,9 +111,29 @@ var kinds = []kind{
 		func(e engine.NodeDeleted) string { return e.Name }),
 }
 
+// uid is a word for the UID of a job, which is NAME-uid unless a line says something else.
+func uid[T any](at func(*T) (engine.Key, *string)) word[T] {
+	return word[T]{"uid",
+		func(of *T, text string) error {
+			_, uid := at(of)
+			*uid = text
+			return nil
+		},
+		func(of *T) (string, bool) {
+			job, uid := at(of)
+			return *uid, *uid != uidOf(job)
+		}}
+}
+
 // named returns the kind of line for events of type E that are about a namespaced object.
 func named[E engine.Event](name string, v vocabulary[E], at func(*E) *engine.Key) kind {
-	return kindOf(name, v, func(name string) (e E) { *at(&e) = parseKey(name); return e },
+	return kindOf(name, v, func(name string) (e E) {
+		*at(&e) = parseKey(name)
+		if len(v.words) > 0 && v.words[0].key == "uid" {
+			_ = v.words[0].read(&e, uidOf(*at(&e)))
+		}
+		return e
+	},
 		func(e E) E { return e }, func(e E) (E, string) { return e, formatKey(*at(&e)) })
 }
 

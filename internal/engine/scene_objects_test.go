@@ -21,7 +21,7 @@ import (
 )
 
 // levels are the short names of node labels.
-var levels = map[string]string{"rack": "example.com/rack", "block": "example.com/block", "hostname": place.Hostname}
+var levels = map[string]string{"rack": "example.com/rack", "hostname": place.Hostname}
 
 func parseLevel(s string) (string, error) {
 	if label, ok := levels[s]; ok {
@@ -39,7 +39,9 @@ func formatLevel(label string) string {
 	return label
 }
 
-func level[T any](key string, at func(*T) *string) word[T] { return wordOf(key, at, parseLevel, formatLevel) }
+func level[T any](key string, at func(*T) *string) word[T] {
+	return wordOf(key, at, parseLevel, formatLevel)
+}
 
 var rules = []string{"never", "lower-priority", "lower-or-newer-equal-priority", "any"}
 
@@ -70,7 +72,8 @@ var clusterQueueWords = vocabulary[engine.ClusterQueue]{
 }
 
 var localQueueWords = vocabulary[engine.LocalQueue]{words: []word[engine.LocalQueue]{
-	text("clusterqueue", func(q *engine.LocalQueue) *string { return &q.ClusterQueue }),
+	{"clusterqueue", func(q *engine.LocalQueue, name string) error { q.ClusterQueue = name; return nil },
+		func(q *engine.LocalQueue) (string, bool) { return q.ClusterQueue, q.ClusterQueue != q.Key.Name }},
 	flag("stopped", func(q *engine.LocalQueue) *bool { return &q.Stopped }),
 	flag("terminating", func(q *engine.LocalQueue) *bool { return &q.Terminating }),
 	weight(func(q *engine.LocalQueue) **quota.Weight { return &q.Weight }),
@@ -115,7 +118,9 @@ var nodeWords = vocabulary[place.Node]{
 			pods, err := strconv.ParseInt(text, 10, 64)
 			set(&n.Allocatable, place.Pods, pods)
 			return err
-		}, func(n *place.Node) (string, bool) { return fmt.Sprint(n.Allocatable[place.Pods]), n.Allocatable[place.Pods] != podsOfNode }},
+		}, func(n *place.Node) (string, bool) {
+			return fmt.Sprint(n.Allocatable[place.Pods]), n.Allocatable[place.Pods] != podsOfNode
+		}},
 	},
 	amounts: []amountWords[place.Node]{
 		labels("label:", func(n *place.Node) *map[string]string { return &n.Labels }).except(func(n *place.Node, label string) bool {
@@ -339,8 +344,11 @@ func quotas[T any](at func(*T) *quota.Quotas) amountWords[T] {
 			if !isResource(name) {
 				return fmt.Errorf("there is no word %q", name)
 			}
+			name = strings.Replace(name, "resource:", "", 1)
 			if flavor, resource, other := strings.Cut(name, ":"); other {
-				fr = quota.FlavorResource{Flavor: flavor, Resource: strings.TrimPrefix(resource, "resource:")}
+				fr = quota.FlavorResource{Flavor: flavor, Resource: resource}
+			} else {
+				fr.Resource = name
 			}
 			limits, err := parseLimits(value)
 			*at(of) = maps.Clone(*at(of))

@@ -69,7 +69,10 @@ func (v vocabulary[T]) readOne(of *T, text string) error {
 	}
 	for _, a := range v.amounts {
 		if name, ok := strings.CutPrefix(key, a.prefix); ok && (a.labels || isResource(name)) {
-			return a.read(of, strings.TrimPrefix(name, "resource:"), value)
+			if !a.labels {
+				name = strings.TrimPrefix(name, "resource:")
+			}
+			return a.read(of, name, unquoted(value))
 		}
 	}
 	return fmt.Errorf("there is no word %q", key)
@@ -85,7 +88,8 @@ func (v vocabulary[T]) written(of *T) (out []string) {
 	for _, a := range v.amounts {
 		values := a.write(of)
 		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if value := values[name]; a.labels || isResource(name) {
+			value := quoted(values[name])
+			if a.labels || isResource(name) {
 				out = append(out, a.prefix+name+"="+value)
 			} else {
 				out = append(out, a.prefix+"resource:"+name+"="+value)
@@ -105,8 +109,11 @@ func joined(key, value string) string {
 // isResource reports whether the word names a resource rather than a property. Resources with unusual names are written
 // as resource:name.
 func isResource(name string) bool {
+	if strings.Contains(name, "resource:") {
+		return true
+	}
 	name = name[strings.Index(name, ":")+1:]
-	return strings.Contains(name, "/") || slices.Contains([]string{"cpu", "memory", "gpu", "tokens"}, name) || strings.HasPrefix(name, "resource:")
+	return strings.Contains(name, "/") || slices.Contains([]string{"cpu", "memory", "gpu", "tokens"}, name)
 }
 
 // fields returns the words of a line: they are separated by spaces that are not within double quotes.
@@ -293,16 +300,10 @@ func asJSON[T, V any](key string, at func(*T) *V) word[T] {
 func labels[T any](prefix string, at func(*T) *map[string]string) amountWords[T] {
 	return amountWords[T]{prefix, true,
 		func(of *T, name, value string) error {
-			set(at(of), name, unquoted(value))
+			set(at(of), name, value)
 			return nil
 		},
-		func(of *T) map[string]string {
-			out := map[string]string{}
-			for name, value := range *at(of) {
-				out[name] = quoted(value)
-			}
-			return out
-		}}
+		func(of *T) map[string]string { return maps.Clone(*at(of)) }}
 }
 
 // resources are words for amounts of resources, in the units of the engine: CPU in thousandths of a core.

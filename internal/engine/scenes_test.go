@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -55,10 +56,13 @@ type scene struct {
 	others  map[string]engine.Event        // the other objects, by kind and name
 	order   []string                       // the keys of others, in the order in which they appeared
 	decided map[engine.Key]*engine.Admission
-	refuses map[engine.Key]string // what the API server says to an admission
+	refuses map[engine.Key]string            // what the API server says to an admission
+	delayed map[engine.Key][]engine.Decision // decisions whose writes take long, if there is an entry
 	queued  int
 	// byHand says that the scene has a line for each write, messages that messages are printed with codes.
 	byHand, messages bool
+	// onNodes says that pods of the flavor default are placed on nodes, by racks and nodes.
+	onNodes bool
 }
 
 var optionWords = vocabulary[scene]{words: []word[scene]{
@@ -80,6 +84,7 @@ var optionWords = vocabulary[scene]{words: []word[scene]{
 	asJSON("usage-weights", func(s *scene) *map[string]float64 { return &usageOf(s).Weights }),
 	duration("grow-after", func(s *scene) *time.Duration { return &s.options.Elastic.GrowAfter }),
 	duration("resize-cost", func(s *scene) *time.Duration { return &s.options.Elastic.ResizeCost }),
+	flag("on-nodes", func(s *scene) *bool { return &s.onNodes }),
 	flag("by-hand", func(s *scene) *bool { return &s.byHand }),
 	flag("messages", func(s *scene) *bool { return &s.messages }),
 }}
@@ -97,14 +102,20 @@ func usageOf(s *scene) *engine.AdmissionFairSharing {
 // newScene returns a scene without objects but for the flavor default.
 func newScene(args []datadriven.CmdArg) (*scene, error) {
 	s := &scene{now: epoch, jobs: map[engine.Key]engine.Workload{}, others: map[string]engine.Event{},
-		decided: map[engine.Key]*engine.Admission{}, refuses: map[engine.Key]string{}}
+		decided: map[engine.Key]*engine.Admission{}, refuses: map[engine.Key]string{}, delayed: map[engine.Key][]engine.Decision{}}
 	for _, arg := range args {
 		if err := optionWords.read(s, []string{joined(arg.Key, strings.Join(arg.Vals, ","))}); err != nil {
 			return nil, err
 		}
 	}
 	s.engine = engine.New(s.options)
-	return s, s.apply("flavor default")
+	if !s.onNodes {
+		return s, s.apply("flavor default")
+	}
+	if err := s.apply("flavor default topology=racks"); err != nil {
+		return nil, err
+	}
+	return s, s.apply("topology racks levels=rack,hostname")
 }
 
 // play carries out a command and returns what it prints.
@@ -128,6 +139,9 @@ func (s *scene) play(d *datadriven.TestData) (string, error) {
 		return s.pass(d)
 	}
 	var lines []string
+	if d.Cmd == "explain" {
+		return s.explain(d.CmdArgs)
+	}
 	for _, arg := range d.CmdArgs {
 		text, err := s.show(d.Cmd, arg.Key)
 		if err != nil {
@@ -185,6 +199,15 @@ func (s *scene) apply(line string) error {
 		s.happens(ev)
 		s.happens(engine.LocalQueueSet{LocalQueue: newLocalQueue(names[0])})
 		return nil
+	case "node":
+		for name := range strings.SplitSeq(names[0], ",") {
+			ev, err := eventOf(strings.Join(append([]string{"node", name}, names[1:]...), " "))
+			if err != nil {
+				return err
+			}
+			s.happens(ev)
+		}
+		return nil
 	case "job":
 		return s.submit(names)
 	case "change":
@@ -197,11 +220,24 @@ func (s *scene) apply(line string) error {
 			}
 		}
 		return nil
+	case "run":
+		return s.run(names)
 	case "clock":
 		return s.advance(names[0])
 	case "restart":
 		s.restart()
 		return nil
+	case "delay":
+		s.delayed[parseKey(names[0])] = []engine.Decision{}
+		return nil
+	case "written":
+		if decisions, ok := s.delayed[parseKey(names[0])]; ok {
+			delete(s.delayed, parseKey(names[0]))
+			for _, d := range decisions {
+				s.write(d)
+			}
+			return nil
+		}
 	case "refuse":
 		s.refuses[parseKey(names[0])] = unquoted(names[1])
 		return nil
@@ -274,6 +310,25 @@ func (s *scene) happens(ev engine.Event) {
 		s.others[name] = ev
 	}
 	s.engine.Apply(ev)
+}
+
+// run binds the pods of jobs to their places: the pods job-0, job-1 and so on.
+func (s *scene) run(names []string) error {
+	for _, name := range names {
+		w := s.jobs[parseKey(name)]
+		if w.Admission == nil {
+			return fmt.Errorf("%s holds nothing", name)
+		}
+		var at []string
+		for _, p := range w.Admission.PodSets[0].Places {
+			at = append(at, slices.Repeat([]string{p.Node}, int(p.Count))...)
+		}
+		for n, node := range at {
+			s.happens(engine.PodBound{Pod: place.Pod{Key: parseKey(fmt.Sprintf("%s-%d", name, n)), Node: node, Requests: w.PodSets[0].PerPod,
+				Workload: w.Key, PodSet: w.PodSets[0].Name}})
+		}
+	}
+	return nil
 }
 
 // advance moves the clock by a duration, or to when the engine wants to decide again.
@@ -404,7 +459,11 @@ func (s *scene) write(d engine.Decision) {
 	if d.Withdraw {
 		return // its write is in progress: only the result of the admission is reported
 	}
-	if word, no := s.refuses[d.Key]; no && (d.Admit != nil || d.Try != nil) {
+	if decisions, late := s.delayed[d.Key]; late {
+		s.delayed[d.Key] = append(decisions, d)
+		return
+	}
+	if word, no := s.refuses[d.Key]; no && d.Why.Code == "" {
 		s.engine.Apply(engine.Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: word, At: s.now})
 		return
 	}
@@ -472,21 +531,38 @@ func (s *scene) show(command, name string) (string, error) {
 	switch command {
 	case "holds":
 		a := s.jobs[parseKey(name)].Admission
+		if s.byHand {
+			a = s.decided[parseKey(name)]
+		}
 		if a == nil {
 			return name + " holds nothing", nil
 		}
 		return strings.Join(append([]string{name, "holds"}, admissionWords(a)[1:]...), " "), nil
 	case "usage":
 		return s.usage(name)
-	case "explain":
-		x, ok := s.engine.Explain(parseKey(name))
-		if !ok {
-			return "", fmt.Errorf("there is no job %s", name)
-		}
-		text, err := yaml.Marshal(x)
-		return strings.TrimSpace(string(text)), err
 	}
 	return "", fmt.Errorf("there is no command %q", command)
+}
+
+// explain returns what the engine says about a job, or only the named fields of that.
+func (s *scene) explain(args []datadriven.CmdArg) (string, error) {
+	x, ok := s.engine.Explain(parseKey(args[0].Key))
+	if !ok {
+		return "", fmt.Errorf("there is no job %s", args[0].Key)
+	}
+	text, err := yaml.Marshal(x)
+	if len(args) == 1 || err != nil {
+		return string(text), err
+	}
+	all, some := map[string]any{}, map[string]any{}
+	if err := yaml.Unmarshal(text, &all); err != nil {
+		return "", err
+	}
+	for _, arg := range args[1:] {
+		some[arg.Key] = all[arg.Key]
+	}
+	text, err = yaml.Marshal(some)
+	return string(text), err
 }
 
 // usage returns what a queue or cohort uses: what its workloads hold, how many hold, and its share in thousandths.
@@ -499,7 +575,7 @@ func (s *scene) usage(name string) (string, error) {
 		}
 		return fmt.Sprintf("%s: share %d", name, share), nil
 	}
-	out := fmt.Sprintf("%s: %d hold", name, u.Reserving)
+	out := fmt.Sprintf("%s: %d with quota, %d admitted", name, u.Reserving, u.Admitted)
 	for _, fr := range slices.SortedFunc(maps.Keys(u.Reserved), func(a, b quota.FlavorResource) int {
 		return cmp.Or(cmp.Compare(a.Flavor, b.Flavor), cmp.Compare(a.Resource, b.Resource))
 	}) {
@@ -521,4 +597,3 @@ func (s *scene) due() string {
 	}
 	return "in " + due.Sub(s.now).String()
 }
-
