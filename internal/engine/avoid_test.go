@@ -69,59 +69,6 @@ func TestWorkloadWithPlacesAvoidsRefusedNodes(t *testing.T) {
 	}
 }
 
-// TestEvictionQuotesKubeScheduler: the eviction's message has the words of kube-scheduler.
-func TestEvictionQuotesKubeScheduler(t *testing.T) {
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
-	s.happens(job("one", "q", 1, 4, 0, 0))
-	s.engine.Apply(refuses("one", "a1"))
-	const want = "kube-scheduler does not bind its pods to node a1 (1 node(s) had volume node affinity conflict), and there is no other capacity close enough for its pods"
-	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
-		t.Errorf("got decisions %+v, want an eviction that quotes kube-scheduler", got)
-	}
-}
-
-// TestEvictionDoesNotQuoteKubeScheduler for a node that it has not refused.
-func TestEvictionDoesNotQuoteKubeScheduler(t *testing.T) {
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4), node("b1", "b", 4)})...)
-	s.happens(job("one", "q", 1, 4, 0, 0))
-	s.want("kube-scheduler refuses its node", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
-	on := s.places("one")[0][:2]
-	s.engine.Apply(NodeDeleted{on})
-	want := "its places on node " + on + " are no longer valid, and there is no other capacity close enough for its pods"
-	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
-		t.Errorf("got decisions %+v, want an eviction with message %q", got, want)
-	}
-}
-
-// TestEvictionSaysThatTheFlavorHasNoTopology: the message names the missing topology if that is why there are no other
-// places although nodes have capacity.
-func TestEvictionSaysThatTheFlavorHasNoTopology(t *testing.T) {
-	s := cluster(t)
-	s.happens(job("one", "q", 1, 4, 0, 0))
-	s.happens(TopologyDeleted{"racks"})
-	on := s.places("one")[0][:2]
-	s.engine.Apply(NodeDeleted{on})
-	want := "its places on node " + on + " are no longer valid, and flavor default no longer has a topology for choosing others"
-	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
-		t.Errorf("got decisions %+v, want an eviction with message %q", got, want)
-	}
-}
-
-// TestPromiseOutlivesAvoidance: workloads were evicted for a preemptor that avoids a node. No other workload gets what
-// they release, even one that is earlier in order.
-func TestPromiseOutlivesAvoidance(t *testing.T) {
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)
-	s.happens(job("one", "q", 1, 4, 1, 5), job("low", "q", 1, 4, 0, 6))
-	at := s.places("one")[0][:2]
-	s.want("kube-scheduler refuses its node", s.happens(refuses("one", at)), "evict one: NodeFailures")
-	s.want("its pods are gone", s.happens(s.stopped("one")), "evict low for one: in queue", "one waits: WaitingForPreemptedWorkloads")
-	s.want("another workload gets the node", s.happens(job("other", "q", 1, 4, 1, 7)), "admit other in q")
-	s.want("a workload that is earlier in order arrives", s.happens(job("early", "q", 1, 4, 1, 1)), "early waits: TopologyPlacementFailed")
-	s.now = s.engine.Due()
-	s.want("the avoidance has expired", s.happens())
-	s.want("the victim's pods are gone", s.happens(s.stopped("low")), "admit one in q", "low waits: TopologyPlacementFailed")
-}
-
 // TestWorkloadRefusedTwiceInARackLeavesIt: after two refusals in a rack, a workload does not try its other nodes.
 func TestWorkloadRefusedTwiceInARackLeavesIt(t *testing.T) {
 	nodes := []Event{queueOf("q", "", 1000), localOf("q")}
@@ -139,21 +86,4 @@ func TestWorkloadRefusedTwiceInARackLeavesIt(t *testing.T) {
 		}
 		s.want("kube-scheduler refuses the node", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
 	}
-}
-
-// TestARefusedNodeIsNoReasonToAddNodes: where nodes come on demand, a gang whose only rack has a node that kube-scheduler
-// refused waits for its places. By quota alone it would never get any again.
-func TestARefusedNodeIsNoReasonToAddNodes(t *testing.T) {
-	q := queueOf("q", "", 1000)
-	q.OnDemand = true
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)
-	s.want("the gang arrives", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "admit gang in q")
-	s.want("kube-scheduler refuses one node", s.happens(refuses("gang", "a1")), "evict gang: NodeFailures")
-	s.want("its pods are gone", s.happens(s.stopped("gang")), "gang waits: TopologyPlacementFailed")
-	s.now = s.engine.Due()
-	s.want("the node is tried again", s.happens(), "admit gang in q")
-	s.wantPlaces("gang", "a1:1", "a2:1")
-	s.want("the node is gone, with nodes on demand", s.happens(NodeDeleted{"a1"}), "evict gang: NodeFailures")
-	s.want("its pods are gone", s.happens(s.stopped("gang")), "admit gang in q")
-	s.wantPlaces("gang")
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 )
 
@@ -229,17 +227,6 @@ func (w *world) rebuilt(t *rapid.T) *Engine {
 		fresh.Apply(ev)
 	}
 	return fresh
-}
-
-// TestNamespaceThatIsGoneIsNotAccepted: what a ClusterQueue thinks of a namespace follows its deletion too, as it would in
-// an engine that starts then.
-func TestNamespaceThatIsGoneIsNotAccepted(t *testing.T) {
-	q := queueOf("q", "", 4)
-	q.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
-	s := newScene(t, Options{}, NamespaceSet{Name: "ns", Labels: labels.Set{"team": "red"}}, q, localOf("q"), job("holder", "q", 1, 4, 0, 0))
-	s.want("another one arrives", s.happens(job("waits", "q", 1, 1, 0, 1)), "waits waits: WaitingForQuota")
-	s.want("the namespace is deleted", s.happens(NamespaceDeleted{"ns"}), "waits waits: Inadmissible")
-	s.want("quota becomes free", s.happens(gone("holder")))
 }
 
 // TestQueueIsForgottenWithItsLastWorkload: of a ClusterQueue that is gone nothing is kept once the last workload that

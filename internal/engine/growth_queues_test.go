@@ -16,20 +16,6 @@ import (
 // in returns the job in the LocalQueue of that name.
 func in(queue string, w WorkloadSet) WorkloadSet { w.Queue = queue; return w }
 
-// TestQueuesDoNotKeepTheSameForEachOther: what is free is less than what two queues have of their own quota, as a third one
-// has borrowed the rest.
-func TestQueuesDoNotKeepTheSameForEachOther(t *testing.T) {
-	for _, rest := range []time.Duration{0, 30 * time.Second} {
-		s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: rest}}, queueOf("p", "lab", 6), queueOf("q", "lab", 6), queueOf("r", "lab", 0), localOf("p"), localOf("q"), localOf("r"),
-			job("borrows", "r", 6, 1, 0, 0), job("ends", "r", 2, 1, 0, 0))
-		s.happens(in("p", between("a", 2, 6, 0, 1)), in("q", between("b", 2, 6, 0, 2)))
-		s.wantSizes("all is in use", []string{"a", "b"}, 2, 2)
-		s.now = s.now.Add(rest)
-		s.happens(gone("ends"))
-		s.wantSizes("two are free", []string{"a", "b"}, 4, 2)
-	}
-}
-
 // TestOfOwnersTheOneThatRestsWaits: where there is not enough for the own quota of two queues, a job that rests keeps none
 // from one of the same priority that may grow at once, whichever queue comes first by name.
 func TestOfOwnersTheOneThatRestsWaits(t *testing.T) {
@@ -48,45 +34,6 @@ func TestOfOwnersTheOneThatRestsWaits(t *testing.T) {
 			s.wantSizes("two were free, and later both have rested", []string{"rests", "ready"}, want...)
 		}
 	}
-}
-
-// TestWorkloadWaitsForNoGrowthThatIsNotToCome: a workload waits for one of higher priority that is to grow soon. A workload of
-// another queue then takes so much that this one cannot, and the rest suffices for the one that waits.
-func TestWorkloadWaitsForNoGrowthThatIsNotToCome(t *testing.T) {
-	for name, taken := range map[string]struct {
-		after   time.Duration
-		by      []Event
-		decided []string
-	}{
-		"by a new one":                {0, []Event{job("new", "q", 2, 1, 5, 6)}, []string{"admit new in q", "admit waits in r"}},
-		"by one that grows before it": {time.Second, nil, []string{"resize other from 2 to 4", "admit waits in r"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("r", "lab", 4), queueOf("q", "lab", 4), queueOf("x", "lab", 3), localOf("r"), localOf("q"), localOf("x"),
-				job("ends", "x", 3, 1, 0, 0), job("holds", "r", 4, 1, 0, 0), job("rigid", "q", 2, 1, 0, 0))
-			s.happens(in("q", between("other", 2, 4, 0, 1)))
-			s.now = s.now.Add(29 * time.Second)
-			grows := in("r", smaller(job("grows", "r", 6, 2, 1, 2), 2))
-			grows.PodSets[0].Elastic = 1
-			s.happens(gone("holds"), grows)
-			s.wantSizes("all is in use", []string{"grows", "other"}, 2, 2)
-			s.want("three are free, and a workload leaves two for growth", s.happens(gone("ends"), job("waits", "r", 1, 1, 0, 5)), "waits waits: WaitingForQuota")
-			s.now = s.now.Add(taken.after)
-			s.want("two of them are taken "+name, s.happens(taken.by...), taken.decided...)
-		})
-	}
-}
-
-// TestWorkloadWaitsForNoGrowthThatHasNoNodes is the same where a pod of another controller takes what is free on nodes.
-func TestWorkloadWaitsForNoGrowthThatHasNoNodes(t *testing.T) {
-	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, slices.Concat(onNodes,
-		[]Event{queueOf("q", "", 100), localOf("q"), node("a1", "a", 4), node("a2", "a", 2), job("ends", "q", 2, 1, 0, 0)})...)
-	grows := smaller(job("grows", "q", 6, 2, 1, 2), 2)
-	grows.PodSets[0].Elastic = 1
-	s.happens(grows)
-	s.wantSizes("all is in use", []string{"grows"}, 2)
-	s.want("two are free, and a workload leaves them for growth", s.happens(gone("ends"), job("waits", "q", 1, 1, 0, 5)), "waits waits: WaitingForQuota")
-	s.want("one of them is taken", s.happens(pod("", 1, "a2", 1)), "admit waits in q")
 }
 
 // besideAnOwner returns a scene in which two cpus of the own quota of queue owner are free for the job own of that queue,

@@ -46,13 +46,6 @@ func TestWhatTheNodesNeverHoldHasACodeOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestWhatNeverFitsIsAdmittedOnceThereAreNodes: the code says "with these nodes", and others wake it.
-func TestWhatNeverFitsIsAdmittedOnceThereAreNodes(t *testing.T) {
-	s := cluster(t)
-	s.want("a job of 5 on 4 nodes", s.happens(job("j", "q", 5, 4, 0, 0)), "j waits: ExceedsNodes")
-	s.want("a fifth node", s.happens(node("n5", "b", 4)), "admit j in q")
-}
-
 // TestAllBehindAHeadThatNeverStartsAreToldSo: by quota and by nodes.
 func TestAllBehindAHeadThatNeverStartsAreToldSo(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -79,14 +72,4 @@ func TestAllBehindAHeadThatNeverStartsAreToldSo(t *testing.T) {
 			s.want("the head is gone", s.happens(gone("head")), "admit second in q", "admit third in q")
 		})
 	}
-}
-
-// TestADaemonThatLeavesIsNoticed: a job that the nodes never held beside a daemon may fit once the daemon and others end.
-func TestADaemonThatLeavesIsNoticed(t *testing.T) {
-	daemon := pod("", 0, "a1", 1)
-	daemon.Resident = true
-	s := cluster(t, daemon, job("other", "q", 4, 3, 0, 0))
-	s.want("a job of 4 on nodes of 4, one of them with a daemon", s.happens(job("j", "q", 4, 4, 0, 1)), "j waits: ExceedsNodes")
-	s.want("the daemon is gone", s.happens(podGone("", 0)), "j waits: TopologyPlacementFailed")
-	s.want("the other job ends", s.happens(gone("other")), "admit j in q")
 }

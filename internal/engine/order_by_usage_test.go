@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 const (
@@ -54,60 +53,6 @@ func (s *scene) consumed(name string) int64 {
 		return -1
 	}
 	return int64(math.Round(1000 * u.Consumption.Resources["cpu"]))
-}
-
-func TestOrderByUsage(t *testing.T) {
-	light := toQ("a")
-	light.Weight = weight(quota.One / 10)
-	weightless := toQ("a")
-	weightless.Weight = weight(0)
-	notAsked := queueOf("q", "", 2000)
-	for name, tc := range map[string]struct {
-		given []Event
-		want  []string
-	}{
-		"less usage goes before higher priority": {
-			given: []Event{withConsumption(toQ("a"), 2, epoch), withConsumption(toQ("b"), 1, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
-			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
-		},
-		"priority decides between equal usages": {
-			given: []Event{job("a1", "a", 1, 2000, 0, 0), job("b1", "b", 1, 2000, 1, 1)},
-			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
-		},
-		"within a LocalQueue priority and time count": {
-			given: []Event{job("a1", "a", 1, 2000, 0, 0), job("a2", "a", 1, 2000, 1, 1)},
-			want:  []string{"admit a2 in q", "a1 waits: WaitingForQuota"},
-		},
-		"admissions are charged in advance, so that no LocalQueue gets everything at once": {
-			given: []Event{job("a1", "a", 1, 500, 9, 0), job("a2", "a", 1, 500, 9, 1), job("b1", "b", 1, 500, 0, 2), job("b2", "b", 1, 500, 0, 3)},
-			want:  []string{"admit a1 in q", "admit b1 in q", "admit a2 in q", "admit b2 in q"},
-		},
-		"different weights": {
-			given: []Event{light, withConsumption(toQ("b"), 3, epoch), withConsumption(light, 1, epoch), job("a1", "a", 1, 2000, 0, 0), job("b1", "b", 1, 2000, 0, 1)},
-			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
-		},
-		"the weight 0 goes last": {
-			given: []Event{weightless, withConsumption(toQ("b"), 1000, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
-			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
-		},
-		"usage from statuses is compared as of one time": {
-			given: []Event{withConsumption(toQ("a"), 2, epoch), withConsumption(toQ("b"), 3, epoch.Add(-2*halfLife)), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
-			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
-		},
-		"a ClusterQueue without usage-based order goes by priority": {
-			given: []Event{notAsked, withConsumption(toQ("a"), 2, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
-			want:  []string{"admit a1 in q", "b1 waits: WaitingForQuota"},
-		},
-		"less usage passes a strict head": {
-			given: []Event{strict(shared(2000)[0].(ClusterQueueSet)), withConsumption(toQ("a"), 2, epoch), job("a1", "a", 1, 3000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
-			want:  []string{"admit b1 in q", "a1 waits: ExceedsMaxQuota"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScene(t, byUsage(halfLife))
-			s.want("the events", s.happens(append(shared(2000), tc.given...)...), tc.want...)
-		})
-	}
 }
 
 func TestExplanationSaysWhetherUsageOrdersTheQueue(t *testing.T) {
@@ -196,13 +141,6 @@ func TestUnwrittenAdmissionIsNotCharged(t *testing.T) {
 			t.Fatalf("after the write failed: entered = %v, standing = %v, want no charge", l.entered, l.standing)
 		}
 	}
-}
-
-func TestWithoutAHalfLifeOnlyPresentUsageCounts(t *testing.T) {
-	s := newScene(t, byUsage(0), append(shared(2000), withConsumption(toQ("a"), 9, epoch))...)
-	s.happens(job("b1", "b", 1, 1000, 0, 0))
-	s.want("b has usage, a has none", s.happens(job("a1", "a", 1, 1000, 0, 9), job("b2", "b", 1, 1000, 9, 1)), "admit a1 in q", "b2 waits: WaitingForQuota")
-	s.want("b has no usage any more", s.happens(job("a2", "a", 1, 1000, 9, 2), gone("b1")), "admit b2 in q", "a2 waits: WaitingForQuota")
 }
 
 func TestClockSetBackDoesNotStopSampling(t *testing.T) {

@@ -65,25 +65,6 @@ func TestHeadThatNoNodeCanHoldLetsTheEngineRest(t *testing.T) {
 	}
 }
 
-// TestJobsBehindAHeadThatWaitsAreToldSo: whichever way the head of a queue waits, each workload behind it has a reason.
-func TestJobsBehindAHeadThatWaitsAreToldSo(t *testing.T) {
-	strict := evicting(queueOf("q", "", 4), lower)
-	strict.Strategy = Strict
-	s := newScene(t, Options{}, strict, localOf("q"))
-	s.happens(job("low", "q", 1, 4, 0, 0))
-	s.want("the head preempts", s.happens(job("head", "q", 1, 4, 2, 1)), "evict low for head: in queue", "head waits: WaitingForPreemptedWorkloads")
-	s.want("a second one arrives", s.happens(job("second", "q", 1, 1, 1, 2)), "second waits: WaitingForQuota")
-	s.want("another one arrives behind that", s.happens(job("third", "q", 1, 2, 1, 3)), "third waits: WaitingForQuota")
-
-	s.want("one that goes first and one behind them arrive", s.happens(job("urgent", "q", 1, 0, 3, 4), job("fourth", "q", 1, 3, 1, 5)),
-		"admit urgent in q", "fourth waits: WaitingForQuota")
-
-	s = newScene(t, Options{BlockUntilReady: BlockQueue}, queueOf("q", "", 4), localOf("q"))
-	s.engine.budget = 1
-	s.want("two arrive, and the first must be ready before the second",
-		s.happens(job("first", "q", 1, 1, 0, 0), job("second", "q", 1, 1, 0, 1)), "admit first in q", "second waits: WaitingForPodsReady")
-}
-
 // TestReasonsAreWrittenWhileTheEngineHasWork: a workload does not wait for its reason until the engine rests.
 func TestReasonsAreWrittenWhileTheEngineHasWork(t *testing.T) {
 	e := New(Options{})

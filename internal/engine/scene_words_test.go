@@ -281,10 +281,6 @@ func list[T, V any](key string, at func(*T) *[]V, parse func(string) (V, error),
 		}}
 }
 
-func texts[T any](key string, at func(*T) *[]string) word[T] {
-	return list(key, at, func(s string) (string, error) { return s, nil }, func(s string) string { return s })
-}
-
 // asJSON is a word for a value that has no words of its own.
 func asJSON[T, V any](key string, at func(*T) *V) word[T] {
 	return word[T]{key,

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -9,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -57,48 +57,20 @@ func TestPodsWithoutRequestsGetAFlavorLikeOthers(t *testing.T) {
 	}
 }
 
-// TestLeaderWithoutRequestsGetsTheFlavorOfItsGroup: in whatever order the pod sets are, the leader is near its workers,
-// although the first flavor would have zero for it, and although it requests nothing from their group of resources.
-func TestLeaderWithoutRequestsGetsTheFlavorOfItsGroup(t *testing.T) {
-	one := &flavor.TopologyRequest{Level: rack, Mandatory: true, Group: "g"}
-	tolerates := []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
-	leader := PodSet{Name: "leader", Count: 1, Topology: one, Tolerations: tolerates}
-	workers := PodSet{Name: "workers", Count: 3, PerPod: map[string]int64{"cpu": 3}, Topology: one, Tolerations: tolerates}
-	for name, podSets := range map[string][]PodSet{"leader first": {leader, workers}, "workers first": {workers, leader}} {
-		t.Run(name, func(t *testing.T) {
-			queues := plainAndGPUs()
-			for i, ev := range queues {
-				if q, ok := ev.(ClusterQueueSet); ok { // the first flavor has room for the leader only
-					q.Quotas = maps.Clone(q.Quotas)
-					q.Quotas[quota.FlavorResource{Flavor: "plain", Resource: "cpu"}] = quota.Limits{Nominal: 8, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
-					queues[i] = q
-				}
-			}
-			gang := job("gang", "q", 1, 0, 0, 0)
-			gang.PodSets = podSets
-			s := newScene(t, Options{}, queues...)
-			s.want("the gang arrives", s.happens(gang), "admit gang in q")
-			s.wantPlaces("gang", "of-gpus:1", "of-gpus:3")
-		})
-	}
-	t.Run("another group of resources", func(t *testing.T) {
-		queues := plainAndGPUs()
-		for i, ev := range queues {
-			if q, ok := ev.(ClusterQueueSet); ok {
-				q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"plain"}}, {Resources: []string{"gpu"}, Flavors: []string{"gpus"}}}
-				q.Quotas = maps.Clone(q.Quotas)
-				q.Quotas[quota.FlavorResource{Flavor: "gpus", Resource: "gpu"}] = quota.Limits{Nominal: 8, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
-				queues[i] = q
-			}
+// plainAndGPUs returns a queue with two flavors whose nodes are labelled with their kind. Those with GPUs are tainted.
+func plainAndGPUs() []Event {
+	q := queueOf("q", "", 0)
+	q.Groups[0].Flavors, q.Quotas = []string{"plain", "gpus"}, quota.Quotas{}
+	out := []Event{TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}}}
+	for _, name := range q.Groups[0].Flavors {
+		q.Quotas[quota.FlavorResource{Flavor: name, Resource: "cpu"}] = quota.Limits{Nominal: 100, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+		known := Flavor{Name: name, Topology: "racks", NodeLabels: map[string]string{"kind": name}}
+		if name == "gpus" {
+			known.NodeTaints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}
 		}
-		devices := workers
-		devices.PerPod = map[string]int64{"gpu": 1}
-		withGPUs := node("of-gpus", "a", 100)
-		withGPUs.Labels["kind"], withGPUs.Allocatable["gpu"] = "gpus", 8
-		gang := job("gang", "q", 1, 0, 0, 0)
-		gang.PodSets = []PodSet{leader, devices}
-		s := newScene(t, Options{}, append(queues, withGPUs)...)
-		s.want("the gang arrives", s.happens(gang), "admit gang in q")
-		s.wantPlaces("gang", "of-gpus:1", "of-gpus:3")
-	})
+		on := node("of-"+name, "a", 100)
+		on.Labels["kind"] = name
+		out = append(out, FlavorSet{known}, on)
+	}
+	return append(out, q, localOf("q"))
 }
