@@ -31,11 +31,9 @@ var (
 		"internal/engine/place.Map":             178,
 		"internal/engine/preempt.search":        42,
 		"internal/jobs.reconciler":              73,
-		"internal/jobs/jobset.planner":          87,
 		"internal/jobs/latticejob.planner":      49,
 		"internal/jobs/latticejob/compile.task": 43,
 		"internal/jobs/trainingjob.planner":     62,
-		"internal/jobs/vcjob.planner":           84,
 		"test/scenario/harness.World":           49,
 	}
 	cyclesToday = map[string]int{
@@ -44,9 +42,7 @@ var (
 		"internal/engine":           50,
 		"internal/engine/place":     33,
 		"internal/jobs":             51,
-		"internal/jobs/jobset":      21,
 		"internal/jobs/trainingjob": 13,
-		"internal/jobs/vcjob":       19,
 	}
 )
 

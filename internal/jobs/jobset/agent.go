@@ -2,7 +2,6 @@ package jobset
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,11 +44,11 @@ func round(js *jobset.JobSet) podspec.Round {
 
 // withAgent returns the template with the agent that it wants. If the agent cannot be added, it returns the template
 // unchanged, and canStart keeps the Job from being started.
-func (p *planner) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	if !wantsAgent(p.js, rj) {
+func (v *view) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	if !wantsAgent(v.js, rj) {
 		return template
 	}
-	out, err := p.seen.Facts.Agent.Inject(template, round(p.js))
+	out, err := v.seen.Facts.Agent.Inject(template, round(v.js))
 	if err != nil {
 		return template
 	}
@@ -73,49 +72,35 @@ func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 
 // cannotStart says why no more pods can be started, "" if they can, or if all Jobs have been started: agents in
 // existing pods are not affected.
-func (p *planner) cannotStart() string {
-	if why := tooLarge(p.js); why != "" {
+func (v *view) cannotStart() string {
+	if why := tooLarge(v.js); why != "" {
 		return why
 	}
 	started := int32(0)
-	for _, job := range p.children.current() {
+	for _, job := range v.children.current() {
 		if !suspended(job) || ended(job) { // it may have been suspended before its end was observed
 			started++
 		}
 	}
-	for i := range p.js.Spec.ReplicatedJobs {
-		started -= p.js.Spec.ReplicatedJobs[i].Replicas
+	for i := range v.js.Spec.ReplicatedJobs {
+		started -= v.js.Spec.ReplicatedJobs[i].Replicas
 	}
 	if started >= 0 {
 		return ""
 	}
-	return noAgent(p.js, p.seen.Facts.Agent)
+	return noAgent(v.js, v.seen.Facts.Agent)
 }
 
 // canStart reports whether pods may be started as far as the number of Jobs and their agents are concerned. If not, a
 // condition says why.
-func (p *planner) canStart() bool {
-	why := p.cannotStart()
+func (r *reporter) canStart() bool {
+	why := r.cannotStart()
 	if why == "" {
-		if c := meta.FindStatusCondition(p.js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Reason != muster.RefusedReason {
-			p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
+		if c := meta.FindStatusCondition(r.js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Reason != muster.RefusedReason {
+			r.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
 		}
 		return true
 	}
-	p.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
+	r.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, jobs.InvalidJob, why, corev1.EventTypeWarning)
 	return false
-}
-
-// reportRefused says in a condition that the API server refuses what the JobSet needs, such as its Jobs. A new operator
-// does not know yet what was refused: the condition stays until nothing is to be created any more.
-func (p *planner) reportRefused() {
-	c := meta.FindStatusCondition(p.js.Status.Conditions, muster.CannotStartCondition)
-	isCreation := func(w jobs.Write) bool { return w.Verb() == "create" }
-	switch why := p.seen.RefusedObjects.Message(); {
-	case why != "" && !p.held():
-		p.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, muster.RefusedReason, why, corev1.EventTypeWarning)
-	case c == nil || c.Reason != muster.RefusedReason:
-	case p.held() || !slices.ContainsFunc(slices.Concat(p.plan.First, p.plan.Writes), isCreation):
-		p.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
-	}
 }

@@ -1,20 +1,19 @@
 package jobset
 
 import (
+	"cmp"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
-
-// kind is the GroupVersionKind of JobSets.
-var kind = jobset.GroupVersion.WithKind("JobSet")
 
 // API is the JobSet API. A JobSet without a queue starts at once.
 var API = jobs.API[*jobset.JobSet]{
@@ -52,38 +51,27 @@ func related(js *jobset.JobSet) []client.Object {
 	return out
 }
 
-// describe returns what a JobSet asks for: one pod set for each replicated job.
-func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
-	d := jobs.Description{
-		Foreign: isForeign(js),
-		Queue:   js.Annotations[kueue.QueueAnnotation],
+// createsJob reports whether the other job is a batch Job of a name that the JobSet gives to its Jobs.
+func createsJob(js *jobset.JobSet, other client.Object) bool {
+	if _, isJob := other.(*batchv1.Job); !isJob || isForeign(js) {
+		return false
 	}
-	if tooLarge(js) != "" {
-		return d // it queues for nothing: a condition says why
-	}
+	name, index, ok := splitJobName(js, other.GetName())
 	for i := range js.Spec.ReplicatedJobs {
-		rj := &js.Spec.ReplicatedJobs[i]
-		d.PodSets = append(d.PodSets, kueue.PodSet{
-			Name:     kueue.PodSetReference(rj.Name),
-			Count:    podCount(rj),
-			Template: podTemplate(rj),
-		})
-		boundsOf(js, rj).Ask(&d.PodSets[i])
-	}
-	d.Mistake = jobs.RequestTopology(d.PodSets, func(i int) jobs.Ranks { return ranksOf(&js.Spec.ReplicatedJobs[i]) })
-	for i := range js.Spec.ReplicatedJobs {
-		rj := &js.Spec.ReplicatedJobs[i]
-		if problem := exclusionOf(js, rj).request(&d.PodSets[i], js, rj); problem != "" {
-			d.Mistake = jobs.BadTopology(&d.PodSets[i], problem)
+		if rj := &js.Spec.ReplicatedJobs[i]; ok && rj.Name == name {
+			return index < rj.Replicas
 		}
 	}
-	if why := noAgent(js, facts.Agent); why != "" {
-		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, why))
-	}
-	return d
+	return false
 }
 
-// isForeign reports whether another controller runs the JobSet.
-func isForeign(js *jobset.JobSet) bool {
-	return js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName
+// madeFor returns the UID of the queued JobSet that the operator has created the object for, "" if that is none. Only the
+// operator sets the mark, and the labels of the pod template of a Job that runs cannot be changed. The cache drops the pod
+// template of a Job that has ended.
+func madeFor(object client.Object) types.UID {
+	job, is := object.(*batchv1.Job)
+	if !is || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
+		return ""
+	}
+	return types.UID(cmp.Or(job.Spec.Template.Labels[jobset.JobSetUIDKey], job.Labels[jobset.JobSetUIDKey]))
 }

@@ -2,19 +2,27 @@ package jobset
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
+
+// view is what a plan is made from. Policies read it; the status of js is brought up to date by reporter, and children are
+// sorted anew when Jobs are restarted.
+type view struct {
+	seen jobs.Seen[*jobset.JobSet]
+	// js is a copy of the JobSet whose status is brought up to date.
+	js       *jobset.JobSet
+	children children
+}
 
 // children holds the Jobs of a JobSet by state, each list sorted by name.
 type children struct {
@@ -33,31 +41,6 @@ func doneBefore(job *batchv1.Job) bool { return !job.DeletionTimestamp.IsZero() 
 func hasDonePods(job *batchv1.Job) bool {
 	uncounted := job.Status.UncountedTerminatedPods
 	return job.Status.Succeeded > 0 || is(job, batchv1.JobComplete) || uncounted != nil && len(uncounted.Succeeded) > 0
-}
-
-// createsJob reports whether the other job is a batch Job of a name that the JobSet gives to its Jobs.
-func createsJob(js *jobset.JobSet, other client.Object) bool {
-	if _, isJob := other.(*batchv1.Job); !isJob || isForeign(js) {
-		return false
-	}
-	name, index, ok := splitJobName(js, other.GetName())
-	for i := range js.Spec.ReplicatedJobs {
-		if rj := &js.Spec.ReplicatedJobs[i]; ok && rj.Name == name {
-			return index < rj.Replicas
-		}
-	}
-	return false
-}
-
-// madeFor returns the UID of the queued JobSet that the operator has created the object for, "" if that is none. Only the
-// operator sets the mark, and the labels of the pod template of a Job that runs cannot be changed. The cache drops the pod
-// template of a Job that has ended.
-func madeFor(object client.Object) types.UID {
-	job, is := object.(*batchv1.Job)
-	if !is || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
-		return ""
-	}
-	return types.UID(cmp.Or(job.Spec.Template.Labels[jobset.JobSetUIDKey], job.Labels[jobset.JobSetUIDKey]))
 }
 
 // splitJobName is the reverse of jobName; false if no Job of the JobSet can have the name.
@@ -215,4 +198,65 @@ func isRunning(job *batchv1.Job) bool { return !suspended(job) }
 // isReady reports whether all pods of an unfinished Job are ready or have succeeded.
 func isReady(job *batchv1.Job) bool {
 	return !ended(job) && jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec)
+}
+
+// kind is the GroupVersionKind of JobSets.
+var kind = jobset.GroupVersion.WithKind("JobSet")
+
+// pollInterval is how long it takes at most to notice changes that no watch reports.
+const pollInterval = 10 * time.Second
+
+// held reports whether no pods may run: because the queue says so, or, for a JobSet without a queue, its user.
+func (v *view) held() bool {
+	if v.seen.Admission.Grant == jobs.Unqueued {
+		return ptr.Deref(v.js.Spec.Suspend, false)
+	}
+	return !v.seen.Admission.MayRun()
+}
+
+// restartsWhole reports whether a JobSet in a queue runs all its pods again after it was stopped.
+func (v *view) restartsWhole() bool {
+	return v.seen.Admission.Grant != jobs.Unqueued && !v.seen.MustGoOn && jobs.RestartsWhole(v.js)
+}
+
+// doneJobs returns the Jobs of the current attempt, not being deleted yet, of which pods have succeeded.
+func (v *view) doneJobs() (out []*batchv1.Job) {
+	for _, job := range v.children.current() {
+		if job.DeletionTimestamp.IsZero() && hasDonePods(job) {
+			out = append(out, job)
+		}
+	}
+	return out
+}
+
+// awaitsRestart reports whether the JobSet keeps its quota until the Jobs that are done are being deleted.
+func (v *view) awaitsRestart() bool {
+	return v.seen.Admission.Grant == jobs.Stopping && outcome(v.js) == nil && v.restartsWhole() && len(v.doneJobs()) > 0
+}
+
+// jobName returns the name of a Job of the JobSet.
+func jobName(js *jobset.JobSet, replicatedJob string, index int32) string {
+	return js.Name + "-" + replicatedJob + "-" + decimal(index)
+}
+
+// subdomain returns the name of the headless Service, which is the DNS subdomain of the pods.
+func subdomain(js *jobset.JobSet) string {
+	if js.Spec.Network != nil && js.Spec.Network.Subdomain != "" {
+		return js.Spec.Network.Subdomain
+	}
+	return js.Name
+}
+
+func dnsHostnames(js *jobset.JobSet) bool {
+	return js.Spec.Network == nil || ptr.Deref(js.Spec.Network.EnableDNSHostnames, true)
+}
+
+func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }
+
+// merged returns the entries of both maps; those of more take precedence.
+func merged(base, more map[string]string) map[string]string {
+	out := make(map[string]string, len(base)+len(more))
+	maps.Copy(out, base)
+	maps.Copy(out, more)
+	return out
 }

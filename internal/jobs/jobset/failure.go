@@ -26,12 +26,12 @@ func (p *planner) applyFailurePolicy() {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
 		switch {
 		case v.action == "":
-			p.fail(jobset.FailedJobsReason, jobset.FailedJobsMessage+suffix)
+			p.status.fail(jobset.FailedJobsReason, jobset.FailedJobsMessage+suffix)
 		case v.action == jobset.FailJobSet:
-			p.fail(jobset.FailJobSetFailurePolicyActionReason, jobset.FailJobSetFailurePolicyActionMessage+suffix)
+			p.status.fail(jobset.FailJobSetFailurePolicyActionReason, jobset.FailJobSetFailurePolicyActionMessage+suffix)
 		case countsTowardsMax(v.action) && spent >= p.js.Spec.FailurePolicy.MaxRestarts:
-			p.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
-		case p.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
+			p.status.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
+		case p.status.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
 			over = append(over, v.job)
 			if countsTowardsMax(v.action) {
 				spent++
@@ -45,20 +45,11 @@ func (p *planner) applyFailurePolicy() {
 	if len(over) > 0 {
 		// Done once for all of them: thousands of Jobs may fail together.
 		p.children = p.children.without(over)
-		p.countJobs()
+		p.status.countJobs()
 	}
 	if !finished(p.js) {
 		p.deleteJobs(p.children.previous)
 	}
-}
-
-// fail ends the JobSet as failed. The status is written first: the JobSet's quota goes to others, so it must never run
-// again after that.
-func (p *planner) fail(reason, message string) {
-	p.plan.StatusFirst = true
-	p.js.Status.TerminalState = string(jobset.JobSetFailed)
-	p.setCondition(jobset.JobSetFailed, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
-	p.clearCondition(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
 }
 
 // unusablePattern is the reason of the event that reports a pattern which is not compiled.
@@ -75,26 +66,26 @@ var eventReasons = map[jobset.FailurePolicyAction]string{
 // restart starts a new attempt, and reports whether only the failed Job is restarted. The restart count is written
 // first: it marks the existing Jobs as belonging to an earlier attempt, so that nothing is lost if they are not deleted
 // at once.
-func (p *planner) restart(v verdict, message string) (single bool) {
-	single = p.countRestart(v)
+func (r *reporter) restart(v verdict, message string) (single bool) {
+	single = r.countRestart(v)
 	reason := jobset.DefaultFailurePolicyReason
 	if v.rule != "" {
 		reason = jobset.FailurePolicyReasonPrefix + v.rule
 	}
-	p.setCondition(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
-	p.plan.Events = append(p.plan.Events, jobs.Warning(eventReasons[v.action], message))
-	p.plan.StatusFirst = true
+	r.setCondition(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
+	r.plan.Events = append(r.plan.Events, jobs.Warning(eventReasons[v.action], message))
+	r.plan.StatusFirst = true
 	return single
 }
 
 // countRestart counts a restart, and reports whether it is of the failed Job alone or of the whole JobSet.
-func (p *planner) countRestart(v verdict) (single bool) {
-	status := &p.js.Status
+func (r *reporter) countRestart(v verdict) (single bool) {
+	status := &r.js.Status
 	if restartsSingleJob(v.action) {
-		entry, index := p.entryOf(v.job)
-		entry.JobRestarts = incremented(entry.JobRestarts, p.replicas(entry.Name), index)
+		entry, index := r.entryOf(v.job)
+		entry.JobRestarts = incremented(entry.JobRestarts, r.replicas(entry.Name), index)
 		if countsTowardsMax(v.action) {
-			entry.JobRestartsCountTowardsMax = incremented(entry.JobRestartsCountTowardsMax, p.replicas(entry.Name), index)
+			entry.JobRestartsCountTowardsMax = incremented(entry.JobRestartsCountTowardsMax, r.replicas(entry.Name), index)
 		}
 		return true
 	}
@@ -107,10 +98,10 @@ func (p *planner) countRestart(v verdict) (single bool) {
 
 // entryOf returns the status entry and index where restarts of the Job, one of the children, are counted. Its name says
 // which: users may have tampered with its labels.
-func (p *planner) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
-	name, index, _ := splitJobName(p.js, job.Name)
-	i := slices.IndexFunc(p.js.Status.ReplicatedJobsStatus, func(entry jobset.ReplicatedJobStatus) bool { return entry.Name == name })
-	return &p.js.Status.ReplicatedJobsStatus[i], index // countJobs has made one for each
+func (r *reporter) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
+	name, index, _ := splitJobName(r.js, job.Name)
+	i := slices.IndexFunc(r.js.Status.ReplicatedJobsStatus, func(entry jobset.ReplicatedJobStatus) bool { return entry.Name == name })
+	return &r.js.Status.ReplicatedJobsStatus[i], index // countJobs has made one for each
 }
 
 // incremented returns the counts, one for each Job, with that of index incremented. It extends counts if it is too
@@ -124,11 +115,11 @@ func incremented(counts []int32, jobs, index int32) []int32 {
 }
 
 // endRestart sets Restarting to False once all Jobs of the new attempt are ready, or the JobSet is held.
-func (p *planner) endRestart() {
+func (r *reporter) endRestart() {
 	switch {
-	case p.held():
-		p.clearCondition(jobset.JobSetRestarting, jobset.RestartSuspendedReason, jobset.JobSetSuspendedMessage)
-	case p.allReady():
-		p.clearCondition(jobset.JobSetRestarting, jobset.JobsReadyReason, jobset.JobsReadyMessage)
+	case r.held():
+		r.clearCondition(jobset.JobSetRestarting, jobset.RestartSuspendedReason, jobset.JobSetSuspendedMessage)
+	case r.allReady():
+		r.clearCondition(jobset.JobSetRestarting, jobset.JobsReadyReason, jobset.JobsReadyMessage)
 	}
 }

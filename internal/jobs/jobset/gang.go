@@ -1,24 +1,40 @@
 package jobset
 
 import (
+	"time"
+
 	batchv1 "k8s.io/api/batch/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
+// gangs decides which pods kube-scheduler binds together, and the PodGroups for that.
+type gangs struct {
+	*view
+	sizes   *sizes
+	layouts *layouts
+	// podGroups are the PodGroups among the observed children, so that looking for one need not scan all Jobs.
+	podGroups []client.Object
+	// joining caches joins by replicated job.
+	joining map[string]bool
+	// missing says that a PodGroup is missing, without which the pods of its gang cannot be created.
+	missing bool
+}
+
 // gangName returns the name of the gang of a replicated job. Each replicated job is a gang of its own, since its Jobs
 // start together, while those of another one may have to wait for them.
 func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name + "-" + replicatedJob }
 
-// gangOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
-func (p *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
-	return p.seen.Facts.Priorities.GangFor(gangName(p.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, p.podGroups)
+// groupOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
+func (g *gangs) groupOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
+	return g.seen.Facts.Priorities.GangFor(gangName(g.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, g.podGroups)
 }
 
-// joinsGang reports whether kube-scheduler is to bind the pods of the replicated job as a gang: they were admitted
+// joins reports whether kube-scheduler is to bind the pods of the replicated job as a gang: they were admitted
 // together, and the cluster supports gangs. The following pods join none:
 //
 //   - those whose user has set a scheduling group;
@@ -27,29 +43,29 @@ func (p *planner) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string)
 //   - those whose places nobody else can take;
 //   - those of a replicated job of which some Jobs already run without a group, or in one of another priority;
 //   - those of which one is enough, for which a PodGroup would only cost two writes.
-func (p *planner) joinsGang(rj *jobset.ReplicatedJob) bool {
-	if joins, known := p.gangs[rj.Name]; known {
+func (g *gangs) joins(rj *jobset.ReplicatedJob) bool {
+	if joins, known := g.joining[rj.Name]; known {
 		return joins
 	}
-	joins := p.mayJoinGang(rj)
-	p.gangs[rj.Name] = joins
+	joins := g.mayJoin(rj)
+	g.joining[rj.Name] = joins
 	return joins
 }
 
-func (p *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
-	granted, ok := p.seen.Admission.PodSets[rj.Name]
-	if !ok || !p.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(p.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(p.js, rj).Elastic && len(granted.Places) > 0 || p.oneIsEnough(rj) || granted.ClosedToOthers() {
+func (g *gangs) mayJoin(rj *jobset.ReplicatedJob) bool {
+	granted, ok := g.seen.Admission.PodSets[rj.Name]
+	if !ok || !g.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
+		exclusionOf(g.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(g.js, rj).Elastic && len(granted.Places) > 0 || g.oneIsEnough(rj) || granted.ClosedToOthers() {
 		return false
 	}
 	for index := range rj.Replicas {
-		if len(granted.For(p.layoutOf(rj, granted).part(index)).Gates) > 0 {
+		if len(granted.For(g.layouts.of(rj, granted).part(index)).Gates) > 0 {
 			return false
 		}
 	}
-	group, _ := p.gangOf(rj)
+	group, _ := g.groupOf(rj)
 	for index := range rj.Replicas {
-		job := p.children.currentJob(jobName(p.js, rj.Name, index))
+		job := g.children.currentJob(jobName(g.js, rj.Name, index))
 		if job != nil && job.DeletionTimestamp.IsZero() && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
 			return false
 		}
@@ -58,109 +74,92 @@ func (p *planner) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 }
 
 // oneIsEnough reports whether no pod of the replicated job has to wait for another.
-func (p *planner) oneIsEnough(rj *jobset.ReplicatedJob) bool {
-	if b := boundsOf(p.js, rj); b.Elastic {
+func (g *gangs) oneIsEnough(rj *jobset.ReplicatedJob) bool {
+	if b := boundsOf(g.js, rj); b.Elastic {
 		return b.Least <= 1
 	}
 	return podCount(rj) <= 1
 }
 
-// leavesGang reports whether the Job's template belongs to a gang that new pods would not join. A template cannot be
+// leaves reports whether the Job's template belongs to a gang that new pods would not join. A template cannot be
 // changed in this respect.
-func (p *planner) leavesGang(job, fresh *batchv1.Job) bool {
-	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(p.js, job.Labels[jobset.ReplicatedJobNameKey]))
+func (g *gangs) leaves(job, fresh *batchv1.Job) bool {
+	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(g.js, job.Labels[jobset.ReplicatedJobNameKey]))
 }
 
-// recreateExcluded deletes Jobs that never had a ready pod and whose gang has another priority than new pods of theirs
-// get, for instance because the default class changed after the PodGroup was created. Their templates cannot be
-// changed, so they are recreated in a gang of the right priority.
-func (p *planner) recreateExcluded() {
-	for _, job := range p.children.active {
+// excluded returns the Jobs that never had a ready pod and whose gang has another priority than new pods of these Jobs
+// get, for instance because the default class changed after the PodGroup was created. Their templates cannot be changed,
+// so they are recreated in a gang of the right priority. due is when to look for further ones, zero for never.
+func (g *gangs) excluded() (out []*batchv1.Job, due time.Time) {
+	for _, job := range g.children.active {
 		spec := &job.Spec.Template.Spec
 		if suspended(job) || spec.SchedulingGroup == nil || job.Status.Succeeded > 0 || ptr.Deref(job.Status.Ready, 0) > 0 ||
-			!jobs.IsOfGang(spec, gangName(p.js, job.Labels[jobset.ReplicatedJobNameKey])) {
+			!jobs.IsOfGang(spec, gangName(g.js, job.Labels[jobset.ReplicatedJobNameKey])) {
 			continue
 		}
-		if !p.seen.Facts.Priorities.Excludes(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, p.podGroups) {
+		if !g.seen.Facts.Priorities.Excludes(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, g.podGroups) {
 			continue
 		}
 		// The cache may not show a new class yet, and pods of the old default may be about to become ready.
-		if at := job.CreationTimestamp.Add(pollInterval); p.seen.Now.Before(at) {
-			p.plan.DueBy(at)
-			continue
+		if at := job.CreationTimestamp.Add(pollInterval); !g.seen.Now.Before(at) {
+			out = append(out, job)
+		} else if due.IsZero() || at.Before(due) {
+			due = at
 		}
-		p.deleteJobs([]*batchv1.Job{job})
 	}
+	return out, due
 }
 
-// ensureGangs creates each gang's PodGroup before its pods, with a MinCount of the admitted pods that still have to
-// run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are ready,
-// MinCount does not matter and is not updated.
-func (p *planner) ensureGangs() {
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
-		pods, waiting := p.podsToRun(rj)
+// ensure returns the writes of each gang's PodGroup, which must precede its pods, with a MinCount of the admitted pods that
+// still have to run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are
+// ready, MinCount does not matter and is not updated.
+func (g *gangs) ensure() (writes []jobs.Write) {
+	for i := range g.js.Spec.ReplicatedJobs {
+		rj := &g.js.Spec.ReplicatedJobs[i]
+		pods, waiting := g.sizes.podsToRun(rj)
 		if pods == 0 {
 			continue
 		}
-		if !p.joinsGang(rj) {
+		if !g.joins(rj) {
 			if waiting {
-				p.relaxGangs(rj)
+				writes = append(writes, g.relax(rj)...)
 			}
 			continue
 		}
-		if b := boundsOf(p.js, rj); b.Elastic {
+		if b := boundsOf(g.js, rj); b.Elastic {
 			pods = min(pods, b.Least)
 		}
-		group, class := p.gangOf(rj)
+		group, class := g.groupOf(rj)
 		gang := jobs.Gang{Name: group, Pods: pods, Waiting: waiting, PriorityClass: class}
-		if write, differs := gang.Ensure(p.js, kind, p.podGroups); differs {
-			p.plan.First = append(p.plan.First, write)
-			p.missingGang = p.missingGang || write.Verb() == "create"
+		if write, differs := gang.Ensure(g.js, kind, g.podGroups); differs {
+			writes = append(writes, write)
+			g.missing = g.missing || write.Verb() == "create"
 		}
 	}
+	return writes
 }
 
-// relaxGangs lowers the MinCount of PodGroups in which Jobs of the replicated job still run though it forms no gang
-// any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
+// relax returns writes that lower the MinCount of PodGroups in which Jobs of the replicated job still run though it forms
+// no gang any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
 // for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its MinCount until
 // they are gone.
-func (p *planner) relaxGangs(rj *jobset.ReplicatedJob) {
-	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](p.podGroups) {
+func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []jobs.Write) {
+	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](g.podGroups) {
 		pods, keptOut := int32(0), false
-		for _, job := range p.children.active {
+		for _, job := range g.children.active {
 			spec := &job.Spec.Template.Spec
 			if suspended(job) || job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !jobs.IsInPodGroup(spec, there.Name) {
 				continue
 			}
 			pods += jobs.PodsLeft(job)
-			keptOut = keptOut || p.seen.Facts.Priorities.Excludes(there.Name, spec.PriorityClassName, p.podGroups)
+			keptOut = keptOut || g.seen.Facts.Priorities.Excludes(there.Name, spec.PriorityClassName, g.podGroups)
 		}
 		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
 			continue
 		}
-		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(p.js, kind, p.podGroups); differs {
-			p.plan.First = append(p.plan.First, write)
+		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(g.js, kind, g.podGroups); differs {
+			writes = append(writes, write)
 		}
 	}
-}
-
-// podsToRun returns how many pods of the replicated job run or still have to run, and whether some of them are not
-// ready yet.
-func (p *planner) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
-	for index := range rj.Replicas {
-		name := jobName(p.js, rj.Name, index)
-		job := p.children.currentJob(name)
-		switch {
-		case p.withoutRoom(rj)[name]: // the others would wait for it
-		case job != nil && ended(job): // it may have been suspended before its end was observed
-		case job == nil || suspended(job):
-			pods += p.sizeOf(rj)
-			waiting = true
-		default:
-			pods += jobs.PodsLeft(job)
-			waiting = waiting || job.Status.Active > ptr.Deref(job.Status.Ready, 0)
-		}
-	}
-	return pods, waiting
+	return writes
 }

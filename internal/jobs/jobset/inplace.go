@@ -34,11 +34,6 @@ var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 	},
 }
 
-func inPlace(js *jobset.JobSet) bool {
-	policy := js.Spec.FailurePolicy
-	return policy != nil && policy.RestartStrategy == jobset.InPlaceRestart
-}
-
 // restartInPlace synchronizes the attempts of the pods of a JobSet that restarts in place, without recreating anything.
 // The agent in each pod reports which attempt the pod is in: one more than the current attempt each time that it
 // starts. Once all pods are in the same attempt, that becomes the current one, and the agents let their containers run.
@@ -56,12 +51,12 @@ func (p *planner) restartInPlace() (exhausted bool) {
 	most := max(0, p.js.Spec.FailurePolicy.MaxRestarts)
 	first, last := slices.Max(attempts), slices.Min(attempts)
 	if first > most || slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return restartsOf(pod) > most }) {
-		p.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage)
+		p.status.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage)
 		return true
 	}
 	status := &p.js.Status
 	switch {
-	case first == last && int32(len(attempts)) >= p.expectedPods():
+	case first == last && int32(len(attempts)) >= p.sizes.expectedPods():
 		if first >= ptr.Deref(status.CurrentInPlaceRestartAttempt, 0) {
 			status.CurrentInPlaceRestartAttempt = ptr.To(first)
 		}
@@ -73,17 +68,17 @@ func (p *planner) restartInPlace() (exhausted bool) {
 
 // resetAttempts resets the attempts for the pods that follow a suspension: no old pod is left, and an eviction is not
 // a failure that counts as a restart.
-func (p *planner) resetAttempts() {
-	p.js.Status.PreviousInPlaceRestartAttempt, p.js.Status.CurrentInPlaceRestartAttempt = nil, nil
+func (r *reporter) resetAttempts() {
+	r.js.Status.PreviousInPlaceRestartAttempt, r.js.Status.CurrentInPlaceRestartAttempt = nil, nil
 }
 
 // ownPods returns the pods that current Jobs control. Labels alone prove nothing: whoever creates a pod sets them.
-func (p *planner) ownPods() (out []*corev1.Pod) {
+func (v *view) ownPods() (out []*corev1.Pod) {
 	current := map[types.UID]bool{}
-	for _, job := range p.children.current() {
+	for _, job := range v.children.current() {
 		current[job.UID] = true
 	}
-	for _, pod := range p.seen.Pods {
+	for _, pod := range v.seen.Pods {
 		if owner := metav1.GetControllerOf(pod); owner != nil && current[owner.UID] {
 			out = append(out, pod)
 		}
@@ -102,9 +97,9 @@ func attemptsOf(pods []*corev1.Pod) (of []int32) {
 }
 
 // expectedPods returns how many pods there are to be, as the Jobs say: a pod that has succeeded may be gone.
-func (p *planner) expectedPods() (sum int32) {
-	for i := range p.js.Spec.ReplicatedJobs {
-		pods, _ := p.podsToRun(&p.js.Spec.ReplicatedJobs[i])
+func (s *sizes) expectedPods() (sum int32) {
+	for i := range s.js.Spec.ReplicatedJobs {
+		pods, _ := s.podsToRun(&s.js.Spec.ReplicatedJobs[i])
 		sum += pods
 	}
 	return sum

@@ -87,8 +87,8 @@ func (p *planner) shareService(service *corev1.Service) {
 }
 
 // relatedService returns the Service of this name, whoever owns it, or nil.
-func (p *planner) relatedService(name string) *corev1.Service {
-	for _, service := range jobs.ChildrenOf[*corev1.Service](p.seen.Related) {
+func (v *view) relatedService(name string) *corev1.Service {
+	for _, service := range jobs.ChildrenOf[*corev1.Service](v.seen.Related) {
 		if service.Name == name {
 			return service
 		}

@@ -3,7 +3,6 @@ package jobset
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,23 +11,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/workload"
 )
 
+// reporter brings the status of the JobSet up to date, with the events of what changes in it.
+type reporter struct {
+	*view
+	plan *jobs.Plan
+}
+
 // countJobs fills in status.replicatedJobsStatus: an entry for each replicated job from the first plan on, in
 // descending order of names, as in the JobSet controller. Only Jobs of the current attempt are counted.
-func (p *planner) countJobs() {
+func (r *reporter) countJobs() {
 	entries := map[string]*jobset.ReplicatedJobStatus{}
-	for _, rj := range p.js.Spec.ReplicatedJobs {
+	for _, rj := range r.js.Spec.ReplicatedJobs {
 		entries[rj.Name] = &jobset.ReplicatedJobStatus{Name: rj.Name}
 	}
-	for _, old := range p.js.Status.ReplicatedJobsStatus {
+	for _, old := range r.js.Status.ReplicatedJobsStatus {
 		if entry := entries[old.Name]; entry != nil {
 			entry.JobRestarts, entry.JobRestartsCountTowardsMax = old.JobRestarts, old.JobRestartsCountTowardsMax
 		}
 	}
-	for _, job := range p.children.active {
+	for _, job := range r.children.active {
 		entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]
 		if entry == nil {
 			continue
@@ -47,21 +53,21 @@ func (p *planner) countJobs() {
 			entry.Suspended++
 		}
 	}
-	for _, job := range p.children.succeeded {
+	for _, job := range r.children.succeeded {
 		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
 			entry.Succeeded++
 		}
 	}
-	for _, job := range p.children.failed {
+	for _, job := range r.children.failed {
 		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
 			entry.Failed++
 		}
 	}
-	p.js.Status.ReplicatedJobsStatus = nil
+	r.js.Status.ReplicatedJobsStatus = nil
 	for _, entry := range entries {
-		p.js.Status.ReplicatedJobsStatus = append(p.js.Status.ReplicatedJobsStatus, *entry)
+		r.js.Status.ReplicatedJobsStatus = append(r.js.Status.ReplicatedJobsStatus, *entry)
 	}
-	slices.SortFunc(p.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
+	slices.SortFunc(r.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
 }
 
 // sameButCounts reports whether the statuses differ at most in how many Jobs are in which state.
@@ -81,65 +87,47 @@ func sameButCounts(x, y *jobset.JobSetStatus) bool {
 }
 
 // counts returns the status entry of a replicated job.
-func (p *planner) counts(name string) jobset.ReplicatedJobStatus {
-	i := slices.IndexFunc(p.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
+func (v *view) counts(name string) jobset.ReplicatedJobStatus {
+	i := slices.IndexFunc(v.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
 	if i < 0 {
 		return jobset.ReplicatedJobStatus{}
 	}
-	return p.js.Status.ReplicatedJobsStatus[i]
+	return v.js.Status.ReplicatedJobsStatus[i]
 }
 
-// allReady reports whether every Job of the spec is ready or has succeeded.
-func (p *planner) allReady() bool {
-	for _, rj := range p.js.Spec.ReplicatedJobs {
-		if c := p.counts(rj.Name); c.Ready+c.Succeeded < rj.Replicas {
-			return false
-		}
+// reportRefused says in a condition that the API server refuses what the JobSet needs, such as its Jobs. A new operator
+// does not know yet what was refused: the condition stays until nothing is to be created any more.
+func (r *reporter) reportRefused() {
+	c := meta.FindStatusCondition(r.js.Status.Conditions, muster.CannotStartCondition)
+	isCreation := func(w jobs.Write) bool { return w.Verb() == "create" }
+	switch why := r.seen.RefusedObjects.Message(); {
+	case why != "" && !r.held():
+		r.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, muster.RefusedReason, why, corev1.EventTypeWarning)
+	case c == nil || c.Reason != muster.RefusedReason:
+	case r.held() || !slices.ContainsFunc(slices.Concat(r.plan.First, r.plan.Writes), isCreation):
+		r.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
 	}
-	return true
 }
 
 // setCondition sets a condition, and adds an event if it changed. A condition that does not exist is not added as
 // False.
-func (p *planner) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
-	before, message := meta.FindStatusCondition(p.js.Status.Conditions, string(kind)), workload.Cut(message, workload.ConditionMessageBytes)
+func (r *reporter) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
+	before, message := meta.FindStatusCondition(r.js.Status.Conditions, string(kind)), workload.Cut(message, workload.ConditionMessageBytes)
 	if status == metav1.ConditionFalse && before == nil {
 		return
 	}
 	if before != nil && before.Status == status && before.Reason == reason && before.Message == message {
 		return
 	}
-	meta.SetStatusCondition(&p.js.Status.Conditions, metav1.Condition{
-		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.seen.Now),
+	meta.SetStatusCondition(&r.js.Status.Conditions, metav1.Condition{
+		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(r.seen.Now),
 	})
-	p.plan.Events = append(p.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
+	r.plan.Events = append(r.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
 }
 
 // clearCondition sets a condition that is True to False.
-func (p *planner) clearCondition(kind jobset.JobSetConditionType, reason, message string) {
-	if meta.IsStatusConditionTrue(p.js.Status.Conditions, string(kind)) {
-		p.setCondition(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
+func (r *reporter) clearCondition(kind jobset.JobSetConditionType, reason, message string) {
+	if meta.IsStatusConditionTrue(r.js.Status.Conditions, string(kind)) {
+		r.setCondition(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
 	}
-}
-
-func finished(js *jobset.JobSet) bool { return outcome(js) != nil }
-
-// outcome returns how the JobSet ended, nil if it has not.
-func outcome(js *jobset.JobSet) *jobs.Outcome {
-	if c := terminal(js); c != nil {
-		return &jobs.Outcome{Succeeded: c.Type == string(jobset.JobSetCompleted), Message: c.Message}
-	}
-	return nil
-}
-
-// endedAt returns when a finished JobSet ended.
-func endedAt(js *jobset.JobSet) time.Time { return terminal(js).LastTransitionTime.Time }
-
-func terminal(js *jobset.JobSet) *metav1.Condition {
-	for _, kind := range []jobset.JobSetConditionType{jobset.JobSetCompleted, jobset.JobSetFailed} {
-		if c := meta.FindStatusCondition(js.Status.Conditions, string(kind)); c != nil && c.Status == metav1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
 }

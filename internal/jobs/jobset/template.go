@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +16,6 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// podCount returns how many pods all Jobs of a replicated job run at a time. The API rejects numbers that would
-// overflow an int32.
-func podCount(rj *jobset.ReplicatedJob) int32 {
-	return rj.Replicas * jobs.PodsAtATime(&rj.Template.Spec)
-}
-
 // podTemplate returns the pod template of a replicated job with JobSet's default: pods restart on failure unless the
 // template says otherwise.
 func podTemplate(rj *jobset.ReplicatedJob) corev1.PodTemplateSpec {
@@ -31,23 +24,6 @@ func podTemplate(rj *jobset.ReplicatedJob) corev1.PodTemplateSpec {
 		template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	}
 	return template
-}
-
-// jobName returns the name of a Job of the JobSet.
-func jobName(js *jobset.JobSet, replicatedJob string, index int32) string {
-	return js.Name + "-" + replicatedJob + "-" + decimal(index)
-}
-
-// subdomain returns the name of the headless Service, which is the DNS subdomain of the pods.
-func subdomain(js *jobset.JobSet) string {
-	if js.Spec.Network != nil && js.Spec.Network.Subdomain != "" {
-		return js.Spec.Network.Subdomain
-	}
-	return js.Name
-}
-
-func dnsHostnames(js *jobset.JobSet) bool {
-	return js.Spec.Network == nil || ptr.Deref(js.Spec.Network.EnableDNSHostnames, true)
 }
 
 // newJob returns the Job of this index, as it is created now. Its pods get what admission granted their pod set.
@@ -63,9 +39,9 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		template.Spec.Subdomain = subdomain(js)
 	}
 	mount(js, &template.Spec)
-	template = p.placeJob(rj, index, p.withAgent(rj, template))
-	if p.joinsGang(rj) {
-		group, class := p.gangOf(rj)
+	template = p.layouts.place(rj, index, p.withAgent(rj, template))
+	if p.gangs.joins(rj) {
+		group, class := p.gangs.groupOf(rj)
 		jobs.InPodGroup(&template.Spec, group)
 		template.Spec.PriorityClassName = class
 	}
@@ -83,7 +59,7 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		metav1.SetMetaDataAnnotation(&job.ObjectMeta, muster.QueuedAnnotation, muster.QueuedByOwner)
 	}
 	job.Spec.Template = template
-	if size := p.sizeOf(rj); elastic(&job.Spec) {
+	if size := p.sizes.of(rj); elastic(&job.Spec) {
 		job.Spec.Parallelism, job.Spec.Completions = ptr.To(size), ptr.To(size)
 	}
 	// A Job that is deleted before the JobSet has ended would be recreated, so its time to live starts with the end of
@@ -151,33 +127,9 @@ func (p *planner) podLabels(pod *corev1.PodSpec) map[string]string {
 	return out
 }
 
-// placementKeys returns the annotations about exclusive placement: those of the replicated job take precedence over
-// those of the JobSet.
-func placementKeys(js *jobset.JobSet, rj *jobset.ReplicatedJob) map[string]string {
-	out := map[string]string{}
-	for _, key := range []string{jobset.ExclusiveKey, jobset.NodeSelectorStrategyKey} {
-		for _, from := range []map[string]string{js.Annotations, rj.Template.Annotations} {
-			if value, ok := from[key]; ok {
-				out[key] = value
-			}
-		}
-	}
-	return out
-}
-
 func groupOf(rj *jobset.ReplicatedJob) string {
 	if rj.GroupName == "" {
 		return jobset.DefaultGroupName
 	}
 	return rj.GroupName
-}
-
-func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }
-
-// merged returns the entries of both maps; those of more take precedence.
-func merged(base, more map[string]string) map[string]string {
-	out := make(map[string]string, len(base)+len(more))
-	maps.Copy(out, base)
-	maps.Copy(out, more)
-	return out
 }

@@ -3,8 +3,8 @@ package vcjob
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -16,93 +16,78 @@ import (
 // actionReason is the reason of the event that reports an action.
 const actionReason = "ExecuteAction"
 
-// pendingAction is an action on a job, or on one of its tasks or pods, and the reason for it.
-type pendingAction struct {
-	action  bus.Action
-	task    string
-	replica *replicas.Replica
-	why     string
-	// settled says that a pod concerned has run for long.
-	settled bool
-}
-
-// isSingle reports whether the action is on a task or a pod. If no pod is given, it is on the task.
-func (p pendingAction) isSingle() bool {
-	switch p.action {
-	case bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
-		return true
+// react executes the actions that policies ask for, and reports whether there are any.
+func (rep *reporter) react() bool {
+	pending := rep.policies.due()
+	switch {
+	case len(pending) == 0:
+		return false
+	case pending[0].isSingle():
+		rep.restartTasksAndPods(pending)
+	default:
+		rep.execute(pending[0])
 	}
-	return false
+	return true
 }
 
 // execute executes an action on the whole job.
-func (pl *planner) execute(d pendingAction) {
-	pl.recordAction(d.action, d.why)
+func (rep *reporter) execute(d pendingAction) {
+	rep.note(d.action, d.why)
 	switch d.action {
 	case bus.RestartJobAction:
-		if pl.job.Status.RetryCount >= maxRetry(pl.job) {
+		if rep.job.Status.RetryCount >= maxRetry(rep.job) {
 			// A restart is requested again before the status says that the last one has ended the job.
-			pl.job.Status.State.Message = d.why
-			pl.setPhase(volcano.Failed, "MaxRetry", pl.maxRetryMessage())
+			rep.job.Status.State.Message = d.why
+			rep.setPhase(volcano.Failed, "MaxRetry", rep.maxRetryMessage())
 			return
 		}
 		if d.settled {
-			pl.recordSettled()
+			rep.recordSettled()
 		}
-		pl.job.Status.RetryCount++
-		pl.restartJob(d.why)
+		rep.job.Status.RetryCount++
+		rep.restartJob(d.why)
 	case bus.AbortJobAction:
-		pl.setPhase(volcano.Aborting, string(d.action), d.why)
+		rep.setPhase(volcano.Aborting, string(d.action), d.why)
 	case bus.TerminateJobAction:
-		pl.setPhase(volcano.Terminating, string(d.action), d.why)
+		rep.setPhase(volcano.Terminating, string(d.action), d.why)
 	case bus.CompleteJobAction:
-		pl.setPhase(volcano.Completing, string(d.action), d.why)
+		rep.setPhase(volcano.Completing, string(d.action), d.why)
 	}
 }
 
-func (pl *planner) recordAction(action bus.Action, why string) {
-	pl.plan.Events = append(pl.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
+func (rep *reporter) note(action bus.Action, why string) {
+	rep.plan.Events = append(rep.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
 // restartJob makes all pods outdated, also finished ones. The restart counts are kept: attempts are told
 // apart by number, which must never repeat.
-func (pl *planner) restartJob(why string) {
-	pl.job.Status.Version++
-	restarts := pl.records.restarts
-	pl.records = newPodRecords()
-	pl.records.restarts = restarts
-	pl.clearObjectRecords()
-	pl.observe()
-	pl.setPhase(volcano.Restarting, "Restarting", why)
+func (rep *reporter) restartJob(why string) {
+	rep.job.Status.Version++
+	restarts := rep.records.restarts
+	rep.records = newPodRecords()
+	rep.records.restarts = restarts
+	rep.objects.forget()
+	rep.observe()
+	rep.setPhase(volcano.Restarting, "Restarting", why)
 }
 
-// observe computes the roster, again if the status has changed.
-func (pl *planner) observe() {
-	pl.usable = map[string]bool{}
-	pl.roster = replicas.Observe(pl.job.Name, groups(pl.job), pl.records.of(pl.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](pl.seen.Children))
-}
-
-// restartTasksAndPods restarts tasks and pods, and reports whether there were any. All of them together count
-// as one restart of the job.
-func (pl *planner) restartTasksAndPods(pending []pendingAction) bool {
-	if len(pending) == 0 {
-		return false
-	}
+// restartTasksAndPods restarts tasks and pods. All of them together count as one restart of the job.
+func (rep *reporter) restartTasksAndPods(pending []pendingAction) {
 	first := pending[0]
 	why := first.why
 	if n := len(pending) - 1; n > 0 {
 		why = fmt.Sprintf("%s, and %d more", why, n)
 	}
-	pl.recordAction(first.action, why)
+	rep.note(first.action, why)
 	if slices.ContainsFunc(pending, func(d pendingAction) bool { return d.settled }) {
-		pl.recordSettled()
+		rep.recordSettled()
 	}
-	pl.job.Status.RetryCount++
-	pl.plan.StatusFirst = true
-	if pl.job.Status.RetryCount >= maxRetry(pl.job) {
-		pl.job.Status.State.Message = why
-		pl.setPhase(volcano.Failed, "MaxRetry", pl.maxRetryMessage())
-		return true
+	rep.job.Status.RetryCount++
+	rep.plan.StatusFirst = true
+	if rep.job.Status.RetryCount >= maxRetry(rep.job) {
+		rep.job.Status.State.Message = why
+		rep.setPhase(volcano.Failed, "MaxRetry", rep.maxRetryMessage())
+		return
 	}
 	tasks, pods := sets.New[string](), sets.New[string]()
 	for _, d := range pending {
@@ -112,20 +97,24 @@ func (pl *planner) restartTasksAndPods(pending []pendingAction) bool {
 			tasks.Insert(d.task)
 		}
 	}
-	pl.markOutdated(func(r *replicas.Replica) bool { return pods.Has(r.Name) || tasks.Has(r.Group) })
-	return true
+	rep.markOutdated(func(r *replicas.Replica) bool { return pods.Has(r.Name) || tasks.Has(r.Group) })
 }
 
 // markOutdated makes the pods for which holds is true outdated.
-func (pl *planner) markOutdated(holds func(*replicas.Replica) bool) {
-	for i := range pl.roster.Replicas {
-		if r := &pl.roster.Replicas[i]; holds(r) {
+func (rep *reporter) markOutdated(holds func(*replicas.Replica) bool) {
+	for i := range rep.roster.Replicas {
+		if r := &rep.roster.Replicas[i]; holds(r) {
 			at := slot(r.Group, r.Index)
-			pl.records.restarts[at]++
-			delete(pl.records.ended, at)
-			delete(pl.records.evicted, at)
+			rep.records.restarts[at]++
+			delete(rep.records.ended, at)
+			delete(rep.records.evicted, at)
 		}
 	}
-	setRestarts(&pl.job.Status, pl.records.restarts)
-	pl.observe()
+	setRestarts(&rep.job.Status, rep.records.restarts)
+	rep.observe()
+}
+
+// recordSettled records that the next restart is the first after a pod that has run for long.
+func (rep *reporter) recordSettled() {
+	setRecord(&rep.job.Status, settledKey, strconv.Itoa(int(rep.job.Status.RetryCount)))
 }

@@ -40,11 +40,11 @@ func dependenciesWhere(task *volcano.TaskSpec, holds func(string) bool) (out []s
 }
 
 // mayStart reports whether the tasks that the task depends on run: all of them, or any if it says so.
-func (pl *planner) mayStart(task *volcano.TaskSpec) bool {
+func (v *view) mayStart(task *volcano.TaskSpec) bool {
 	if task.DependsOn == nil || len(task.DependsOn.Name) == 0 {
 		return true
 	}
-	waits := dependenciesWhere(task, func(name string) bool { return !pl.isUsable(name) })
+	waits := dependenciesWhere(task, func(name string) bool { return !v.isUsable(name) })
 	if task.DependsOn.Iteration == volcano.IterationAny {
 		return len(waits) < len(task.DependsOn.Name)
 	}
@@ -53,30 +53,30 @@ func (pl *planner) mayStart(task *volcano.TaskSpec) bool {
 
 // isUsable reports whether the minimum of the task's pods is ready or has succeeded. A running pod that is
 // not ready cannot be used by others yet.
-func (pl *planner) isUsable(name string) bool {
-	task, there := pl.tasks[name]
+func (v *view) isUsable(name string) bool {
+	task, there := v.tasks[name]
 	if !there {
 		return false
 	}
-	if is, known := pl.usable[name]; known {
+	if is, known := v.usable[name]; known {
 		return is
 	}
-	usable := replicas.Count(pl.roster.Group(name), func(r *replicas.Replica) bool {
+	usable := replicas.Count(v.roster.Group(name), func(r *replicas.Replica) bool {
 		return r.Ready || r.Phase == replicas.Succeeded
 	})
-	pl.usable[name] = usable >= taskMinimum(task)
-	return pl.usable[name]
+	v.usable[name] = usable >= taskMinimum(task)
+	return v.usable[name]
 }
 
 // blockedTask returns a task whose dependencies can never run, as all pods that could be created have
 // finished; "" if there is none.
-func (pl *planner) blockedTask() string {
+func (v *view) blockedTask() string {
 	waits, ended := "", false
-	for i := range pl.roster.Replicas {
-		switch r := &pl.roster.Replicas[i]; {
+	for i := range v.roster.Replicas {
+		switch r := &v.roster.Replicas[i]; {
 		case r.Phase.Finished():
 			ended = true
-		case r.Pod != nil || pl.mayStart(pl.tasks[r.Group]):
+		case r.Pod != nil || v.mayStart(v.tasks[r.Group]):
 			return ""
 		case waits == "":
 			waits = r.Group

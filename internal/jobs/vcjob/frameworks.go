@@ -149,8 +149,8 @@ func mpi(arguments map[string]string) effect {
 // head a Service, by which users reach the dashboard and submit jobs.
 func ray(arguments map[string]string) effect {
 	a := arguments
-	objects := func(l *planner) []jobs.Write {
-		return []jobs.Write{jobs.Create(headService(l, a)).OrWarn(jobs.FailedCreate)}
+	objects := func(v *view) []jobs.Write {
+		return []jobs.Write{jobs.Create(headService(v, a)).OrWarn(jobs.FailedCreate)}
 	}
 	ports := func(_ *volcano.Job, task string) (out []corev1.ContainerPort) {
 		if task == a["head"] {
@@ -177,10 +177,10 @@ var headPorts = []struct{ name, argument string }{{"gcs", "port"}, {"dashboard",
 func headServiceName(job *volcano.Job) string { return job.Name + "-head-svc" }
 
 // headService returns the Service of the Ray head.
-func headService(l *planner, arguments map[string]string) *corev1.Service {
-	selector := podsOf(l.job)
+func headService(v *view, arguments map[string]string) *corev1.Service {
+	selector := podsOf(v.job)
 	selector[volcano.TaskSpecKey] = arguments["head"]
-	service := &corev1.Service{ObjectMeta: l.owned(headServiceName(l.job)), Spec: corev1.ServiceSpec{Selector: selector}}
+	service := &corev1.Service{ObjectMeta: v.owned(headServiceName(v.job)), Spec: corev1.ServiceSpec{Selector: selector}}
 	for _, port := range headPorts {
 		number, err := strconv.ParseInt(arguments[port.argument], 10, 32)
 		if err != nil {

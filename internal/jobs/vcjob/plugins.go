@@ -44,7 +44,7 @@ type effect struct {
 	// ports returns the ports on which the pods of a task listen; nil for none.
 	ports func(job *volcano.Job, task string) []corev1.ContainerPort
 	// objects returns the writes of objects that must exist before pods; nil for none.
-	objects func(l *planner) []jobs.Write
+	objects func(v *view) []jobs.Write
 	// lists returns the variables of pods that list host names; nil for none.
 	lists func(job *volcano.Job) []hostList
 }
@@ -75,11 +75,11 @@ var known = []plugin{
 }
 
 // plugins returns the job's plugins, and those that they require.
-func (pl *planner) plugins() []effect {
-	if pl.effects == nil {
-		pl.effects = pluginsOf(pl.job)
+func (o *objects) plugins() []effect {
+	if o.effects == nil {
+		o.effects = pluginsOf(o.job)
 	}
-	return pl.effects
+	return o.effects
 }
 
 func pluginsOf(job *volcano.Job) []effect {

@@ -3,14 +3,26 @@ package vcjob
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
+
+// policies knows which actions the policies of the job and its tasks ask for.
+type policies struct {
+	*view
+	plan *jobs.Plan
+	// failureWaits says that a policy with a timeout will act on a failed pod later.
+	failureWaits bool
+	// delayed are the names of pods that a policy will restart once the delay of its restart has passed.
+	delayed map[string]bool
+}
 
 // policyEvent is an event that policies may apply to.
 type policyEvent struct {
@@ -28,37 +40,35 @@ type policyEvent struct {
 	failed bool
 }
 
-// react executes the policies for what has happened, and reports whether it did anything. An action on
-// the whole job takes precedence; if there are several, the first in order of tasks and pods. Actions
-// on single tasks and pods are executed together and count as one restart, as pods that fail together
-// have one cause. Restarts in a row are delayed, and then all that wait are executed with the first
-// that is due; one of the whole job takes those of its parts with it.
-func (pl *planner) react() bool {
+// due returns the actions that policies ask for because of what has happened. An action on the whole job takes precedence
+// and is returned alone; if there are several, the first in order of tasks and pods. Actions on single tasks and pods are
+// executed together and count as one restart, as pods that fail together have one cause. Restarts in a row are delayed,
+// and then all that wait are executed with the first that is due; one of the whole job takes those of its parts with it.
+func (po *policies) due() []pendingAction {
 	var single, delayed []pendingAction
-	for _, h := range pl.policyEvents() {
-		policy := pl.policyFor(h)
+	for _, h := range po.policyEvents() {
+		policy := po.policyFor(h)
 		if policy == nil || policy.Action == bus.ResumeJobAction {
 			continue // a stopped job is resumed only by a Command, and any other runs already
 		}
-		if !pl.isDue(policy, h) {
-			pl.failureWaits = pl.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
+		if !po.isDue(policy, h) {
+			po.failureWaits = po.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
 			continue
 		}
-		d := pendingAction{policy.Action, h.task, h.replica, h.reasonFor(policy), pl.isSettled(h)}
+		d := pendingAction{policy.Action, h.task, h.replica, h.reasonFor(policy), po.isSettled(h)}
 		switch {
-		case pl.isDelayed(d.action, h):
+		case po.isDelayed(d.action, h):
 			delayed = append(delayed, d)
 		case d.isSingle():
 			single = append(single, d)
 		default:
-			pl.execute(d)
-			return true
+			return []pendingAction{d}
 		}
 	}
 	if len(single) == 0 || slices.ContainsFunc(delayed, func(d pendingAction) bool { return !d.isSingle() }) {
-		return false
+		return nil
 	}
-	return pl.restartTasksAndPods(append(single, delayed...))
+	return append(single, delayed...)
 }
 
 // reasonFor returns the description, with the exit code that the policy is for where that is another container's.
@@ -71,18 +81,18 @@ func (pe *policyEvent) reasonFor(p *volcano.LifecyclePolicy) string {
 
 // policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its
 // eviction, policies for evictions come first, then those for failures.
-func (pl *planner) policyFor(h policyEvent) *volcano.LifecyclePolicy {
-	policy := pl.firstPolicyFor(h)
+func (v *view) policyFor(h policyEvent) *volcano.LifecyclePolicy {
+	policy := v.firstPolicyFor(h)
 	if policy == nil && h.failed {
 		h.event = bus.PodFailedEvent
-		policy = pl.firstPolicyFor(h)
+		policy = v.firstPolicyFor(h)
 	}
 	return policy
 }
 
 // firstPolicyFor returns the first matching policy of the task, or else of the job.
-func (pl *planner) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
-	for _, list := range [][]volcano.LifecyclePolicy{pl.tasks[h.task].Policies, pl.job.Spec.Policies} {
+func (v *view) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
+	for _, list := range [][]volcano.LifecyclePolicy{v.tasks[h.task].Policies, v.job.Spec.Policies} {
 		for i := range list {
 			if isFor(&list[i], h) {
 				return &list[i]
@@ -111,24 +121,24 @@ func isFor(p *volcano.LifecyclePolicy, h policyEvent) bool {
 
 // isDue reports whether the policy's timeout has passed, and otherwise schedules a reconcile. The start
 // of an eviction is recorded first, as the pod will be gone by then.
-func (pl *planner) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
+func (po *policies) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
 	if p.Timeout != nil && h.event == bus.PodEvictedEvent && !h.failed {
 		at := slot(h.task, h.replica.Index)
-		if since, known := pl.records.evicted[at]; known {
+		if since, known := po.records.evicted[at]; known {
 			h.since = since
 		} else {
 			if h.since.IsZero() {
-				h.since = pl.seen.Now
+				h.since = po.seen.Now
 			}
-			pl.records.evicted[at], pl.plan.StatusFirst = h.since, true
+			po.records.evicted[at], po.plan.StatusFirst = h.since, true
 		}
 	}
 	if p.Timeout == nil || h.since.IsZero() {
 		return true
 	}
 	due := h.since.Add(p.Timeout.Duration)
-	if pl.seen.Now.Before(due) {
-		pl.plan.DueBy(due)
+	if po.seen.Now.Before(due) {
+		po.plan.DueBy(due)
 		return false
 	}
 	return true
@@ -136,23 +146,23 @@ func (pl *planner) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
 
 // policyEvents returns all current events, by task and pod. An event that a policy has acted on does not
 // recur, as its pods are outdated.
-func (pl *planner) policyEvents() []policyEvent {
+func (v *view) policyEvents() []policyEvent {
 	var out []policyEvent
-	for i := range pl.roster.Replicas {
-		r := &pl.roster.Replicas[i]
+	for i := range v.roster.Replicas {
+		r := &v.roster.Replicas[i]
 		at := slot(r.Group, r.Index)
-		if _, waits := pl.records.evicted[at]; waits && notStarted(r) || r.Phase == replicas.Creating && r.Pod == nil && pl.records.alive[at] {
+		if _, waits := v.records.evicted[at]; waits && notStarted(r) || r.Phase == replicas.Creating && r.Pod == nil && v.records.alive[at] {
 			out = append(out, policyEvent{event: bus.PodEvictedEvent, task: r.Group, replica: r, description: evicted(r)})
 		}
 		out = append(out, podEvents(r)...)
 	}
-	out = append(out, pl.partlyRunning()...)
-	for i := range pl.job.Spec.Tasks {
-		task, name := &pl.job.Spec.Tasks[i], nameOf(pl.job, i)
-		if count := countOf(task); count > 0 && pl.count(name, replicas.Succeeded) == count {
-			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: pl.lastEnd(name), description: "all pods of task " + name + " have succeeded"})
+	out = append(out, v.partlyRunning()...)
+	for i := range v.job.Spec.Tasks {
+		task, name := &v.job.Spec.Tasks[i], nameOf(v.job, i)
+		if count := countOf(task); count > 0 && v.count(name, replicas.Succeeded) == count {
+			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: v.lastEnd(name), description: "all pods of task " + name + " have succeeded"})
 		}
-		if n := pl.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
+		if n := v.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
 			out = append(out, policyEvent{event: bus.TaskFailedEvent, task: name, description: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
 		}
 	}
@@ -202,12 +212,12 @@ func podEvents(r *replicas.Replica) []policyEvent {
 }
 
 // partlyRunning returns the events of unschedulable pods while other pods of the job run.
-func (pl *planner) partlyRunning() []policyEvent {
-	if pl.count("", replicas.Running) == 0 {
+func (v *view) partlyRunning() []policyEvent {
+	if v.count("", replicas.Running) == 0 {
 		return nil
 	}
-	for i := range pl.roster.Replicas {
-		r := &pl.roster.Replicas[i]
+	for i := range v.roster.Replicas {
+		r := &v.roster.Replicas[i]
 		if r.UID() == "" || r.Phase != replicas.Creating {
 			continue
 		}
@@ -218,8 +228,8 @@ func (pl *planner) partlyRunning() []policyEvent {
 	return nil
 }
 
-func (pl *planner) restartsOfTask(task string) (n int32) {
-	members := pl.roster.Group(task)
+func (v *view) restartsOfTask(task string) (n int32) {
+	members := v.roster.Group(task)
 	for i := range members {
 		if r := &members[i]; r.UID() != "" && !r.Phase.Finished() {
 			n += restartsOf(r.Pod)
@@ -229,8 +239,8 @@ func (pl *planner) restartsOfTask(task string) (n int32) {
 }
 
 // lastEnd returns when the task's last pod finished, as far as its pods still exist.
-func (pl *planner) lastEnd(task string) (last time.Time) {
-	members := pl.roster.Group(task)
+func (v *view) lastEnd(task string) (last time.Time) {
+	members := v.roster.Group(task)
 	for i := range members {
 		if r := &members[i]; r.UID() != "" {
 			if at := replicas.EndOf(r.Pod); at.After(last) {
@@ -286,4 +296,86 @@ func firstNonZero(times ...time.Time) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// isDelayed reports whether the action is a restart that must wait, as others came before it, and then
+// schedules a reconcile. Evictions say nothing about the program, and the last restart fails the job. A
+// pod that is being deleted is not waited for, as its failure could not be acted on any more.
+func (po *policies) isDelayed(action bus.Action, h policyEvent) bool {
+	if !restarts(action) || h.event == bus.PodEvictedEvent || po.job.Status.RetryCount+1 >= maxRetry(po.job) {
+		return false
+	}
+	if h.replica != nil && (h.replica.Pod == nil || replicas.IsTerminating(h.replica.Pod)) || po.isSettled(h) {
+		return false
+	}
+	inARow := max(po.job.Status.RetryCount-settledAt(&po.job.Status), 0) + 1
+	due := replicas.RestartDue(h.since, inARow, po.seen.Now)
+	if !po.seen.Now.Before(due) {
+		return false
+	}
+	po.plan.DueBy(due)
+	po.failureWaits = true
+	if h.replica != nil {
+		po.delayed[h.replica.Name] = true
+	}
+	return true
+}
+
+// isSettled reports whether the pod that the event is about, or one of its task, has run for long.
+func (v *view) isSettled(h policyEvent) bool {
+	if h.replica != nil {
+		return h.replica.UID() != "" && replicas.Settled(h.replica.Pod)
+	}
+	return slices.ContainsFunc(v.roster.Group(h.task), func(r replicas.Replica) bool {
+		return r.UID() != "" && replicas.Settled(r.Pod)
+	})
+}
+
+// awaitsRestart reports whether the replica's pod is one that a policy will restart later. Its end is not
+// recorded: if it goes before that, it counts as lost, and is recreated.
+func (po *policies) awaitsRestart(r *replicas.Replica) bool { return po.delayed[r.Name] }
+
+// restarts reports whether the action restarts pods.
+func restarts(action bus.Action) bool {
+	switch action {
+	case bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
+		return true
+	}
+	return false
+}
+
+// failures are the words for how a pod has failed.
+var failures = replicas.FailureTexts{
+	Gone: "pod %s has failed and is gone", Lost: "pod %s has failed: %s", Failed: "pod %s has failed with exit code %d",
+}
+
+// pendingAction is an action on a job, or on one of its tasks or pods, and the reason for it.
+type pendingAction struct {
+	action  bus.Action
+	task    string
+	replica *replicas.Replica
+	why     string
+	// settled says that a pod concerned has run for long.
+	settled bool
+}
+
+// isSingle reports whether the action is on a task or a pod. If no pod is given, it is on the task.
+func (p pendingAction) isSingle() bool {
+	switch p.action {
+	case bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
+		return true
+	}
+	return false
+}
+
+// settledKey of status.controlledResources holds the retryCount that the job had when pods for which it was
+// restarted had last run for long: the restarts since then are delayed.
+const settledKey = "muster.dev/settled"
+
+func settledAt(status *volcano.JobStatus) int32 {
+	n, err := strconv.ParseInt(status.ControlledResources[settledKey], 10, 32)
+	if err != nil {
+		return 0 // there was none
+	}
+	return int32(n)
 }

@@ -118,17 +118,6 @@ func isInactive(r *replicas.Replica) bool {
 	return notStarted(r) || r.UID() != "" && replicas.IsTerminating(r.Pod) && !r.Phase.Finished()
 }
 
-// recordPods records which pods have finished, and which of the current attempt exist that have not or
-// await their restart, unless the job may not run.
-func (pl *planner) recordPods(mayRun bool) {
-	status, roster := &pl.job.Status, pl.roster
-	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
-	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !pl.awaitsRestart(r) })
-	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool {
-		return mayRun && r.UID() != "" && (!r.Phase.Finished() || pl.awaitsRestart(r))
-	})
-}
-
 // recordMatching records under the key the pods for which holds is true.
 func recordMatching(status *volcano.JobStatus, key string, roster *replicas.Roster, holds func(*replicas.Replica) bool) {
 	var parts []string

@@ -13,6 +13,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
+// sizes knows how many pods of each task may run, must run and are needed.
+type sizes struct{ *view }
+
 // mostPods is how many pods a job may have. Muster's definition and policies refuse larger jobs, and
 // negative numbers, but not those that were stored before them, or where the definition is Volcano's.
 const mostPods = 10000
@@ -240,11 +243,11 @@ func elasticTask(job *volcano.Job) int {
 // resizableTask returns the index of the task that the queue may resize while the job is admitted, or -1
 // if there is none. That is the task that was admitted as elastic, although the job's numbers may have
 // changed since.
-func (pl *planner) resizableTask() int {
-	for i := range pl.job.Spec.Tasks {
-		if pl.seen.Admission.PodSets[nameOf(pl.job, i)].ChoseCount() {
+func (s *sizes) resizableTask() int {
+	for i := range s.job.Spec.Tasks {
+		if s.seen.Admission.PodSets[nameOf(s.job, i)].ChoseCount() {
 			return i
 		}
 	}
-	return elasticTask(pl.job)
+	return elasticTask(s.job)
 }

@@ -263,11 +263,9 @@ func TestGangsOfTasksMakeUpForThoseWithoutPods(t *testing.T) {
 		a, b int
 		want map[string]int32
 	}{{0, 4, map[string]int32{"a": 0, "b": 3}}, {2, 1, map[string]int32{"a": 2, "b": 1}}, {2, 8, map[string]int32{"a": 0, "b": 1}}} {
-		l := &planner{seen: jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admitted("a", c.a, "b", c.b)}, job: job.Job, tasks: map[string]*volcano.TaskSpec{}}
-		for i := range job.Spec.Tasks {
-			l.tasks[nameOf(job.Job, i)] = &job.Spec.Tasks[i]
-		}
-		if got := l.least(); !maps.Equal(got, c.want) {
+		seen := jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admitted("a", c.a, "b", c.b)}
+		s := sizes{&view{seen: seen, job: job.Job, tasks: tasksOf(job.Job)}}
+		if got := s.least(); !maps.Equal(got, c.want) {
 			t.Errorf("with %d pods of a and %d of b granted: %v, want %v", c.a, c.b, got, c.want)
 		}
 	}

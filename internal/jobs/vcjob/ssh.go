@@ -46,8 +46,8 @@ func ssh(arguments map[string]string) effect {
 			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
 			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
 		},
-		objects: func(l *planner) []jobs.Write {
-			secret := &corev1.Secret{ObjectMeta: l.owned(keysName(l.job)), Data: map[string][]byte{sshConfigFile: sshConfig(l.job, arguments["ssh-port"])}}
+		objects: func(v *view) []jobs.Write {
+			secret := &corev1.Secret{ObjectMeta: v.owned(keysName(v.job)), Data: map[string][]byte{sshConfigFile: sshConfig(v.job, arguments["ssh-port"])}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))
 				return []jobs.Write{jobs.Create(secret).OrWarn(jobs.FailedCreate)}

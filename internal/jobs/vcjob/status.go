@@ -6,62 +6,41 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// report fills in the status. A final status is kept.
-func (pl *planner) report() {
-	status := &pl.job.Status
-	status.MinAvailable = minAvailable(pl.job)
-	pl.countPods()
-	if !finished(pl.seen.Job) {
-		mayRun := pl.seen.Admission.MayRun() && !stopped(pl.job)
-		pl.recordPods(mayRun)
-		recordEvictions(status, pl.records.evicted, pl.roster, mayRun)
-	}
-	pl.recordObjects()
-	if equality.Semantic.DeepEqual(&pl.seen.Job.Status, status) {
-		if pl.createsPods {
-			pl.plan.DueIfDone = pl.seen.Now.Add(countsDelay) // no event follows their creation
-		}
-		return
-	}
-	pl.plan.Status = pl.job
-	pl.plan.StatusYields = pl.isInitial()
-	pl.plan.StatusCanWait = !pl.plan.StatusFirst && (pl.isDerivedFromPods() || pl.plan.StatusYields)
-}
-
 // missingClassReason is the reason of the event for a priority class that does not exist.
 const missingClassReason = "PriorityClassNotFound"
 
-// reportMissingClass reports that the class which the job names does not exist. As in Volcano, the job runs all the same:
+// noteMissingClass reports that the class which the job names does not exist. As in Volcano, the job runs all the same:
 // without the event, a misspelled name would only show in who comes first.
-func (pl *planner) reportMissingClass() {
-	name := pl.job.Spec.PriorityClassName
-	if _, known := pl.seen.Facts.Priorities.OfPods(name); known || finished(pl.job) {
+func (rep *reporter) noteMissingClass() {
+	name := rep.job.Spec.PriorityClassName
+	if _, known := rep.seen.Facts.Priorities.OfPods(name); known || finished(rep.job) {
 		return
 	}
-	pl.plan.Events = append(pl.plan.Events, jobs.Obstacle(missingClassReason, fmt.Sprintf(
+	rep.plan.Events = append(rep.plan.Events, jobs.Obstacle(missingClassReason, fmt.Sprintf(
 		"PriorityClass %s, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods", name)))
 }
 
 // isInitial reports whether the status only says that a new job waits for its queue or for its pods to
 // start. Such a status need not be written, as the next one soon replaces it. Once pods have run, the
 // status may be their only record.
-func (pl *planner) isInitial() bool {
-	state := &pl.job.Status.State
-	return pl.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending && pl.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
-		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && pl.seen.Admission.Why == "")
+func (v *view) isInitial() bool {
+	state := &v.job.Status.State
+	return v.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending && v.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
+		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && v.seen.Admission.Why == "")
 }
 
 // countPods counts the pods of all attempts: outdated ones use their nodes until they are gone. Of the
 // pods that are gone, finished ones count.
-func (pl *planner) countPods() {
-	status := &pl.job.Status
+func (rep *reporter) countPods() {
+	status := &rep.job.Status
 	status.Pending, status.Running, status.Succeeded, status.Failed, status.Terminating, status.Unknown = 0, 0, 0, 0, 0, 0
 	status.TaskStatusCount = nil
 	add := func(task string, phase corev1.PodPhase, to *int32) {
@@ -100,98 +79,144 @@ func (pl *planner) countPods() {
 			}
 		}
 	}
-	for i := range pl.roster.Replicas {
-		r := &pl.roster.Replicas[i]
+	for i := range rep.roster.Replicas {
+		r := &rep.roster.Replicas[i]
 		of(r.Group, r.Pod, r.Phase)
 	}
-	for _, pod := range pl.roster.Surplus {
+	for _, pod := range rep.roster.Surplus {
 		of("", pod, replicas.Creating)
 	}
-	pl.recordReady()
+	rep.recordReady()
 }
 
 // recordReady records how many of the pods that the status counts as running are ready: the API has no field for it, and
 // a pod whose container ends again and again is running.
-func (pl *planner) recordReady() {
+func (rep *reporter) recordReady() {
 	value := ""
-	if pl.job.Status.Running > 0 {
-		ready := replicas.Count(pl.roster.Replicas, func(r *replicas.Replica) bool {
+	if rep.job.Status.Running > 0 {
+		ready := replicas.Count(rep.roster.Replicas, func(r *replicas.Replica) bool {
 			return r.Ready && !replicas.IsTerminating(r.Pod)
 		})
 		value = strconv.Itoa(int(ready))
 	}
-	setRecord(&pl.job.Status, readyKey, value)
+	setRecord(&rep.job.Status, readyKey, value)
 }
 
 // isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records
 // of pods that are gone cannot, and must not be lost.
-func (pl *planner) isDerivedFromPods() bool {
-	before, after := &pl.seen.Job.Status, &pl.job.Status
+func (v *view) isDerivedFromPods() bool {
+	before, after := &v.seen.Job.Status, &v.job.Status
 	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
 		before.State.Reason == after.State.Reason && before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
-		pl.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Finished() })
-}
-
-// progress returns what the queue needs to know.
-func (pl *planner) progress() jobs.Progress {
-	ready, stage := pl.readiness()
-	p := jobs.Progress{Active: pl.roster.Active(), Ready: ready, Stage: stage, Reclaimable: pl.reclaimable(), Restarts: int64(pl.job.Status.RetryCount)}
-	if i := pl.resizableTask(); i >= 0 {
-		name := nameOf(pl.job, i)
-		p.Pods = map[string]int32{name: pl.roster.InUse(name)}
-	}
-	if finished(pl.job) {
-		state := &pl.job.Status.State
-		if p.End(&jobs.Outcome{Succeeded: state.Phase == volcano.Completed, Message: state.Message}, pl.seen.Admission) {
-			p.Ready = true // pods that run on are not waited for
-		}
-		return p
-	}
-	for name := range p.Pods {
-		p.Needed = map[string]int32{name: pl.needed(name)}
-	}
-	if missing := len(pl.roster.Missing()); missing > 0 {
-		pl.plan.DueBy(pl.seen.NoteRefusals(&p, pl.job.UID, int32(missing)))
-	}
-	return p
+		v.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Finished() })
 }
 
 // readiness reports whether all pods that may run at once are ready or finished; of the elastic task, its
 // minimum is enough. Pods of a task that still waits for the tasks it depends on are not missing. If they are
 // not ready, it also returns which of the tasks with dependencies began last.
-func (pl *planner) readiness() (ready bool, last *jobs.Stage) {
+func (s *sizes) readiness() (ready bool, last *jobs.Stage) {
 	done := map[string]int32{}
-	for i := range pl.roster.Replicas {
-		if r := &pl.roster.Replicas[i]; r.Ready || r.Phase.Finished() {
+	for i := range s.roster.Replicas {
+		if r := &s.roster.Replicas[i]; r.Ready || r.Phase.Finished() {
 			done[r.Group]++
 		}
 	}
-	least, elastic := leastOf(pl.job), pl.resizableTask()
+	least, elastic := leastOf(s.job), s.resizableTask()
 	ready = true
-	for i := range pl.job.Spec.Tasks {
-		name := nameOf(pl.job, i)
-		need := pl.granted(name)
+	for i := range s.job.Spec.Tasks {
+		name := nameOf(s.job, i)
+		need := s.granted(name)
 		if i == elastic {
-			need = min(need, max(pl.seen.Admission.PodSets[name].Bounds(jobs.Bounds{Least: least[i], Most: need}).Least, 1))
+			need = min(need, max(s.seen.Admission.PodSets[name].Bounds(jobs.Bounds{Least: least[i], Most: need}).Least, 1))
 		}
-		if done[name] >= need || !pl.mayStart(pl.tasks[name]) {
+		if done[name] >= need || !s.mayStart(s.tasks[name]) {
 			continue
 		}
 		ready = false
-		if pl.tasks[name].DependsOn != nil {
-			last = jobs.LastStage(last, &jobs.Stage{Name: name, Since: pl.startOf(name)})
+		if s.tasks[name].DependsOn != nil {
+			last = jobs.LastStage(last, &jobs.Stage{Name: name, Since: s.startOf(name)})
 		}
 	}
 	return ready, last
 }
 
-// startOf returns when the first pod of the task that exists was created, zero if there is none.
-func (pl *planner) startOf(task string) (first time.Time) {
-	members := pl.roster.Group(task)
-	for i := range members {
-		if pod := members[i].Pod; pod != nil && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
-			first = pod.CreationTimestamp.Time
+// reporter brings the status of the job up to date, with the events of what changes in it, and so decides what the next
+// plans do.
+type reporter struct {
+	*view
+	plan     *jobs.Plan
+	sizes    *sizes
+	objects  *objects
+	policies *policies
+}
+
+// setPhase sets the phase of the job. The status is written before anything else, so that what follows from
+// the phase is never done without it.
+func (rep *reporter) setPhase(phase volcano.JobPhase, reason, message string) {
+	status, now := &rep.job.Status, metav1.NewTime(rep.seen.Now)
+	if running := lastTime(status, volcano.Running); finishing(phase) && running != nil && status.RunningDuration == nil {
+		status.RunningDuration = &metav1.Duration{Duration: rep.seen.Now.Sub(running.Time).Round(time.Second)}
+	}
+	status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message, LastTransitionTime: now}
+	status.Conditions = append(status.Conditions, volcano.JobCondition{Status: phase, LastTransitionTime: ptr.To(now)})
+	if over := len(status.Conditions) - mostConditions; over > 0 {
+		status.Conditions = status.Conditions[over:]
+	}
+	rep.plan.StatusFirst = true
+	rep.recordPhase(phase, message)
+}
+
+// mostConditions bounds the list of past phases: a job may be stopped and resumed any number of times.
+const mostConditions = 64
+
+// setDerivedPhase is setPhase for a phase that also follows from the pods, so that nothing needs to wait for the
+// write.
+func (rep *reporter) setDerivedPhase(phase volcano.JobPhase, reason, message string) {
+	first := rep.plan.StatusFirst
+	rep.setPhase(phase, reason, message)
+	rep.plan.StatusFirst = first
+}
+
+// recordPhase adds the event for a change of phase that users care about.
+func (rep *reporter) recordPhase(phase volcano.JobPhase, message string) {
+	switch phase {
+	case volcano.Failed, volcano.Terminated:
+		rep.plan.Events = append(rep.plan.Events, jobs.Warning(string(phase), message))
+	case volcano.Completed, volcano.Aborted:
+		rep.plan.Events = append(rep.plan.Events, jobs.Normal(string(phase), message))
+	}
+}
+
+// lastTime returns when the job last entered the phase, nil if it never did.
+func lastTime(status *volcano.JobStatus, phase volcano.JobPhase) *metav1.Time {
+	for i := len(status.Conditions) - 1; i >= 0; i-- {
+		if c := &status.Conditions[i]; c.Status == phase {
+			return c.LastTransitionTime
 		}
 	}
-	return first
+	return nil
+}
+
+// setPhaseOnceInactive sets the phase once none of the job's pods is active.
+func (rep *reporter) setPhaseOnceInactive(phase volcano.JobPhase, reason, message string) {
+	if !rep.roster.Active() {
+		rep.setPhase(phase, reason, message)
+	}
+}
+
+// Reasons and messages of jobs that are admitted, before and after enough of their pods run.
+const (
+	startingReason, startingMessage = "Starting", "Pods are being started"
+	runningReason, runningMessage   = "Running", "Enough pods run"
+)
+
+// recordPods records which pods have finished, and which of the current attempt exist that have not or
+// await their restart, unless the job may not run.
+func (rep *reporter) recordPods(mayRun bool) {
+	status, roster := &rep.job.Status, rep.roster
+	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !rep.policies.awaitsRestart(r) })
+	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool {
+		return mayRun && r.UID() != "" && (!r.Phase.Finished() || rep.policies.awaitsRestart(r))
+	})
 }

@@ -44,13 +44,13 @@ func svc(arguments map[string]string) effect {
 			}
 			return out
 		},
-		objects: func(l *planner) []jobs.Write {
+		objects: func(v *view) []jobs.Write {
 			out := []jobs.Write{
-				jobs.Create(hostsConfigMap(l)).OrWarn(jobs.FailedCreate),
-				jobs.Create(headlessService(l, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
+				jobs.Create(hostsConfigMap(v)).OrWarn(jobs.FailedCreate),
+				jobs.Create(headlessService(v, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
 			}
 			if !isTrue(arguments["disable-network-policy"]) {
-				out = append(out, jobs.Create(networkPolicy(l)).OrWarn(jobs.FailedCreate))
+				out = append(out, jobs.Create(networkPolicy(v)).OrWarn(jobs.FailedCreate))
 			}
 			return out
 		},
@@ -97,17 +97,17 @@ func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 
 // hostsConfigMap returns the ConfigMap with the host names of each task. Volcano writes - as _ in the names
 // of files; the unchanged name works as well.
-func hostsConfigMap(l *planner) *corev1.ConfigMap {
+func hostsConfigMap(v *view) *corev1.ConfigMap {
 	data := map[string]string{}
-	for i := range l.job.Spec.Tasks {
-		task := nameOf(l.job, i)
-		hosts := hostsOf(l.job, task)
+	for i := range v.job.Spec.Tasks {
+		task := nameOf(v.job, i)
+		hosts := hostsOf(v.job, task)
 		data[task+".host"] = strings.Join(hosts, "\n")
 		data[strings.ReplaceAll(task, "-", "_")+".host"] = data[task+".host"]
 		data[hostsVariable(task)] = strings.Join(hosts, ",")
 		data["VC_"+variableOf(task)+"_NUM"] = strconv.Itoa(len(hosts))
 	}
-	return &corev1.ConfigMap{ObjectMeta: l.owned(hostsConfigMapName(l.job)), Data: data}
+	return &corev1.ConfigMap{ObjectMeta: v.owned(hostsConfigMapName(v.job)), Data: data}
 }
 
 const (
@@ -121,21 +121,21 @@ const (
 // updateHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as
 // elastic Horovod needs; new pods get them in their variables, too. A job that was never changed has
 // the right hosts from its start.
-func (pl *planner) updateHosts() {
+func (o *objects) updateHosts() {
 	var sizes []string
-	for i := range pl.job.Spec.Tasks {
-		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(pl.job, i), countOf(&pl.job.Spec.Tasks[i])))
+	for i := range o.job.Spec.Tasks {
+		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(o.job, i), countOf(&o.job.Spec.Tasks[i])))
 	}
-	before, now := pl.job.Status.ControlledResources[hostsKey], strings.Join(sizes, ";")
-	hasHosts := slices.ContainsFunc(pl.plugins(), func(p effect) bool { return p.name == "svc" })
-	if !hasHosts || pl.job.Generation <= 1 || before == now {
+	before, now := o.job.Status.ControlledResources[hostsKey], strings.Join(sizes, ";")
+	hasHosts := slices.ContainsFunc(o.plugins(), func(p effect) bool { return p.name == "svc" })
+	if !hasHosts || o.job.Generation <= 1 || before == now {
 		return
 	}
-	setRecord(&pl.job.Status, hostsKey, now)
-	update := jobs.Apply(hostsConfigMap(pl), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
+	setRecord(&o.job.Status, hostsKey, now)
+	update := jobs.Apply(hostsConfigMap(o.view), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
 		setRecord(&status.(*volcano.Job).Status, hostsKey, before)
 	})
-	pl.plan.First = append(pl.plan.First, update)
+	o.plan.First = append(o.plan.First, update)
 }
 
 // podsOf returns the selector of the job's pods.
@@ -144,17 +144,17 @@ func podsOf(job *volcano.Job) map[string]string {
 }
 
 // headlessService returns the Service that gives pods host names. It needs a port, on which nothing listens.
-func headlessService(l *planner, notReady bool) *corev1.Service {
-	return &corev1.Service{ObjectMeta: l.owned(l.job.Name), Spec: corev1.ServiceSpec{
-		ClusterIP: corev1.ClusterIPNone, Selector: podsOf(l.job), PublishNotReadyAddresses: notReady,
+func headlessService(v *view, notReady bool) *corev1.Service {
+	return &corev1.Service{ObjectMeta: v.owned(v.job.Name), Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, Selector: podsOf(v.job), PublishNotReadyAddresses: notReady,
 		Ports: []corev1.ServicePort{{Name: "placeholder-volcano", Port: 1, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(1)}},
 	}}
 }
 
 // networkPolicy returns the NetworkPolicy that admits only traffic from the job's own pods.
-func networkPolicy(l *planner) *networkingv1.NetworkPolicy {
-	own := metav1.LabelSelector{MatchLabels: podsOf(l.job)}
-	return &networkingv1.NetworkPolicy{ObjectMeta: l.owned(l.job.Name), Spec: networkingv1.NetworkPolicySpec{
+func networkPolicy(v *view) *networkingv1.NetworkPolicy {
+	own := metav1.LabelSelector{MatchLabels: podsOf(v.job)}
+	return &networkingv1.NetworkPolicy{ObjectMeta: v.owned(v.job.Name), Spec: networkingv1.NetworkPolicySpec{
 		PodSelector: own, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}}},
 	}}

@@ -13,17 +13,25 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
+// objects are what must exist before pods: volume claims and the objects of plugins.
+type objects struct {
+	*view
+	plan *jobs.Plan
+	// effects caches plugins. What they make of all hosts they make once.
+	effects []effect
+}
+
 // claimName returns the name of a volume's claim; one that is created gets a default name.
 func claimName(job *volcano.Job, i int) string {
 	return cmp.Or(job.Spec.Volumes[i].VolumeClaimName, fmt.Sprintf("%s-volume-%d", job.Name, i))
 }
 
 // claims returns the writes that create the job's claims, which the job owns.
-func (pl *planner) claims() []jobs.Write {
+func (o *objects) claims() []jobs.Write {
 	var out []jobs.Write
-	for i := range pl.job.Spec.Volumes {
-		if spec := pl.job.Spec.Volumes[i].VolumeClaim; spec != nil {
-			claim := &corev1.PersistentVolumeClaim{ObjectMeta: pl.owned(claimName(pl.job, i)), Spec: *spec.DeepCopy()}
+	for i := range o.job.Spec.Volumes {
+		if spec := o.job.Spec.Volumes[i].VolumeClaim; spec != nil {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: o.owned(claimName(o.job, i)), Spec: *spec.DeepCopy()}
 			out = append(out, jobs.Create(claim).OrWarn(jobs.FailedCreate))
 		}
 	}
@@ -31,12 +39,12 @@ func (pl *planner) claims() []jobs.Write {
 }
 
 // mountVolumes mounts the job's volumes into all containers.
-func (pl *planner) mountVolumes(spec *corev1.PodSpec) {
-	for i := range pl.job.Spec.Volumes {
+func (o *objects) mountVolumes(spec *corev1.PodSpec) {
+	for i := range o.job.Spec.Volumes {
 		name := fmt.Sprintf("volume-%d", i)
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(pl.job, i)}}})
-		mount(spec, corev1.VolumeMount{Name: name, MountPath: pl.job.Spec.Volumes[i].MountPath})
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(o.job, i)}}})
+		mount(spec, corev1.VolumeMount{Name: name, MountPath: o.job.Spec.Volumes[i].MountPath})
 	}
 }
 
@@ -50,20 +58,20 @@ func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 }
 
 // owned returns the metadata of an object that the job owns.
-func (pl *planner) owned(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: pl.job.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pl.job, kind)}}
+func (v *view) owned(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: v.job.Namespace, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.job, kind)}}
 }
 
-// objects returns the writes of what must exist before the pods: claims, and plugin objects. They are
+// missing returns the writes of what must exist before the pods: claims, and plugin objects. They are
 // created once: newer pods show that they exist.
-func (pl *planner) objects() []jobs.Write {
+func (o *objects) missing() []jobs.Write {
 	var out []jobs.Write
-	if !pl.hasRecord(volumesKey) {
-		out = append(out, pl.claims()...)
+	if !o.hasRecord(volumesKey) {
+		out = append(out, o.claims()...)
 	}
-	for _, p := range pl.plugins() {
-		if p.objects != nil && !pl.hasRecord(pluginKey(p.name)) {
-			out = append(out, p.objects(pl)...)
+	for _, p := range o.plugins() {
+		if p.objects != nil && !o.hasRecord(pluginKey(p.name)) {
+			out = append(out, p.objects(o.view)...)
 		}
 	}
 	return out
@@ -74,30 +82,30 @@ const volumesKey = "muster.dev/volumes"
 
 func pluginKey(name string) string { return "plugin-" + name }
 
-func (pl *planner) hasRecord(key string) bool {
-	return pl.seen.Job.Status.ControlledResources[key] != ""
+func (v *view) hasRecord(key string) bool {
+	return v.seen.Job.Status.ControlledResources[key] != ""
 }
 
-// clearObjectRecords makes the objects that pods need be created again, before the next pods, if they are
+// forget makes the objects that pods need be created again, before the next pods, if they are
 // missing: a user may have deleted one, and pods that need it would never start.
-func (pl *planner) clearObjectRecords() {
-	setRecord(&pl.job.Status, volumesKey, "")
-	for _, p := range pl.plugins() {
-		setRecord(&pl.job.Status, pluginKey(p.name), "")
+func (o *objects) forget() {
+	setRecord(&o.job.Status, volumesKey, "")
+	for _, p := range o.plugins() {
+		setRecord(&o.job.Status, pluginKey(p.name), "")
 	}
 }
 
-// recordObjects records which objects were created, once newer pods exist.
-func (pl *planner) recordObjects() {
-	if !slices.ContainsFunc(pl.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
+// record records which objects were created, once newer pods exist.
+func (o *objects) record() {
+	if !slices.ContainsFunc(o.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
 		return
 	}
-	if len(pl.claims()) > 0 {
-		setRecord(&pl.job.Status, volumesKey, "made")
+	if len(o.claims()) > 0 {
+		setRecord(&o.job.Status, volumesKey, "made")
 	}
-	for _, p := range pl.plugins() {
+	for _, p := range o.plugins() {
 		if p.objects != nil {
-			setRecord(&pl.job.Status, pluginKey(p.name), p.name)
+			setRecord(&o.job.Status, pluginKey(p.name), p.name)
 		}
 	}
 }

@@ -15,54 +15,64 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// held reports whether no pods may run: because the queue says so, or, for a JobSet without a queue, its user.
-func (p *planner) held() bool {
-	if p.seen.Admission.Grant == jobs.Unqueued {
-		return ptr.Deref(p.js.Spec.Suspend, false)
+// run brings a JobSet that has neither failed nor succeeded closer to its spec.
+func (p *planner) run() {
+	p.deleteJobs(p.children.previous)
+	p.status.endRestart()
+	p.status.warnOfNoSuccess()
+	fit := p.status.canStart()
+	switch {
+	case p.held():
+		p.hold()
+	case p.seen.Admission.MayStart() && fit:
+		excluded, due := p.gangs.excluded()
+		p.deleteJobs(excluded)
+		p.plan.DueBy(due)
+		p.plan.First = append(p.plan.First, p.gangs.ensure()...)
+		p.resumeJobs()
+		p.resizeJobs()
 	}
-	return !p.seen.Admission.MayRun()
-}
-
-// The event for a user whose change of spec.suspend is reverted.
-const (
-	queueDecidesReason  = "QueueDecides"
-	queueDecidesMessage = "spec.suspend is false again: the queue decides when this JobSet runs; to hold it, set spec.active of its Workload to false"
-)
-
-// mustClearSuspend reports whether spec.suspend of an admitted JobSet is still true. The queue decides about a queued
-// JobSet, and the field should show that it runs.
-func (p *planner) mustClearSuspend() bool {
-	return p.seen.Admission.Grant == jobs.Admitted && ptr.Deref(p.seen.Job.Spec.Suspend, false)
-}
-
-// clearSuspend sets spec.suspend to false. All else is left to the next plan: a status write would conflict with
-// this change.
-func (p *planner) clearSuspend() {
-	resumed := p.seen.Job.DeepCopy()
-	resumed.Spec.Suspend = ptr.To(false)
-	change := jobs.Change(p.seen.Job, resumed)
-	if len(p.children.all()) > 0 { // it has run before, so spec.suspend was set later
-		change = change.WithEvent(jobs.Warning(queueDecidesReason, queueDecidesMessage))
+	// A JobSet that waits in a queue gets nothing yet: what it needs is created at its admission, with what it was
+	// given. A JobSet suspended by its user gets suspended Jobs.
+	if p.seen.Admission.MayStart() {
+		p.createServices()
+		if p.createClaims() && fit {
+			p.createJobs()
+		}
 	}
-	p.plan.Writes = append(p.plan.Writes, change)
+	if fit {
+		p.status.reportRefused()
+	}
 }
 
-// suspendJobs suspends running Jobs and sets the condition Suspended.
-func (p *planner) suspendJobs() {
-	for _, job := range p.children.active {
-		if suspended(job) || !job.DeletionTimestamp.IsZero() {
+// createJobs creates missing Jobs in the order of the spec, as far as dependencies and the startup policy allow. A Job
+// is not created while one of an earlier attempt still has its name; under BlockingRecreate, none is created while any
+// such Job exists.
+func (p *planner) createJobs() {
+	if blocking(p.js) && len(p.children.previous) > 0 {
+		return
+	}
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		if !p.dependenciesMet(rj) {
 			continue
 		}
-		stop := jobs.Stop(job, nil)
-		if p.seen.Admission.Grant != jobs.Unqueued {
-			stop = stop.Marked(muster.QueuedByOwner)
+		for index := range rj.Replicas {
+			name := jobName(p.js, rj.Name, index)
+			if p.children.byName[name] == nil && p.sizes.hasQuota(rj, name) && !p.plan.CreateChild(p.newJob(rj, index), jobset.JobCreationFailedReason) {
+				return
+			}
 		}
-		p.plan.Writes = append(p.plan.Writes, stop)
-		if p.seen.Admission.Grant == jobs.Waiting && job.Annotations[muster.QueuedAnnotation] == muster.QueuedByOwner {
-			p.plan.StartedUnheld = p.plan.StartedUnheld || jobs.Stops(p.plan.Writes, job)
+		if p.status.waitsInOrder(rj) {
+			return
 		}
 	}
-	p.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
+	p.status.endStartup()
+}
+
+func blocking(js *jobset.JobSet) bool {
+	policy := js.Spec.FailurePolicy
+	return policy != nil && policy.RestartStrategy == jobset.BlockingRecreate
 }
 
 // resumeJobs resumes suspended Jobs, in the order that dependencies and the startup policy require, with the pod
@@ -79,7 +89,7 @@ func (p *planner) resumeJobs() {
 				p.move(rj, index, job)
 				continue
 			}
-			if p.hasRoom(rj, job.Name) {
+			if p.sizes.hasQuota(rj, job.Name) {
 				fresh := p.newJob(rj, index)
 				if p.isSettled(rj, job) {
 					fresh.Spec.Completions = job.Spec.Completions
@@ -87,11 +97,11 @@ func (p *planner) resumeJobs() {
 				p.resume(job, fresh)
 			}
 		}
-		if p.waitsInOrder(rj) {
+		if p.status.waitsInOrder(rj) {
 			return
 		}
 	}
-	p.clearCondition(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
+	p.status.clearCondition(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
 }
 
 // The event for a user whose running Job was given other nodes.
@@ -115,8 +125,8 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 		return
 	}
 	said := fmt.Sprintf(movedMessage, job.Name)
-	if p.layoutOf(rj, granted).part(index).Reached(job.Spec.Template) {
-		label, selected, is := p.otherDomain(rj, index, job.Spec.Template, granted)
+	if p.layouts.of(rj, granted).part(index).Reached(job.Spec.Template) {
+		label, selected, is := p.layouts.otherDomain(rj, index, job.Spec.Template, granted)
 		if label == "" || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job) {
 			return
 		}
@@ -135,7 +145,7 @@ func (p *planner) resume(job, fresh *batchv1.Job) {
 		desired.Spec.Parallelism = ptr.To(most) // as in resizeJobs
 	}
 	switch {
-	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), p.leavesGang(job, fresh), asksForMore(job, fresh):
+	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), p.gangs.leaves(job, fresh), asksForMore(job, fresh):
 		// These changes of the template are not allowed even while the Job is suspended, or show that someone made its
 		// pods ask for more than the JobSet does.
 		p.deleteJobs([]*batchv1.Job{job})
@@ -218,4 +228,57 @@ func keepJobControllerKeys(had, wanted map[string]string) map[string]string {
 		}
 	}
 	return merged(wanted, keep)
+}
+
+// The event for a user whose Jobs can only grow once they get more quota.
+const (
+	growthWaitsReason  = "ResizeWaitsForQuota"
+	growthWaitsMessage = "Jobs of %s have quota for %d pods each, not %d: they grow at the next admission;" +
+		" to grow them now, set spec.active of the JobSet's Workload to false and then to true"
+)
+
+// resizeJobs resizes running Jobs to the size that the spec asks for now; suspended Jobs are resized when they are
+// resumed. A Job of a fixed size is limited to the parallelism that it has quota for, whatever was set on the Job
+// itself.
+func (p *planner) resizeJobs() {
+	sizes, most, resizable := map[string]int32{}, map[string]int32{}, map[string]*jobset.ReplicatedJob{}
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		if !elastic(&rj.Template.Spec) {
+			if p.seen.Admission.Grant == jobs.Admitted {
+				most[rj.Name] = ptr.Deref(rj.Template.Spec.Parallelism, 1)
+			}
+			continue
+		}
+		size, wanted := p.sizes.of(rj), jobs.PodsAtATime(&rj.Template.Spec)
+		sizes[rj.Name], resizable[rj.Name] = size, rj
+		if size < wanted && !boundsOf(p.js, rj).Elastic {
+			p.plan.Events = append(p.plan.Events, jobs.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+		}
+	}
+	for _, job := range p.children.active {
+		if p.moved[job.Name] || suspended(job) || !job.DeletionTimestamp.IsZero() {
+			continue
+		}
+		name := job.Labels[jobset.ReplicatedJobNameKey]
+		if parallelism, isFixed := most[name]; isFixed && ptr.Deref(job.Spec.Parallelism, parallelism) > parallelism {
+			fewer := job.DeepCopy()
+			fewer.Spec.Parallelism = ptr.To(parallelism)
+			p.plan.Writes = append(p.plan.Writes, jobs.Change(job, fewer))
+		}
+		size, ok := sizes[name]
+		if !ok || ptr.Deref(job.Spec.Parallelism, size) == size {
+			continue
+		}
+		resized := job.DeepCopy()
+		resized.Spec.Parallelism = ptr.To(size)
+		if !p.isSettled(resizable[name], job) {
+			resized.Spec.Completions = ptr.To(size)
+		}
+		change := jobs.Change(job, resized)
+		if p.seen.Admission.HoldsQuota() && size < jobs.PodsAtATime(&job.Spec) {
+			change = jobs.Shrink(job, resized, nil)
+		}
+		p.plan.Writes = append(p.plan.Writes, change)
+	}
 }

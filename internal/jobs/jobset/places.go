@@ -2,6 +2,7 @@ package jobset
 
 import (
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,103 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
+
+// layouts knows the rank layout of each replicated job, and adds to pod templates where the pods may run.
+type layouts struct {
+	*view
+	byName map[string]rankLayout
+}
+
+// rankLayout says which of the admitted ranks the Jobs of a replicated job have: they follow one another in the order
+// of job indexes.
+type rankLayout struct {
+	// pods is the number of pods of each Job.
+	pods int32
+	// notAdmitted lists, in order, the indexes of Jobs that had succeeded before and were not admitted. They have no
+	// ranks.
+	notAdmitted []int32
+	// places are those of all admitted ranks.
+	places podspec.Ranking
+}
+
+// ranks returns the admitted ranks, from (inclusive) to to (exclusive), of the pods of the Job with this index. A Job
+// that was not admitted has none.
+func (r rankLayout) ranks(index int32) (from, to int32) {
+	before, over := slices.BinarySearch(r.notAdmitted, index)
+	from = (index - int32(before)) * r.pods
+	if over {
+		return from, from
+	}
+	return from, from + r.pods
+}
+
+// part returns the admitted ranks and places of the Job with this index.
+func (r rankLayout) part(index int32) jobs.Part {
+	from, to := r.ranks(index)
+	return jobs.Part{From: from, To: to, Places: r.places.Ranks(from, to)}
+}
+
+// annotation returns the value of the annotation that tells pods the ranks of their Job, as in 4-7, if these do not
+// follow from its index; otherwise "".
+func (r rankLayout) annotation(index int32) string {
+	from, to := r.ranks(index)
+	if len(r.notAdmitted) == 0 || from >= to {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", from, to-1)
+}
+
+// of returns the rank layout of a replicated job.
+func (l *layouts) of(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission) rankLayout {
+	if r, known := l.byName[rj.Name]; known {
+		return r
+	}
+	r := rankLayout{pods: granted.Count}
+	if !boundsOf(l.js, rj).Elastic {
+		r = newRankLayout(rj, granted, l.succeededOf(rj.Name))
+	}
+	r.places = granted.Places.Ranking()
+	l.byName[rj.Name] = r
+	return r
+}
+
+// newRankLayout derives from the number of admitted pods, and of those asked for, which Jobs were admitted. A JobSet
+// that is queued again asks for no quota for Jobs that have succeeded; success is final, so the Jobs that were left out
+// are those that succeeded first, as many as there are pods missing. Others may have succeeded shortly before the
+// admission, which did not know it: these have ranks that nothing uses. If pods are missing because the Jobs were made
+// smaller before the Workload said so, each Job has fewer pods. succeeded lists the indexes of succeeded Jobs in the
+// order in which they succeeded.
+func newRankLayout(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succeeded []int32) rankLayout {
+	whole := granted.Asked / max(1, rj.Replicas)
+	for pods := whole; pods > 0; pods-- {
+		if left := rj.Replicas - granted.Count/pods; granted.Count%pods == 0 && left >= 0 && int(left) <= len(succeeded) {
+			over := slices.Clone(succeeded[:left])
+			slices.Sort(over)
+			return rankLayout{pods: pods, notAdmitted: over}
+		}
+	}
+	return rankLayout{pods: whole}
+}
+
+// succeededOf returns the indexes of the succeeded Jobs of a replicated job, in the order in which they succeeded.
+func (v *view) succeededOf(replicatedJob string) []int32 {
+	var ended []*batchv1.Job
+	for _, job := range v.children.succeeded {
+		if job.Labels[jobset.ReplicatedJobNameKey] == replicatedJob {
+			ended = append(ended, job)
+		}
+	}
+	slices.SortStableFunc(ended, func(x, y *batchv1.Job) int {
+		return jobs.TrueCondition(x, batchv1.JobComplete).LastTransitionTime.Compare(jobs.TrueCondition(y, batchv1.JobComplete).LastTransitionTime.Time)
+	})
+	var out []int32
+	for _, job := range ended {
+		if index, ok := attemptOf(job, jobset.JobIndexKey); ok {
+			out = append(out, index)
+		}
+	}
+	return out
+}
 
 // exclusion says how the Jobs of a replicated job are kept apart.
 type exclusion struct {
@@ -96,25 +194,25 @@ func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) str
 	return js.Namespace + "_" + jobName(js, rj.Name, index)
 }
 
-// placeJob adds to the template where the Job's pods may run: at the places that they were given, and, if the
+// place adds to the template where the Job's pods may run: at the places that they were given, and, if the
 // replicated job is exclusive, in a domain of the Job's own. That domain follows from the places or from labels that
 // users set. Otherwise kube-scheduler finds one by pod affinity: every pod of the Job asks to be with the others and
 // away from those of other Jobs, so that no pod has to come first.
-func (p *planner) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	apart := exclusionOf(p.js, rj)
-	granted, isGranted := p.seen.Admission.PodSets[rj.Name]
-	row := p.layoutOf(rj, granted)
+func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	apart := exclusionOf(l.js, rj)
+	granted, isGranted := l.seen.Admission.PodSets[rj.Name]
+	row := l.of(rj, granted)
 	part := row.part(index)
 	switch {
 	case apart.manual:
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(p.js, rj, index)})
+		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(l.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
 		in := granted.For(part)
-		if boundsOf(p.js, rj).Elastic {
+		if boundsOf(l.js, rj).Elastic {
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
 		if said := row.annotation(index); said != "" {
@@ -167,9 +265,9 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 
 // otherDomain returns the label by which the template of a Job with places selects another domain than the one that they
 // are in, and both its values; label is "" if it does not.
-func (p *planner) otherDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) (label, selected, is string) {
-	apart := exclusionOf(p.js, rj)
-	is, known := granted.Domain(apart.level, p.layoutOf(rj, granted).part(index))
+func (l *layouts) otherDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) (label, selected, is string) {
+	apart := exclusionOf(l.js, rj)
+	is, known := granted.Domain(apart.level, l.of(rj, granted).part(index))
 	selected, pinned := template.Spec.NodeSelector[apart.level]
 	if !apart.isAutomatic() || !known || !pinned || selected == is {
 		return "", "", ""
@@ -189,4 +287,18 @@ func samePodAffinity(a, b corev1.PodSpec) bool {
 	with, away := company(a)
 	wanted, unwanted := company(b)
 	return equality.Semantic.DeepEqual(with, wanted) && equality.Semantic.DeepEqual(away, unwanted)
+}
+
+// placementKeys returns the annotations about exclusive placement: those of the replicated job take precedence over
+// those of the JobSet.
+func placementKeys(js *jobset.JobSet, rj *jobset.ReplicatedJob) map[string]string {
+	out := map[string]string{}
+	for _, key := range []string{jobset.ExclusiveKey, jobset.NodeSelectorStrategyKey} {
+		for _, from := range []map[string]string{js.Annotations, rj.Template.Annotations} {
+			if value, ok := from[key]; ok {
+				out[key] = value
+			}
+		}
+	}
+	return out
 }

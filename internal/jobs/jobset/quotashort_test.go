@@ -49,8 +49,8 @@ func TestMissingJobsStartOnlyWithQuota(t *testing.T) {
 func TestGangsDoNotWaitForJobsWithoutQuota(t *testing.T) {
 	seen := seenOf(newSet().workersOf(4).js, quota(8, 4), of(job("leader", 0).ready(), job("workers", 1).of(4).ready()))
 	p := newPlanner(seen)
-	p.countJobs()
-	if pods, _ := p.podsToRun(&p.js.Spec.ReplicatedJobs[1]); pods != 4 {
+	p.status.countJobs()
+	if pods, _ := p.sizes.podsToRun(&p.js.Spec.ReplicatedJobs[1]); pods != 4 {
 		t.Errorf("the gang has %d pods, want the 4 of the Job that runs", pods)
 	}
 }

@@ -3,7 +3,6 @@ package jobset
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,9 +13,6 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
-
-// pollInterval is how long it takes at most to notice changes that no watch reports.
-const pollInterval = 10 * time.Second
 
 // claim is a volume claim that the Jobs of a JobSet share.
 type claim struct {

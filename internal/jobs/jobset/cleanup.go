@@ -1,0 +1,42 @@
+package jobset
+
+import (
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// cleanUp deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended
+// are kept for their logs.
+func (p *planner) cleanUp() {
+	p.deleteJobs(p.children.previous)
+	p.deleteJobs(p.children.active)
+	p.removeExpired()
+	p.plan.Expire(p.seen.Job, endedAt(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now, metav1.DeletePropagationForeground)
+}
+
+// removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
+func (p *planner) removeExpired() {
+	for i := range p.js.Spec.ReplicatedJobs {
+		rj := &p.js.Spec.ReplicatedJobs[i]
+		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
+			if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && job.DeletionTimestamp.IsZero() {
+				ttl := rj.Template.Spec.TTLSecondsAfterFinished
+				p.plan.Expire(job, endedAt(p.js), ttl, p.seen.Now, metav1.DeletePropagationBackground)
+			}
+		}
+	}
+}
+
+// deleteJobs deletes Jobs in the foreground, so that their names stay taken until their pods are gone.
+func (p *planner) deleteJobs(list []*batchv1.Job) {
+	for _, job := range list {
+		if job.DeletionTimestamp.IsZero() {
+			p.plan.Writes = append(p.plan.Writes, jobs.Delete(job, metav1.DeletePropagationForeground))
+		}
+	}
+}

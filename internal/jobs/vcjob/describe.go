@@ -1,0 +1,108 @@
+package vcjob
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// describe returns what a VCJob requests: one pod set for each task that has pods. A job that was scaled to no pods
+// gives its quota back, and queues anew when it has pods again.
+func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
+	mistake := validate(job, facts)
+	job = within(job)
+	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
+	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
+	least, elastic, plugins := leastOf(job), elasticTask(job), pluginsOf(job)
+	together, optional := anyPods(job)
+	over := tasksOver(job, optional, facts.Queued)
+	for i := range job.Spec.Tasks {
+		if over[i] {
+			together -= countOf(&job.Spec.Tasks[i])
+		}
+	}
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		if countOf(task) == 0 || over[i] {
+			continue
+		}
+		template := *task.Template.DeepCopy()
+		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
+		if template.Spec.HostNetwork {
+			for _, p := range plugins { // no two pods are placed on a node whose port they take
+				p.openPorts(job, nameOf(job, i), &template.Spec)
+			}
+		}
+		set := kueue.PodSet{Name: kueue.PodSetReference(nameOf(job, i)), Count: countOf(task), Template: template}
+		if least[i] < countOf(task) {
+			set.MinCount = ptr.To(max(least[i], 1)) // the API has no smaller one: the annotation below says that it may be none
+		}
+		delete(set.Template.Annotations, muster.MinPodsAnnotation)
+		if optional[i] {
+			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinPodsAnnotation, strconv.Itoa(int(max(together, 1))))
+		}
+		delete(set.Template.Annotations, muster.MinReplicasAnnotation) // only one task is resized, and which is said here
+		if i == elastic {
+			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(*set.MinCount)))
+		}
+		d.PodSets = append(d.PodSets, set)
+	}
+	if d.Mistake = mistake; mistake == nil {
+		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: volcano.TaskIndexKey} })
+	}
+	return d
+}
+
+// validate returns what is wrong with the job that the API server cannot validate.
+func validate(job *volcano.Job, facts jobs.Facts) *jobs.Event {
+	problem := ""
+	switch cyclic := cyclicTask(job); {
+	case cyclic != "":
+		problem = fmt.Sprintf("The tasks' dependencies form a cycle, through task %s", cyclic)
+	case job.Spec.NetworkTopology != nil && job.Spec.NetworkTopology.Mode != volcano.SoftNetworkTopologyMode:
+		problem = "spec.networkTopology is hard, and Muster has no HyperNodes: ask for a domain with the annotation " +
+			kueue.PodSetRequiredTopologyAnnotation + " on the pod templates instead"
+	default:
+		problem = cmp.Or(invalidArguments(job), invalidName(job, facts), invalidSize(job))
+	}
+	if problem != "" {
+		return jobs.ImmutableMistake(problem)
+	}
+	if problem = cmp.Or(badSize(job), tooManyHosts(job)); problem != "" {
+		return jobs.Mistake(problem) // replicas may be changed
+	}
+	return nil
+}
+
+// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When such a
+// job queues again for tasks that had none, these tasks are not asked for: they could be given the quota once more, in
+// place of those that wait for it. Tasks that the job's Workload asks for already are not among them.
+func tasksOver(job *volcano.Job, optional []bool, queued []kueue.PodSet) []bool {
+	over := make([]bool, len(job.Spec.Tasks))
+	if !slices.Contains(optional, true) {
+		return over
+	}
+	ended, left := readPodRecords(&job.Status).ended, false
+	for i := range job.Spec.Tasks {
+		name := nameOf(job, i)
+		asked := slices.ContainsFunc(queued, func(ps kueue.PodSet) bool { return string(ps.Name) == name })
+		over[i] = countOf(&job.Spec.Tasks[i]) > 0 && !asked
+		for index := int32(0); over[i] && index < countOf(&job.Spec.Tasks[i]); index++ {
+			over[i] = ended[slot(name, index)] != ""
+		}
+		left = left || countOf(&job.Spec.Tasks[i]) > 0 && !over[i]
+	}
+	if !left {
+		clear(over) // the job has ended
+	}
+	return over
+}
