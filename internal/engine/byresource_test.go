@@ -65,7 +65,7 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 				if d.Admit == nil || promised[d.Key] || job.queue.byUsage {
 					continue // ordered by usage, the admitted one may come after others since
 				}
-				probe := &class{classKey: classKey{shape: job.shape, priority: job.Priority, local: job.localKey()}, queue: job.queue, from: job.local}
+				probe := &class{classKey: classKey{shape: job.shape, priority: job.Priority, local: job.LocalKey()}, queue: job.queue, from: job.local}
 				probe.waiting.Push(job.rank())
 				if head := w.engine.headBefore(probe); head != nil && slices.Equal(lacked[head], head.lacks) {
 					w.describe(t)

@@ -160,7 +160,7 @@ func (c *class) before(other *class) bool {
 
 // joinClass adds the workload to its class.
 func (e *Engine) joinClass(w *workload, q *clusterQueue) {
-	key := classKey{w.shape, w.Priority, w.localKey(), w.avoid.key()}
+	key := classKey{w.shape, w.Priority, w.LocalKey(), w.avoid.key()}
 	c := q.classes[key]
 	if c == nil {
 		c = &class{classKey: key, queue: q, from: w.local}

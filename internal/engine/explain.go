@@ -216,7 +216,7 @@ func (ex *explainer) findVictims(found outcome) {
 // hasPromised reports whether what the workload was promised is available now.
 func (ex *explainer) hasPromised() bool {
 	places := admissible
-	if ex.w.promise.given.onNodes() {
+	if ex.w.promise.given.OnNodes() {
 		places, _ = ex.engine.nodes.findPromised(ex.w)
 	}
 	return places == admissible && fits(ex.w.queue.node, ex.w.promise.usage)
@@ -224,7 +224,7 @@ func (ex *explainer) hasPromised() bool {
 
 // classOf returns a class of the workload alone.
 func (e *Engine) classOf(w *workload) *class {
-	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: w.queue, from: w.local}
+	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.LocalKey()}, queue: w.queue, from: w.local}
 	c.waiting.Push(w.rank())
 	return c
 }

@@ -196,7 +196,7 @@ func (p *pass) enlarge(g growth) (whole bool) {
 		find(to - now)
 	}
 	p.budget -= 2 // it costs more than an evaluation
-	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
+	p.resize(g.w, g.at, g.w.held.Sized(g.at, to, found), Key{})
 	return whole
 }
 
