@@ -33,16 +33,14 @@ var (
 		"internal/jobs.reconciler":              73,
 		"internal/jobs/latticejob.planner":      49,
 		"internal/jobs/latticejob/compile.task": 43,
-		"internal/jobs/trainingjob.planner":     62,
 		"test/scenario/harness.World":           49,
 	}
 	cyclesToday = map[string]int{
-		"cmd/muster/command":        14,
-		"cmd/muster/view":           19,
-		"internal/engine":           50,
-		"internal/engine/place":     33,
-		"internal/jobs":             51,
-		"internal/jobs/trainingjob": 13,
+		"cmd/muster/command":    14,
+		"cmd/muster/view":       19,
+		"internal/engine":       50,
+		"internal/engine/place": 33,
+		"internal/jobs":         51,
 	}
 )
 

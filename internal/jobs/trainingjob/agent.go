@@ -32,10 +32,10 @@ func (l lattice) mark(template *corev1.PodTemplateSpec) {
 
 // lattice returns the value for the current run. Either all of its workers have the agent or none has: otherwise, those
 // with an agent would wait for the others in vain.
-func (p *planner) lattice() lattice {
-	granted := p.seen.Admission.PodSets[worker].Template
+func (v *view) lattice() lattice {
+	granted := v.seen.Admission.PodSets[worker].Template
 	if granted == nil {
-		return latticeOf(p.job)
+		return latticeOf(v.job)
 	}
 	framework, injected := granted.Annotations[muster.AgentFrameworkAnnotation]
 	return lattice{injected, framework}
@@ -68,18 +68,19 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 	}
 }
 
-// updateRoundSizes updates on existing pods the annotation with the sizes that their rounds may have.
-func (p *planner) updateRoundSizes() {
-	sizes := roundOf(p.job, 0).Sizes()
-	for i := range p.roster.Replicas {
-		pod := p.roster.Replicas[i].Pod
+// roundSizes returns the writes that update, on existing pods, the annotation with the sizes that their rounds may have.
+func (v *view) roundSizes() (writes []jobs.Write) {
+	sizes := roundOf(v.job, 0).Sizes()
+	for i := range v.roster.Replicas {
+		pod := v.roster.Replicas[i].Pod
 		if pod == nil || !replicas.IsLive(pod) {
 			continue
 		}
 		if said := pod.Annotations[muster.RendezvousSizeAnnotation]; said != "" && said != sizes {
 			changed := pod.DeepCopy()
 			changed.Annotations[muster.RendezvousSizeAnnotation] = sizes
-			p.plan.Writes = append(p.plan.Writes, jobs.Change(pod, changed))
+			writes = append(writes, jobs.Change(pod, changed))
 		}
 	}
+	return writes
 }

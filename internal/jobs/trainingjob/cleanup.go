@@ -15,20 +15,6 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// end ends the job.
-func (p *planner) end(o *jobs.Outcome) {
-	condition, reason := breezeml.JobSucceeded, breezeml.SucceededReason
-	if !o.Succeeded {
-		condition, reason = breezeml.JobFailed, breezeml.FailedReason
-	}
-	p.setCondition(condition, true, reason, o.Message)
-	p.plan.EndEvent(o, breezeml.SucceededReason, breezeml.FailedReason)
-	s := &p.job.Status
-	p.setStage(breezeml.StageCompleted, 0)
-	s.CooldownTime = nil
-	s.CompletionTime, s.ExecStatus.CompletionTime = p.now.DeepCopy(), p.now.DeepCopy()
-}
-
 // cleanUp deletes the pods that the policy selects, with their Services, and pods that must stop because the queue
 // wants their quota back. It stops all pods of a job that has reached its deadline or its backoffLimit. Finally it
 // deletes the job.
@@ -51,7 +37,8 @@ func (p *planner) cleanUp(over *jobs.Outcome) {
 		}
 		p.plan.DeletePods([]*corev1.Pod{pod})
 	}
-	p.deleteServices(func(index int32) bool { return !stays[index] })
+	gone := func(index int32) bool { return !stays[index] }
+	p.plan.Writes = append(p.plan.Writes, p.deleteServices(gone)...)
 	if ended := p.job.Status.CompletionTime; ended != nil {
 		ttl := p.job.Spec.RunPolicy.TTLSecondsAfterFinished
 		p.plan.Expire(p.seen.Job, ended.Time, ttl, p.seen.Now, metav1.DeletePropagationBackground)
@@ -60,19 +47,19 @@ func (p *planner) cleanUp(over *jobs.Outcome) {
 
 // withQuota returns the names of the unfinished pods that the job, which has ended, has quota for. The queue may have
 // given some of it to other jobs since the end, as it does with an elastic job that runs.
-func (p *planner) withQuota() map[string]bool {
+func (v *view) withQuota() map[string]bool {
 	out := map[string]bool{}
-	if !p.seen.Admission.MayRun() {
+	if !v.seen.Admission.MayRun() {
 		return out
 	}
-	live := slices.DeleteFunc(slices.Clone(p.pods), func(pod *corev1.Pod) bool { return !replicas.IsLive(pod) })
+	live := slices.DeleteFunc(slices.Clone(v.pods), func(pod *corev1.Pod) bool { return !replicas.IsLive(pod) })
 	count := int32(len(live))
-	granted, queued := p.seen.Admission.PodSets[worker]
+	granted, queued := v.seen.Admission.PodSets[worker]
 	if queued {
 		count = min(count, granted.Count)
 	}
-	for _, index := range replicas.KeepIndices(p.job.Name, worker, count, live, granted.Places) {
-		out[replicas.Name(p.job.Name, worker, index)] = true
+	for _, index := range replicas.KeepIndices(v.job.Name, worker, count, live, granted.Places) {
+		out[replicas.Name(v.job.Name, worker, index)] = true
 	}
 	return out
 }
@@ -81,9 +68,9 @@ func (p *planner) withQuota() map[string]bool {
 const stopTime = time.Minute
 
 // reachedItsLimit reports whether the job has failed because of its deadline or its backoffLimit.
-func (p *planner) reachedItsLimit(over *jobs.Outcome) bool {
+func (v *view) reachedItsLimit(over *jobs.Outcome) bool {
 	backoff, _, _ := strings.Cut(breezeml.BackoffMessage, ": ")
-	return !over.Succeeded && (over.Message == p.message(breezeml.DeadlineMessage) || strings.HasPrefix(over.Message, p.message(backoff)+": "))
+	return !over.Succeeded && (over.Message == v.message(breezeml.DeadlineMessage) || strings.HasPrefix(over.Message, v.message(backoff)+": "))
 }
 
 // stop ends a pod that is to be kept, and reports whether it stays. A running pod gets a deadline that has passed: its

@@ -1,15 +1,9 @@
 package trainingjob
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -30,28 +24,28 @@ func limitOf(job *breezeml.TrainingJob) int32 {
 }
 
 // reviewLimit lifts the limit once its time is over, or nodes can take more pods.
-func (p *planner) reviewLimit() {
-	limit := p.job.Status.SizeLimit
+func (rep *reporter) reviewLimit() {
+	limit := rep.job.Status.SizeLimit
 	switch {
 	case limit == nil:
-	case limit.Until != nil && p.seen.Now.Before(limit.Until.Time) && !p.nodesGainedSince(limit.Since.Time):
-		p.plan.DueBy(limit.Until.Time)
+	case limit.Until != nil && rep.seen.Now.Before(limit.Until.Time) && !rep.nodesGainedSince(limit.Since.Time):
+		rep.plan.DueBy(limit.Until.Time)
 	case limit.Until != nil:
 		lifted := *limit
 		lifted.Until = nil
-		p.job.Status.SizeLimit = &lifted
+		rep.job.Status.SizeLimit = &lifted
 	}
 }
 
 // nodesGainedSince reports whether nodes have become able to take more pods after this time, which is in whole seconds.
-func (p *planner) nodesGainedSince(at time.Time) bool {
-	return p.seen.Facts.NodesGained.After(at.Add(time.Second))
+func (v *view) nodesGainedSince(at time.Time) bool {
+	return v.seen.Facts.NodesGained.After(at.Add(time.Second))
 }
 
 // forgetLimit forgets the limit once more workers run than it allowed.
-func (p *planner) forgetLimit() {
-	if limit := p.job.Status.SizeLimit; limit != nil && p.job.Status.CurrentSize > limit.Workers && p.roster.All(up) {
-		p.job.Status.SizeLimit = nil
+func (rep *reporter) forgetLimit() {
+	if limit := rep.job.Status.SizeLimit; limit != nil && rep.job.Status.CurrentSize > limit.Workers && rep.roster.All(up) {
+		rep.job.Status.SizeLimit = nil
 	}
 }
 
@@ -60,44 +54,15 @@ func up(r *replicas.Replica) bool {
 	return r.Phase == replicas.Succeeded || r.Phase == replicas.Running && !replicas.IsTerminating(r.Pod)
 }
 
-// goOnWith makes the job go on with only the workers for which keeps is true, because the others failed for the reason
-// given, at least until the time given if that is not zero. It reports whether they are as many as the minimum.
-func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLeast time.Time) bool {
-	s := &p.job.Status
-	indices := []int32{}
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; keeps(r) {
-			indices = append(indices, r.Index)
-		}
-	}
-	size := int32(len(indices))
-	if size < sizesOf(p.job).least || size == s.CurrentSize {
-		return false
-	}
-	limit := &breezeml.SizeLimit{Workers: size, Failures: 1, Since: p.now, Message: why}
-	if was := s.SizeLimit; was != nil && size <= was.Workers {
-		limit.Failures = was.Failures + 1
-	}
-	until := p.seen.Now.Add(p.pause(limit.Failures))
-	if until.Before(atLeast) {
-		until = atLeast
-	}
-	limit.Until = ptr.To(metav1.NewTime(until).Rfc3339Copy())
-	p.addEvent(jobs.Warning(breezeml.SizeLimitedReason, fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
-		size, s.CurrentSize, strings.TrimSuffix(why, "."), limit.Until.UTC().Format(timeFormat))))
-	s.CurrentSize, s.RequeueTime, s.SizeLimit = size, nil, limit
-	p.plan.StatusFirst = true // otherwise the pods that are deleted could be created again
-	p.plan.DueBy(limit.Until.Time)
-	p.observeWorkers(indices)
-	return true
-}
-
 // pause returns how long a job rests after this many failures of a larger size in a row: as long as pods may be
 // pending, and twice as long each time, up to the cooldown.
-func (p *planner) pause(failures int32) time.Duration {
-	pause := p.settings.PendingTimeout
-	for ; failures > 1 && pause < p.settings.Cooldown; failures-- {
+func (v *view) pause(failures int32) time.Duration {
+	pause := v.settings.PendingTimeout
+	for ; failures > 1 && pause < v.settings.Cooldown; failures-- {
 		pause *= 2
 	}
-	return max(min(pause, p.settings.Cooldown), p.settings.PendingTimeout)
+	return max(min(pause, v.settings.Cooldown), v.settings.PendingTimeout)
 }
+
+// timeFormat is how times are written in messages.
+const timeFormat = "2006-01-02 15:04:05 UTC"

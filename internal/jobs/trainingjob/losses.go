@@ -1,7 +1,6 @@
 package trainingjob
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -9,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -29,12 +27,12 @@ const (
 )
 
 // isLost reports whether the pod has failed through no fault of its program.
-func (p *planner) isLost(pod *corev1.Pod) bool {
+func (v *view) isLost(pod *corev1.Pod) bool {
 	if replicas.LostByNode(pod) {
 		return true
 	}
 	code, ended := exitCodeOf(pod)
-	return ended && (code == 128+9 || code == 128+15) && p.lattice().injected && !reportsFailure(pod)
+	return ended && (code == 128+9 || code == 128+15) && v.lattice().injected && !reportsFailure(pod)
 }
 
 // reportsFailure reports whether the agent has left word that the command itself has failed. A container that was
@@ -46,14 +44,14 @@ func reportsFailure(pod *corev1.Pod) bool {
 }
 
 // isReplaced reports whether the failed pod is a lost one that is replaced.
-func (p *planner) isReplaced(pod *corev1.Pod) bool {
-	return p.isLost(pod) && (p.job.Spec.RunPolicy.BackoffLimit != nil || p.sameLossAsBefore(pod) || len(p.recentLosses()) < lossesAnHour)
+func (v *view) isReplaced(pod *corev1.Pod) bool {
+	return v.isLost(pod) && (v.job.Spec.RunPolicy.BackoffLimit != nil || v.sameLossAsBefore(pod) || len(v.recentLosses()) < lossesAnHour)
 }
 
 // recentLosses returns the losses within the last hour.
-func (p *planner) recentLosses() (out []time.Time) {
-	for _, at := range p.job.Status.Losses {
-		if p.seen.Now.Sub(at.Time) < lossWindow {
+func (v *view) recentLosses() (out []time.Time) {
+	for _, at := range v.job.Status.Losses {
+		if v.seen.Now.Sub(at.Time) < lossWindow {
 			out = append(out, at.Time)
 		}
 	}
@@ -61,8 +59,8 @@ func (p *planner) recentLosses() (out []time.Time) {
 }
 
 // sameLossAsBefore reports whether the pod was lost together with others that were counted already.
-func (p *planner) sameLossAsBefore(pod *corev1.Pod) bool {
-	losses := p.job.Status.Losses
+func (v *view) sameLossAsBefore(pod *corev1.Pod) bool {
+	losses := v.job.Status.Losses
 	if len(losses) == 0 {
 		return false
 	}
@@ -71,29 +69,13 @@ func (p *planner) sameLossAsBefore(pod *corev1.Pod) bool {
 }
 
 // countLosses counts the lost workers among those that this plan restarts, all together once.
-func (p *planner) countLosses() {
-	s := &p.job.Status
-	s.Losses = slices.DeleteFunc(s.Losses, func(at metav1.Time) bool { return p.seen.Now.Sub(at.Time) >= lossWindow })
-	policy := restartPolicyOf(p.job, p.lattice())
-	if p.job.Spec.RunPolicy.BackoffLimit == nil && slices.ContainsFunc(p.restarting, func(r replicas.Replica) bool {
-		return r.Pod != nil && !isRetried(policy, r.Pod) && !p.sameLossAsBefore(r.Pod)
+func (rep *reporter) countLosses() {
+	s := &rep.job.Status
+	s.Losses = slices.DeleteFunc(s.Losses, func(at metav1.Time) bool { return rep.seen.Now.Sub(at.Time) >= lossWindow })
+	policy := restartPolicyOf(rep.job, rep.lattice())
+	if rep.job.Spec.RunPolicy.BackoffLimit == nil && slices.ContainsFunc(rep.restarting, func(r replicas.Replica) bool {
+		return r.Pod != nil && !isRetried(policy, r.Pod) && !rep.sameLossAsBefore(r.Pod)
 	}) {
-		s.Losses = append(s.Losses, p.now)
+		s.Losses = append(s.Losses, rep.now)
 	}
-}
-
-// goOnWithoutLost makes the job go on without lost workers that are not replaced any more, if enough others are left.
-func (p *planner) goOnWithoutLost() {
-	if p.job.Status.Stage != breezeml.StageRunning {
-		return
-	}
-	isGivenUp := func(r *replicas.Replica) bool {
-		return r.Phase == replicas.Failed && !r.NeedsRestart && r.UID() != "" && p.isLost(r.Pod)
-	}
-	first, losses := p.roster.First(isGivenUp), p.recentLosses()
-	if first == nil || len(losses) == 0 {
-		return
-	}
-	why := fmt.Sprintf("workers were lost %d times within an hour, the last with %s", len(losses)+1, failureOf(first.Pod))
-	p.goOnWith(func(r *replicas.Replica) bool { return !isGivenUp(r) }, why, losses[0].Add(lossWindow))
 }

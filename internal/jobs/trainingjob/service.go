@@ -15,23 +15,23 @@ import (
 
 // newService returns the Service that gives a worker's pod a DNS name, even before it is ready: workers look each other
 // up while they start.
-func (p *planner) newService(r *replicas.Replica) *corev1.Service {
-	labels := p.labels(r.Index)
-	selector := p.labels(r.Index)
-	labels[muster.JobUIDLabel] = string(p.job.UID)
+func (v *view) newService(r *replicas.Replica) *corev1.Service {
+	labels := v.labels(r.Index)
+	selector := v.labels(r.Index)
+	labels[muster.JobUIDLabel] = string(v.job.UID)
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: r.Name, Namespace: p.job.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{p.owner()},
+			Name: r.Name, Namespace: v.job.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{v.owner()},
 		},
 		Spec: corev1.ServiceSpec{
-			ClusterIP: corev1.ClusterIPNone, Selector: selector, Ports: p.ports(), PublishNotReadyAddresses: true,
+			ClusterIP: corev1.ClusterIPNone, Selector: selector, Ports: v.ports(), PublishNotReadyAddresses: true,
 		},
 	}
 }
 
 // ports returns the ports that the training container declares.
-func (p *planner) ports() []corev1.ServicePort {
-	c := trainingContainer(&p.job.Spec.ReplicaSpecs.Template.Spec)
+func (v *view) ports() []corev1.ServicePort {
+	c := trainingContainer(&v.job.Spec.ReplicaSpecs.Template.Spec)
 	if c == nil {
 		return nil
 	}
@@ -48,11 +48,12 @@ func (p *planner) ports() []corev1.ServicePort {
 	return out
 }
 
-// deleteServices deletes the Services of workers that do not exist any more.
-func (p *planner) deleteServices(gone func(index int32) bool) {
-	for _, service := range jobs.ChildrenOf[*corev1.Service](p.seen.Children) {
-		if index, ok := replicas.IndexOf(p.job.Name, worker, service.Name); ok && gone(index) && service.DeletionTimestamp.IsZero() {
-			p.plan.Writes = append(p.plan.Writes, jobs.Delete(service, metav1.DeletePropagationBackground))
+// deleteServices returns the writes that delete the Services of workers that do not exist any more.
+func (v *view) deleteServices(gone func(index int32) bool) (writes []jobs.Write) {
+	for _, service := range jobs.ChildrenOf[*corev1.Service](v.seen.Children) {
+		if index, ok := replicas.IndexOf(v.job.Name, worker, service.Name); ok && gone(index) && service.DeletionTimestamp.IsZero() {
+			writes = append(writes, jobs.Delete(service, metav1.DeletePropagationBackground))
 		}
 	}
+	return writes
 }

@@ -3,9 +3,12 @@ package trainingjob
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // sizes are the fewest and the most workers that a job runs with.
@@ -32,4 +35,48 @@ func mistakeOf(job *breezeml.TrainingJob) string {
 		return "injectLattice needs an explicit command in the container " + breezeml.DefaultContainerName + ", or in the first if none has that name"
 	}
 	return ""
+}
+
+// granted returns with how many workers the job may run, 0 if it may not run. A user who lowers maxSize below what was
+// granted gets the lower number, and so does a job of which a larger size has failed. Once a worker has succeeded, the
+// job is about to end and does not grow: new workers would repeat finished work.
+func (v *view) granted() int32 {
+	size := sizesOf(v.job)
+	most := size.most
+	if limit := limitOf(v.job); limit > 0 {
+		most = min(most, max(limit, size.least))
+	}
+	if s := &v.job.Status; s.Stage == breezeml.StageRunning && v.succeeded() > 0 {
+		most = min(most, s.CurrentSize)
+	}
+	switch v.seen.Admission.Grant {
+	case jobs.Unqueued:
+		return most
+	case jobs.Admitted:
+		return min(most, v.seen.Admission.PodSets[worker].Count)
+	}
+	return 0
+}
+
+// succeeded counts the pods that have succeeded.
+func (v *view) succeeded() int32 {
+	var n int32
+	for _, pod := range v.pods {
+		if pod.Status.Phase == corev1.PodSucceeded && !replicas.IsTerminating(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// reclaimable reports workers that have succeeded, which keeps the queue from growing the job. It reports no more than
+// the pods that were not granted, so that no granted quota is given away: the pod of a succeeded worker may get lost,
+// and is recreated then.
+func (v *view) reclaimable() map[string]int32 {
+	granted := v.seen.Admission.PodSets[worker]
+	n := min(v.succeeded(), granted.Asked-granted.Count)
+	if v.job.Status.Stage != breezeml.StageRunning || n <= 0 {
+		return nil
+	}
+	return map[string]int32{worker: n}
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
@@ -14,6 +15,36 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
+
+// suspended reports whether the user has suspended the job.
+func suspended(job *breezeml.TrainingJob) bool { return ptr.Deref(job.Spec.RunPolicy.Suspend, false) }
+
+// queueOf returns the queue of the scheduling policy, "" if it names none.
+func queueOf(job *breezeml.TrainingJob) string {
+	if p := job.Spec.RunPolicy.SchedulingPolicy; p != nil {
+		return p.Queue
+	}
+	return ""
+}
+
+// worker is the name of the only pod set, and a part of the names of pods.
+const worker = breezeml.WorkerType
+
+// view is what a plan is made from: the job, whose status is brought up to date, and its pods.
+type view struct {
+	settings Settings
+	seen     jobs.Seen[*breezeml.TrainingJob]
+	// job is a copy of the job whose status is brought up to date.
+	job *breezeml.TrainingJob
+	// now is the time with the precision that the API stores.
+	now  metav1.Time
+	pods []*corev1.Pod
+	// roster has as many workers as the job is to run with.
+	roster *replicas.Roster
+	// restarting holds the workers that this plan restarts, in their previous state. waiting holds those whose restart is
+	// delayed.
+	restarting, waiting []replicas.Replica
+}
 
 // datasetVolume is the name of the volume with the dataset.
 const datasetVolume = "muster-dataset"
@@ -55,10 +86,10 @@ func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 }
 
 // labels returns the labels by which the pods and Services of a worker are found.
-func (p *planner) labels(index int32) map[string]string {
+func (v *view) labels(index int32) map[string]string {
 	return map[string]string{
 		breezeml.OperatorNameLabel: breezeml.OperatorName,
-		breezeml.JobNameLabel:      p.job.Name,
+		breezeml.JobNameLabel:      v.job.Name,
 		breezeml.ReplicaTypeLabel:  breezeml.WorkerType,
 		breezeml.ReplicaIndexLabel: strconv.Itoa(int(index)),
 	}
@@ -66,10 +97,10 @@ func (p *planner) labels(index int32) map[string]string {
 
 // template returns the pod template of the current run: the admitted one, which the quota is for. Later changes of the
 // job take effect at its next start.
-func (p *planner) template() corev1.PodTemplateSpec {
-	granted, ok := p.seen.Admission.PodSets[worker]
+func (v *view) template() corev1.PodTemplateSpec {
+	granted, ok := v.seen.Admission.PodSets[worker]
 	if !ok || granted.Template == nil {
-		return templateOf(p.job)
+		return templateOf(v.job)
 	}
 	out := *granted.Template.DeepCopy()
 	for _, ours := range []string{muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, muster.AgentFrameworkAnnotation} {
@@ -81,35 +112,30 @@ func (p *planner) template() corev1.PodTemplateSpec {
 	return out
 }
 
-// newPod returns the pod of a worker as it is created, for its place if it has one. It returns nil if the agent cannot be
+// newPod returns the pod of a worker as it is created, for its place if it has one. It fails if the agent cannot be
 // added to the pod, though it could be when the job was queued.
-func (p *planner) newPod(r *replicas.Replica, place podspec.Places) *corev1.Pod {
-	if p.cannotStart != "" {
-		return nil
-	}
-	template, err := p.lattice().withAgent(p.job, p.seen.Facts.Agent, p.template(), r.Index)
+func (v *view) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
+	template, err := v.lattice().withAgent(v.job, v.seen.Facts.Agent, v.template(), r.Index)
 	if err != nil {
-		p.cannotStart = noAgent(err)
-		p.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
-		return nil
+		return nil, err
 	}
 	own := maps.Clone(template.Labels)
-	template.Labels = p.labels(r.Index)
+	template.Labels = v.labels(r.Index)
 	for key, value := range own {
 		if _, ours := template.Labels[key]; !ours {
 			template.Labels[key] = value
 		}
 	}
-	if granted, ok := p.seen.Admission.PodSets[worker]; ok {
+	if granted, ok := v.seen.Admission.PodSets[worker]; ok {
 		template = granted.At(place).Inject(template)
 	}
-	pod := replicas.NewPod(p.job.Namespace, p.owner(), r, template)
+	pod := replicas.NewPod(v.job.Namespace, v.owner(), r, template)
 	pod.Spec.RestartPolicy = template.Spec.RestartPolicy
-	return pod
+	return pod, nil
 }
 
-func (p *planner) owner() metav1.OwnerReference {
-	return *metav1.NewControllerRef(p.job, p.settings.kind())
+func (v *view) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(v.job, v.settings.kind())
 }
 
 // noAgent says why the agent cannot be added, and what follows. This also holds for a job that began to ask for the

@@ -1,0 +1,95 @@
+package trainingjob
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// run brings a job that may have pods closer to its size.
+func (p *planner) run() {
+	p.restart()
+	if p.requeueStuck() {
+		return
+	}
+	p.plan.DeletePods(p.roster.Outdated())
+	p.plan.DeletePods(p.lost)
+	p.plan.Writes = append(p.plan.Writes, p.roundSizes()...)
+	if p.seen.Admission.MayStart() {
+		p.plan.CreateServices(p.roster, p.seen.Children, p.newService)
+		p.plan.CreateReplicas(p.roster, p.seen.Admission, p.podFor)
+		jobs.JoinGangs(p.seen, p.settings.kind(), map[string]int32{worker: sizesOf(p.job).least}, p.plan)
+	}
+	gone := func(index int32) bool { return p.roster.Get(worker, index) == nil }
+	p.plan.Writes = append(p.plan.Writes, p.deleteServices(gone)...)
+}
+
+// podFor returns the pod to create for a worker, nil if it cannot be created. Then the events say why.
+func (p *planner) podFor(r *replicas.Replica, place podspec.Places) *corev1.Pod {
+	if p.cannotStart != "" {
+		return nil
+	}
+	pod, err := p.newPod(r, place)
+	if err != nil {
+		p.cannotStart = noAgent(err)
+		p.status.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
+	}
+	return pod
+}
+
+// assessWorkers determines which workers there should be, and the state of each.
+func (p *planner) assessWorkers() {
+	size := max(0, min(p.job.Status.CurrentSize, breezeml.MostWorkers)) // each worker takes memory in a plan
+	p.observeWorkers(replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places))
+}
+
+// observeWorkers determines the state of the workers with these indices.
+func (p *planner) observeWorkers(indices []int32) {
+	policy := restartPolicyOf(p.job, p.lattice())
+	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
+		Name: worker, Count: int32(len(indices)), Indices: indices,
+		Restart: replicas.Restart{
+			OnFailure: true,
+			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) || p.isReplaced(pod) },
+			Limit:     math.MaxInt32,
+		},
+	}}, p.memoryOf, p.pods)
+	var next time.Time
+	p.lost, next = p.roster.RestartDisrupted(p.seen.Now)
+	p.plan.DueBy(next)
+}
+
+// memoryOf returns what the status records about a worker.
+func (v *view) memoryOf(_ string, index int32) replicas.Record {
+	key := strconv.Itoa(int(index))
+	return replicas.Record{Restarts: v.job.Status.Restarts[key], Settled: v.job.Status.SettledRestarts[key]}
+}
+
+// restart restarts the workers that are to be recreated, once that is due. The status is written first: it marks their
+// pods as pods of an earlier attempt, so that nothing is counted twice.
+func (p *planner) restart() {
+	var next time.Time
+	p.restarting, next = p.roster.Restart(p.seen.Now)
+	p.plan.DueBy(next)
+	for i := range p.roster.Replicas {
+		if r := &p.roster.Replicas[i]; r.NeedsRestart {
+			p.waiting = append(p.waiting, *r)
+		}
+	}
+	if len(p.restarting) == 0 {
+		return
+	}
+	p.plan.StatusFirst = true
+	p.status.countLosses()
+	for i := range p.restarting {
+		p.status.countRestart(p.roster.Get(worker, p.restarting[i].Index))
+	}
+	p.status.addEvent(jobs.Warning(breezeml.RestartingReason, p.restartingMessage(p.restarting)))
+}
