@@ -110,7 +110,7 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 			}
 		}
 		f.updateClaims()
-		f.wakeFreed()
+		f.waits.Settle()
 		p.engine.holdBacks.chargeAll(f)
 		for _, q := range f.queues {
 			c, cutHere := p.headOf(q)
@@ -123,7 +123,7 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 	}
 	if cut {
 		for _, f := range families {
-			f.sweeping = true
+			f.waits.Cut()
 		}
 		return false
 	}

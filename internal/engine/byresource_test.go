@@ -52,8 +52,10 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 			w.step(t)
 			lacked := map[*class][]quota.FlavorResource{}
 			for _, q := range w.engine.queues {
-				for _, head := range q.heads {
-					lacked[head] = head.lacks
+				for _, c := range q.classes {
+					if c.IsHead() {
+						lacked[c] = c.Lacks()
+					}
 				}
 			}
 			promised := map[Key]bool{}
@@ -65,11 +67,9 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 				if d.Admit == nil || promised[d.Key] || job.queue.byUsage {
 					continue // ordered by usage, the admitted one may come after others since
 				}
-				probe := &class{classKey: classKey{shape: job.shape, priority: job.Priority, local: job.LocalKey()}, queue: job.queue, from: job.local}
-				probe.waiting.Push(job.rank())
-				if head := w.engine.headBefore(probe); head != nil && slices.Equal(lacked[head], head.lacks) {
+				if head := job.queue.waits.HeadBefore(&alone(job).Class); head != nil && slices.Equal(lacked[classOf(head)], head.Lacks()) {
 					w.describe(t)
-					t.Fatalf("%s was admitted before %s, which lacks %v", d.Key, head.head().Key, head.lacks)
+					t.Fatalf("%s was admitted before %s, which lacks %v", d.Key, head.Head().Key, head.Lacks())
 				}
 			}
 		}

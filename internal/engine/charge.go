@@ -52,8 +52,11 @@ func (e *Engine) updateCharges(w *workload) {
 		now.queue.addHolder(now.holder)
 	}
 	if now.queue != nil && (was.queue != now.queue || !slices.Equal(was.planned, now.planned) || !sameHolder(was.holder, now.holder)) {
-		now.queue.wakeRivals(now.planned, now.holder)
-		now.queue.wakeFor(w, now.holder)
+		now.queue.waits.Charged(now.planned, now.holder)
+		if now.queue.family != nil && now.holder != nil && w.resizableSet() >= 0 {
+			now.queue.family.enqueue() // it may grow, or others for whom it yields
+			now.queue.waits.Shrinkable(now.holder)
+		}
 	}
 	e.recount(was, now)
 	w.charged = now
@@ -89,8 +92,8 @@ func (e *Engine) charge(was, now charges) {
 	if was.queue != nil {
 		e.tree.Release(was.queue.Name, quota.Held, was.held)
 		e.tree.Release(was.queue.Name, quota.Planned, was.planned)
-		was.queue.free(decreased(was, now, was.held, now.held))
-		was.queue.free(decreased(was, now, was.planned, now.planned))
+		was.queue.released(decreased(was, now, was.held, now.held))
+		was.queue.released(decreased(was, now, was.planned, now.planned))
 	}
 	if now.queue != nil {
 		e.tree.Charge(now.queue.Name, quota.Held, now.held)
@@ -107,15 +110,6 @@ func decreased(was, now charges, before, after quota.Vector) []quota.Index {
 		}
 	}
 	return out
-}
-
-// free notes that there may be more of the amounts for others.
-func (cq *clusterQueue) free(freed []quota.Index) {
-	if cq.family == nil || len(freed) == 0 {
-		return
-	}
-	cq.family.enqueue()
-	cq.family.freed = quota.Union(cq.family.freed, freed...)
 }
 
 // vectorOf returns what the admission takes, including the surplus of terminating pods.

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // churnWorld is the part of a world whose objects come and go: what the world has, and what it had.
@@ -310,8 +312,8 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.unreported.len(),
 			"promisedPlaces": len(e.nodes.promisedPlaces), "departing": e.nodes.departing, "toRepair": e.nodes.toRepair.Len(), "deferred": e.nodes.deferredRepairs.Len(),
 			"workloadOfPod": len(e.nodes.workloadOfPod), "podCounts": len(e.nodes.podCounts), "lingering": e.nodes.lingering.Len(), "within": e.nodes.within.Len()}
-		for name, blocked := range e.blockedByFlavor {
-			left["blocked by "+name] = len(blocked)
+		if e.waiting.NextToCheck(func(*waiting.Class) bool { return true }) != nil {
+			left["blocked"] = 1
 		}
 		maps.DeleteFunc(left, func(_ string, n int) bool { return n == 0 })
 		if len(left) > 0 {

@@ -44,21 +44,10 @@ func (cq *clusterQueue) claimOf() claim {
 		return claim{}
 	}
 	first := cq.claimants.First()
-	if cq.Strategy == Strict && first != cq.front() {
+	if cq.Strategy == Strict && &first.Class != cq.waits.Front() {
 		return claim{}
 	}
-	return claim{class: first, rank: first.head(), needs: first.own}
-}
-
-// front returns the first in order of the classes that wait in a strict queue.
-func (cq *clusterQueue) front() *class {
-	switch {
-	case cq.head != nil:
-		return cq.head
-	case cq.ready.Len() > 0:
-		return cq.ready.First()
-	}
-	return nil
+	return claim{class: first, rank: first.Head(), needs: first.own}
 }
 
 // formOf returns the request of the class to its queue, independent of usage.
@@ -77,7 +66,7 @@ func (ev *evaluator) formOf(c *class) *flavor.Form {
 func (ev *evaluator) addClaimant(c *class) {
 	q := c.queue
 	ev.formOf(c)
-	if len(c.own) == 0 || c.waiting.Len() == 0 {
+	if len(c.own) == 0 || c.Len() == 0 {
 		q.removeClaimant(c)
 		return
 	}
@@ -100,34 +89,20 @@ func (cq *clusterQueue) updateClaim() {
 	was := cq.claimed
 	cq.claimed = cq.claimOf()
 	if !was.equal(cq.claimed) {
-		// Heads by resource may lack something else now, and shares include what is kept.
-		cq.family.charges++
-		cq.family.sharesMoved = cq.family.sharesMoved || cq.fairly
+		cq.family.waits.UsageChanged()
+		if cq.fairly {
+			cq.family.waits.SharesMoved() // shares include what is kept
+		}
 	}
-	cq.wakeBehind(was)
+	if cq.claimed.class != nil && (was.class == nil || !covers(was.needs, cq.claimed.needs) || order.Compare(was.rank, cq.claimed.rank) > 0) {
+		cq.waits.HeldBack(cq.claimed.needs)
+	}
 	if was.class == nil || was.paid {
 		return
 	}
 	later := cq.claimed.class == nil || order.Compare(was.rank, cq.claimed.rank) < 0
 	if later || !covers(cq.claimed.needs, was.needs) {
-		cq.free(was.needs.Indices())
-	}
-}
-
-// wakeBehind unblocks the other classes of the queue if its claim has become larger or earlier: they may use what is
-// kept for it, unlike what is kept for other queues. Classes of other queues may reclaim what others borrow, since what is
-// kept counts as usage.
-func (cq *clusterQueue) wakeBehind(was claim) {
-	if cq.claimed.class == nil || was.class != nil && covers(was.needs, cq.claimed.needs) && order.Compare(was.rank, cq.claimed.rank) <= 0 {
-		return
-	}
-	for _, a := range cq.claimed.needs {
-		for c := range cq.family.short[a.Index] {
-			if c.queue == cq {
-				cq.retry(c)
-			}
-		}
-		cq.wakeReclaimers(a.Index, a.Value)
+		cq.released(was.needs.Indices())
 	}
 }
 
@@ -218,7 +193,7 @@ func (ev *evaluator) evaluateIgnoringKept(c *class) outcome {
 	}
 	later := []*clusterQueue{c.queue}
 	for _, q := range c.queue.family.queues {
-		if q != c.queue && len(q.kept) > 0 && order.Compare(c.head(), q.keptFor) < 0 {
+		if q != c.queue && len(q.kept) > 0 && order.Compare(c.Head(), q.keptFor) < 0 {
 			later = append(later, q)
 		}
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/ring"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // shape is the pod sets of workloads: workloads of the same shape and priority in a queue either all fit or do not, so
@@ -91,19 +91,13 @@ type classKey struct {
 
 // class is the workloads of a queue that wait for the same thing: if the first does not fit, none does.
 type class struct {
+	// Class is what the waiting room knows of it: its workloads, and whether it is ready or blocked.
+	waiting.Class
 	classKey
-	queue   *clusterQueue
-	from    *localQueue
-	waiting order.Queue
-	// at is the position in clusterQueue.ready. blocked is set if the head did not fit; why is the reason, and short
-	// the quota of which there has to be more.
-	at order.Place
-	// waitsForGrowth is set if it waits for other workloads of the queue to grow, grower is one for which there was capacity.
-	blocked        bool
-	waitsForGrowth bool
-	grower         *workload
-	why            reason.Reason
-	short          []quota.Index
+	queue *clusterQueue
+	from  *localQueue
+	// why is the reason of all its workloads, as of the last evaluation.
+	why reason.Reason
 	// unreported are the workloads to which why was not reported yet.
 	unreported []Key
 	// otherwise are the workloads to which otherCode was reported in place of why, while the class could not be evaluated.
@@ -117,19 +111,14 @@ type class struct {
 	claimAt  order.Place
 	// never is whether the present nodes could hold it.
 	never neverOnNodes
-	// lacks is what a head of a queue by resource needs more of, as of lackedAt. behind are the classes that wait
-	// behind it, and heldBy is the head that this class waits behind.
-	lacks    []quota.FlavorResource
-	lackedAt stateVersion
-	behind   map[*class]bool
-	heldBy   *class
-	// round is its position in the rounds of the safety net while it is blocked.
-	round ring.Ring
 }
 
-func (c *class) head() order.Rank {
-	head, _ := c.waiting.Peek()
-	return head
+// classOf returns the class as the engine knows it, nil for nil.
+func classOf(c *waiting.Class) *class {
+	if c == nil {
+		return nil
+	}
+	return c.Of.(*class)
 }
 
 // turn is the sort key of a waiting workload: the standing of its LocalQueue, if the ClusterQueue orders by usage,
@@ -146,51 +135,49 @@ func (t turn) before(other turn, q *clusterQueue) bool {
 	return order.Compare(t.rank, other.rank) < 0
 }
 
-func (c *class) turn() turn { return turn{c.from.standing, c.head()} }
+func (c *class) turn() turn { return turn{c.from.Standing, c.Head()} }
 
-func (w *workload) turn() turn { return turn{w.local.standing, w.rank()} }
+func (w *workload) turn() turn { return turn{w.local.Standing, w.rank()} }
 
-// before is the same as to compare turns, without copies of these: heaps call it more often than anything else.
-func (c *class) before(other *class) bool {
-	if c.queue.byUsage && c.from.standing != other.from.standing {
-		return c.from.standing < other.from.standing
-	}
-	return c.waiting.Before(&other.waiting)
+// newClass returns a class without workloads.
+func (e *Engine) newClass(key classKey, q *clusterQueue, from *localQueue) *class {
+	c := &class{classKey: key, queue: q, from: from}
+	c.Class = waiting.Class{Of: c, Priority: key.priority, From: &from.Local}
+	q.waits.Adopt(&c.Class)
+	q.classes[key], from.classes[c] = c, struct{}{}
+	return c
 }
 
 // joinClass adds the workload to its class.
 func (e *Engine) joinClass(w *workload, q *clusterQueue) {
-	key := classKey{w.shape, w.Priority, w.LocalKey(), w.avoid.key()}
+	key := classKey{w.shape, w.Priority, w.localKey(), w.avoid.key()}
 	c := q.classes[key]
 	if c == nil {
-		c = &class{classKey: key, queue: q, from: w.local}
-		q.classes[key], w.local.classes[c] = c, struct{}{}
+		c = e.newClass(key, q, w.local)
 	} else if c.formedOf != q.revision {
-		q.unblock(c) // the queue has changed
+		c.MakeReady() // the queue has changed
 	}
-	before := c.head()
-	c.waiting.Push(w.rank())
-	if c.head() != before || c.formedOf != q.revision {
+	isHead := c.Join(w.rank())
+	if isHead || c.formedOf != q.revision {
 		e.evaluator.addClaimant(c)
 	}
 	c.unreported = append(c.unreported, w.Key)
 	w.class = c
 	switch {
-	case !c.blocked:
-		q.wake(c)
-	case c.head() != before && q.Preemption.WithinQueue == preempt.LowerOrNewerEqualPriority:
+	case !c.IsBlocked():
+	case isHead && q.Preemption.WithinQueue == preempt.LowerOrNewerEqualPriority:
 		// A head that has waited longer may evict more.
-		q.unblock(c)
+		c.MakeReady()
 	default:
 		e.reportReason(c, c.why)
 	}
-	if c.heldBy != nil && c.before(c.heldBy) {
-		q.unblock(c)
+	if head := c.HeldBy(); head != nil && c.Before(head) {
+		c.MakeReady()
 	}
-	switch {
-	case q.head != nil && q.head != c && c.before(q.head):
-		q.unblock(q.head) // it comes before the head that blocks the queue
-	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
+	switch head := q.waits.Head(); {
+	case head != nil && head != &c.Class && c.Before(head):
+		head.MakeReady() // it comes before the head that blocks the queue
+	case head != nil && head != &c.Class, head == nil && c.IsFirst() && !e.open(q):
 		e.reportOtherwise(c, whyBehind(q))
 	}
 }
@@ -199,130 +186,51 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 func (e *Engine) leaveClass(w *workload) {
 	c, q := w.class, w.class.queue
 	w.class = nil
-	head := c.head().Key == w.Key
-	c.waiting.Remove(w.Key)
-	if head && c.claimAt.In() {
+	wasHead := c.Leave(w.Key)
+	if wasHead && c.claimAt.In() {
 		if q.family != nil {
 			q.family.enqueue() // others may take what was kept for it
 		}
-		if c.waiting.Len() > 0 {
+		if c.Len() > 0 {
 			q.claimants.Put(c)
 		}
 	}
-	if c.waiting.Len() == 0 {
+	if c.Len() == 0 {
 		q.removeClaimant(c)
-		q.unblock(c)
 		delete(q.classes, c.classKey)
 		delete(c.from.classes, c)
-		for _, blocked := range e.blockedByFlavor {
-			delete(blocked, c)
-		}
-	} else if head && c.at.In() {
-		q.wake(c)
-	}
-	if (q.head == c || c.behind != nil) && head {
-		q.unblock(c)
 	}
 }
 
-// unblock queues the class for evaluation.
-func (cq *clusterQueue) unblock(c *class) {
-	if c.blocked {
-		c.round.Prev().Unlink(1) // from the rounds of the safety net
-	}
-	if c.blocked && cq.family != nil {
-		for _, i := range c.short {
-			delete(cq.family.short[i], c)
+// block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on. In
+// some queues others wait behind it.
+func (e *Engine) block(c *class, why reason.Reason, found *outcome) {
+	e.noteWhy(c, why)
+	c.Block(found.cause(), e.stateOf(c.queue.family))
+	e.reportReason(c, why)
+	switch q := c.queue; {
+	case q.Strategy == Strict:
+		q.waits.HoldAll(&c.Class)
+		e.reportReady(q, whyBehind(q))
+		e.tellHead(c)
+	case q.Strategy == ByResource:
+		e.tellHead(c)
+		if len(found.lacks) > 0 {
+			q.waits.HoldFor(&c.Class, found.lacks)
 		}
 	}
-	if c.waitsForGrowth {
-		cq.growthWaiters--
-	}
-	c.blocked, c.waitsForGrowth, c.grower = false, false, nil
-	delete(cq.choosers, c)
-	if same := cq.blocked[c.priority]; same != nil {
-		if delete(same, c); len(same) == 0 {
-			delete(cq.blocked, c.priority)
-		}
-	}
-	cq.releaseBehind(c)
-	if cq.head == c {
-		cq.head = nil
-		if cq.family != nil {
-			cq.family.enqueue()
-		}
-	}
-	cq.wake(c)
 }
 
-// block sets the class aside until there is more of what it was short of.
-func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
+// noteWhy sets the reason of the class, which is reported to all its workloads to which another one was reported.
+func (e *Engine) noteWhy(c *class, why reason.Reason) {
 	if why.Code != c.why.Code || !why.SameBlame(c.why) {
 		c.forgetReason()
 	}
 	c.reportAgain()
-	e.safety.add(c)
-	c.blocked, c.why, c.short = true, why, short
-	same := c.queue.blocked[c.priority]
-	if same == nil {
-		same = map[*class]struct{}{}
-		c.queue.blocked[c.priority] = same
-	}
-	same[c] = struct{}{}
-	for _, i := range short {
-		those := c.queue.family.short[i]
-		if those == nil {
-			those = map[*class]struct{}{}
-			c.queue.family.short[i] = those
-		}
-		those[c] = struct{}{}
-	}
-	e.reportReason(c, why)
+	c.why = why
 }
 
-// wakeRivals unblocks the classes that may be able to preempt now: in the queue, those that can evict the holder; in
-// the rest of the family, those that can reclaim the charged amounts that the queue borrows. holder is nil while it
-// cannot be evicted.
-func (cq *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) {
-	if cq.family == nil {
-		return
-	}
-	for _, a := range charged {
-		cq.wakeReclaimers(a.Index, 0)
-	}
-	if holder == nil || cq.Preemption.WithinQueue == preempt.Never {
-		return
-	}
-	for priority, classes := range cq.blocked {
-		if priority > holder.Priority || priority == holder.Priority && cq.Preemption.WithinQueue != preempt.LowerPriority {
-			for c := range classes {
-				cq.retry(c)
-			}
-		}
-	}
-}
-
-// wakeReclaimers unblocks the classes of other queues that may be able to reclaim, as the planned usage of the queue has
-// grown, or is about to grow by more. If the queue or a cohort above it exceeds its quota, all that borrows below that
-// node can be reclaimed. Example: with a quota of 4 in cohort A, queue p of A borrows all of it, and cannot be evicted for
-// a queue of another cohort; once queue r of A uses 1 of its own quota, A exceeds 4, and p can be.
-func (cq *clusterQueue) wakeReclaimers(i quota.Index, more int64) {
-	if len(cq.family.short[i]) == 0 || !cq.exceeds(i, more) {
-		return
-	}
-	for c := range cq.family.short[i] {
-		if c.queue != cq && c.queue.Preemption.Allows() {
-			c.queue.retry(c)
-		}
-	}
-}
-
-// exceeds reports whether the queue, or a cohort above it that is not the root, would exceed its quota with that much more.
-func (cq *clusterQueue) exceeds(i quota.Index, more int64) bool {
-	for n := cq.node; n.Parent() != nil; n = n.Parent() {
-		if n.Over(quota.Planned, i, more) > 0 {
-			return true
-		}
-	}
-	return false
+// stateOf identifies the state of quota in the family, and of nodes.
+func (e *Engine) stateOf(f *family) waiting.State {
+	return waiting.State{Charges: f.waits.Charges(), Places: e.nodes.places.Changes()}
 }

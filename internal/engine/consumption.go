@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // AdmissionFairSharing orders the workloads of a ClusterQueue by the recent usage of their LocalQueues, if the
@@ -32,8 +33,6 @@ type account struct {
 	// advance, so that it cannot get much admitted before the next sample. prepaid is the sum.
 	entered map[Key]quota.Vector
 	prepaid sums
-	// standing is the sort key of the LocalQueue: the smallest goes first.
-	standing float64
 }
 
 // ranksByUsage reports whether the LocalQueue is ordered by its usage.
@@ -79,31 +78,29 @@ func (e *Engine) updateStanding(l *localQueue) {
 		return
 	}
 	e.unsampled = true
-	if standing := e.standingOf(l); standing != l.standing {
+	if standing := e.standingOf(l); standing != l.Standing {
 		l.rank(standing)
 		e.queues[l.ClusterQueue].reordered()
 	}
 }
 
-// rank gives the LocalQueue another standing. Only its own classes move: with thousands of LocalQueues, to sort all of
-// a ClusterQueue at each admission would take longer than anything else. Some of them may still wait in the
-// ClusterQueues that the LocalQueue pointed to before.
+// rank gives the LocalQueue another standing. Some of its classes may still wait in the ClusterQueues that it pointed to
+// before.
 func (l *localQueue) rank(standing float64) {
-	var ready, claimants []*class
+	var claimants []*class
 	for c := range l.classes {
-		if c.at.In() {
-			ready = append(ready, c)
-			c.queue.ready.Remove(c)
-		}
 		if c.claimAt.In() {
 			claimants = append(claimants, c)
 			c.queue.claimants.Remove(c)
 		}
 	}
-	l.standing = standing
-	for _, c := range ready {
-		c.queue.ready.Put(c)
-	}
+	waiting.Move(func(yield func(*waiting.Class) bool) {
+		for c := range l.classes {
+			if !yield(&c.Class) {
+				return
+			}
+		}
+	}, func() { l.Standing = standing })
 	for _, c := range claimants {
 		c.queue.claimants.Put(c)
 	}
@@ -123,21 +120,16 @@ func (e *Engine) standingOf(l *localQueue) float64 {
 
 // reorder sorts the classes of the queue again after the rule of their order may have changed.
 func (cq *clusterQueue) reorder() {
-	cq.ready.Rearrange()
+	cq.waits.Rearrange()
 	cq.claimants.Rearrange()
 	cq.reordered()
 }
 
 // reordered does what follows from another order of the queue's classes.
 func (cq *clusterQueue) reordered() {
-	for _, head := range slices.Clone(cq.heads) {
-		cq.unblock(head) // others may come before it now
-	}
+	cq.waits.Reordered()
 	if cq.claimants.Len() > 0 && cq.family != nil {
 		cq.family.enqueue() // another class may have the claim
-	}
-	if cq.head != nil && cq.ready.Len() > 0 && cq.ready.First().before(cq.head) {
-		cq.unblock(cq.head)
 	}
 	if cq.promised.Len() > 0 && cq.family != nil {
 		cq.family.enqueue() // another class may come before those with a promise

@@ -17,7 +17,7 @@ type contestant struct {
 
 // stale reports whether the outcome may be out of date.
 func (c *contestant) stale() bool {
-	return c.version != c.queue.family.version || !c.class.at.IsFirst() || c.class.head() != c.rank
+	return c.version != c.queue.family.version || !c.class.IsFirst() || c.class.Head() != c.rank
 }
 
 // contest decides which of the heads of a family's queues goes next.

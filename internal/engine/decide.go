@@ -34,7 +34,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	p.evictWithdrawn()
 	p.repair()
 	p.shrinkUnwanted()
-	e.wakePlaces()
+	e.publishNodes()
 	p.processAgenda()
 	p.reroute() // with what is left of the budget
 	p.reportReasons()
@@ -120,26 +120,18 @@ func (p *pass) decide(f *family) (left bool) {
 	p.breakOvercommitted(f)
 	p.keepPromises(f)
 	f.updateClaims()
-	f.wakeFreed()
+	f.waits.Settle()
 	p.engine.holdBacks.chargeAll(f)
 	p.serveHeads(f)
 	p.engine.holdBacks.releaseAll(f)
 	f.updateClaims()
-	if f.sweeping {
+	if f.waits.IsSweeping() {
 		return true
 	}
 	if p.reevaluateBlocked(f) {
 		return true
 	}
-	return p.grow(f) || len(f.freed) > 0 || f.sharesMoved || p.reevaluateBlocked(f)
-}
-
-// reevaluateBlocked makes the blocked classes ready for which something has changed that their last evaluation depended on.
-// It reports whether there is a workload to evaluate in the family.
-func (p *pass) reevaluateBlocked(f *family) (some bool) {
-	f.wakeFreed()
-	p.engine.wakePlaces()
-	return p.engine.hasWork(f) || p.review(f) || p.retryChoosers(f) || p.retryGrowthWaiters(f)
+	return p.grow(f) || !f.waits.IsSettled() || p.reevaluateBlocked(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
@@ -180,7 +172,7 @@ func (p *pass) serveHeads(f *family) {
 	if p.budget <= 0 {
 		p.reportWaiting(f)
 	}
-	f.sweeping = served < enoughServed && (cut || f.sweeping && heads.first() != nil)
+	f.waits.Swept(cut, served, heads.first() != nil)
 }
 
 // reportWaiting tells the workloads of queues that must wait, as a head that was just served is not ready yet, why they
@@ -207,10 +199,10 @@ func (e *Engine) hasWork(f *family) bool {
 // open reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
 // its blocked head, and by a workload with a promise unless the next class comes before it.
 func (e *Engine) open(q *clusterQueue) bool {
-	if q.head != nil || q.ready.Len() == 0 {
+	if q.waits.Head() != nil || q.waits.Ready() == 0 {
 		return false
 	}
-	first := q.ready.First().turn()
+	first := classOf(q.waits.First()).turn()
 	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
 		return !first.before(e.workloads[r.Key].turn(), q)
 	})
@@ -219,7 +211,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 // reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind one
 // with a promise. Some may have come while another was before that, or in another order.
 func (p *pass) reportBehindPromised(q *clusterQueue) {
-	if q.Strategy == Strict && q.head == nil && q.ready.Len() > 0 {
+	if q.Strategy == Strict && q.waits.Head() == nil && q.waits.Ready() > 0 {
 		p.engine.reportReady(q, whyBehind(q))
 	}
 }
@@ -235,43 +227,24 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		if p.budget <= 0 {
 			return nil, true
 		}
-		c := q.ready.First()
-		if head := p.engine.headBefore(c); head != nil {
+		c := classOf(q.waits.First())
+		if head := q.waits.HeadBefore(&c.Class); head != nil {
 			p.budget--
-			p.putBehind(c, head)
+			why := whyBehind(q)
+			p.engine.noteWhy(c, why)
+			c.WaitBehind(head, p.engine.stateOf(q.family))
+			p.engine.reportReason(c, why)
 			continue
 		}
 		begin := p.engine.evaluator.workSoFar()
 		found := p.engine.evaluator.evaluateIgnoringKept(c)
 		if found.verdict != hopeless {
-			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}, false
+			return &contestant{queue: q, class: c, rank: c.Head(), version: q.family.version, outcome: found}, false
 		}
 		why := p.engine.evaluator.whyHopeless(c, found)
 		p.budget -= p.engine.evaluator.costSince(begin)
-		q.ready.Pop()
-		p.engine.block(c, why, found.choice.Short)
-		if found.waitsForGrowth {
-			c.waitsForGrowth, c.grower = true, found.grower
-			q.growthWaiters++
-		}
-		if found.mayChoose {
-			p.engine.setChooser(c)
-		}
-		p.engine.blockOnPlaces(c, found.fullFlavors)
-		switch q.Strategy {
-		case Strict:
-			p.engine.holdBack(q, c)
-		case ByResource:
-			p.engine.holdBackFor(q, c, found.lacks)
-		}
+		p.engine.block(c, why, &found)
 	}
 	p.reportBehindPromised(q)
 	return nil, false
-}
-
-// holdBack makes the class the head of a strict queue, behind which the others wait.
-func (e *Engine) holdBack(q *clusterQueue, head *class) {
-	q.head = head
-	e.reportReady(q, whyBehind(q))
-	e.tellHead(head)
 }

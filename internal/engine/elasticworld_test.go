@@ -114,7 +114,7 @@ func (w *world) clusterQueueOf(job WorkloadSet) string {
 	if job.Admission != nil {
 		return job.Admission.ClusterQueue
 	}
-	return w.locals[job.LocalKey()].ClusterQueue
+	return w.locals[job.localKey()].ClusterQueue
 }
 
 // TestResizableListEqualsARebuiltOne: after any changes, the incremental list of resizable workloads equals one that
@@ -158,23 +158,23 @@ func TestFewestPodsYield(t *testing.T) {
 			}
 			for _, name := range queueNames {
 				for _, c := range e.queues[name].classes {
-					waiting, q := e.workloads[c.head().Key], c.queue
+					waits, q := e.workloads[c.Head().Key], c.queue
 					if q.family == nil || len(q.elastic) == 0 {
 						continue
 					}
 					least, list := e.evaluator.formOf(c).ReducedBy(e.evaluator.formOf(c).Reducible()), e.growths.resizableOf(q)
-					y := list.yieldsTo(waiting.Priority)
+					y := list.yieldsTo(waits.Priority)
 					fits := func(sizes []int32) (is bool) {
 						e.growths.tryYields(q, list, func(trial *yieldTrial) {
 							trial.release(sizes, func() {
 								trial.takeOffNodes()
-								found := e.evaluator.consider(waiting, c, least)
+								found := e.evaluator.consider(waits, c, least)
 								is = found.verdict == promisable || found.verdict == admissible
 							})
 						})
 						return is
 					}
-					alone := e.evaluator.consider(waiting, c, least).verdict
+					alone := e.evaluator.consider(waits, c, least).verdict
 					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
 						continue
 					}
@@ -192,20 +192,20 @@ func TestFewestPodsYield(t *testing.T) {
 						more := slices.Clone(want)
 						if more[i] = max(want[i]+1, job.Min); fits(more) {
 							w.describe(t)
-							t.Fatalf("%s: %s need not shrink from %d to %d", waiting.Key, job.Key, job.Size, want[i])
+							t.Fatalf("%s: %s need not shrink from %d to %d", waits.Key, job.Key, job.Size, want[i])
 						}
 					}
-					got, yields := e.evaluator.byYielding(waiting, c)
+					got, yields := e.evaluator.byYielding(waits, c)
 					if yields != (want != nil && fits(want)) {
 						w.describe(t)
-						t.Fatalf("%s: others yield = %v, want sizes %v", waiting.Key, yields, want)
+						t.Fatalf("%s: others yield = %v, want sizes %v", waits.Key, yields, want)
 					}
 					if !yields {
 						continue
 					}
 					if victims, smaller := list.changes(q, want); len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
 						func(a, b yield) bool { return a.w == b.w && a.at == b.at && a.given.Equal(b.given) }) {
-						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waiting.Key, got.yields, got.victims, smaller, victims)
+						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waits.Key, got.yields, got.victims, smaller, victims)
 					}
 				}
 			}

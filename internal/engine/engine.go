@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // Block says which admissions wait until the pods of the workloads admitted before are ready.
@@ -75,10 +76,10 @@ type Engine struct {
 	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides
 	// whether to evict them.
 	writtenWithdrawals sets.Set[Key]
-	// blockedByFlavor are the classes that were short of places, by flavor. headsWokenAt is the change count of places
-	// for which heads by resource were last woken.
-	blockedByFlavor map[string]map[*class]bool
-	headsWokenAt    uint64
+	// waiting is where blocked classes wait. nodesPublishedAt is the change count of places for which it was last told that
+	// nodes have changed.
+	waiting          *waiting.Room
+	nodesPublishedAt uint64
 
 	// families are the groups of queues that share quota, by familyName; agenda has those with work to do.
 	families map[string]*family
@@ -111,7 +112,6 @@ type Engine struct {
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
 	unreported keyQueue
-	safety     safetyNet
 	// lagging is when reasons began to wait for a pass with budget to spare, zero if none waits.
 	lagging time.Time
 	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
@@ -137,7 +137,7 @@ func New(options Options) *Engine {
 		shapes:             map[string]*shape{},
 		families:           map[string]*family{},
 		precedence:         &preempt.Precedence{},
-		blockedByFlavor:    map[string]map[*class]bool{},
+		waiting:            waiting.NewRoom(),
 		avoiding:           sets.New[Key](),
 		writtenWithdrawals: sets.New[Key](),
 		unwanted:           sets.New[Key](),
@@ -164,8 +164,8 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 
 func (c ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(c.Name)
-	q.set(c.ClusterQueue)
 	q.byUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
+	q.set(c.ClusterQueue)
 	q.reorder()
 	for _, l := range q.locals {
 		e.updateStanding(l)
@@ -211,7 +211,6 @@ func (f FlavorSet) apply(e *Engine) {
 
 func (f FlavorDeleted) apply(e *Engine) {
 	delete(e.nodes.flavors, f.Name)
-	delete(e.blockedByFlavor, f.Name) // all that waits in it is routed again
 	e.updateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))
 }

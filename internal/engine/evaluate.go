@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // verdict is what can be done for a workload.
@@ -71,6 +72,15 @@ type evaluator struct {
 	tried       int
 }
 
+// cause returns what a hopeless outcome depended on.
+func (o *outcome) cause() waiting.Cause {
+	out := waiting.Cause{Quota: o.choice.Short, Flavors: o.fullFlavors, Use: o.mayChoose, Growth: o.waitsForGrowth}
+	if o.grower != nil {
+		out.Grower = o.grower
+	}
+	return out
+}
+
 // offer returns the flavors that the queue offers.
 func (ev *evaluator) offer(q *clusterQueue) flavor.Offer {
 	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.flavors, Topologies: ev.nodes.topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
@@ -81,7 +91,7 @@ func (ev *evaluator) offer(q *clusterQueue) flavor.Offer {
 func (ev *evaluator) evaluate(c *class) outcome {
 	ev.evaluations++
 	form := ev.formOf(c)
-	w := ev.workloads[c.head().Key]
+	w := ev.workloads[c.Head().Key]
 	full := ev.considerTaking(w, c, form.Full())
 	reducible := form.Reducible()
 	var any *anySearch
@@ -197,6 +207,19 @@ func (ev *evaluator) resolve(w *workload, c *class, counts []int32, choice flavo
 	return outcome{choice: choice, lacks: lacks}
 }
 
+// lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
+// matters only in a queue by resource.
+func (ev *evaluator) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
+	if c.queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.form.CouldFit(counts, c.queue.node) {
+		return nil
+	}
+	out := make([]quota.FlavorResource, len(choice.Short))
+	for n, i := range choice.Short {
+		out[n] = ev.tree.Name(i)
+	}
+	return out
+}
+
 // preempting returns the outcome of a choice for which the victims stop or shrink.
 func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
 	choice.Borrowing = ev.borrowingWithout(q, choice.Usage, victims)
@@ -209,7 +232,7 @@ func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims [
 		out.shrinksEquals = out.shrinksEquals || v.Equal
 		w := ev.workloads[v.Key]
 		at := w.elasticSet()
-		out.yields = append(out.yields, yield{w, at, w.held.Sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
+		out.yields = append(out.yields, yield{w, at, w.held.sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
 	}
 	return out
 }
@@ -355,9 +378,25 @@ func (p *pass) admit(w *workload, given *Admission) {
 func (cq *clusterQueue) checksFor(given *Admission) []string {
 	var names []string
 	for _, check := range cq.Checks {
-		if check.AppliesTo(given) && !slices.Contains(names, check.Name) {
+		if check.appliesTo(given) && !slices.Contains(names, check.Name) {
 			names = append(names, check.Name)
 		}
 	}
 	return names
+}
+
+func (c Check) appliesTo(given *Admission) bool {
+	if len(c.Flavors) == 0 {
+		return true
+	}
+	for _, flavor := range c.Flavors {
+		for _, ps := range given.PodSets {
+			for _, used := range ps.Flavors {
+				if used == flavor {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }

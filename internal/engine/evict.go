@@ -46,8 +46,8 @@ func (e *Engine) forgetPrecedence(key Key) {
 	under := e.precedence.Under(key)
 	e.precedence.Forget(key)
 	for loser := range under {
-		if w := e.workloads[loser]; w != nil && w.class != nil && w.class.head().Key == loser {
-			w.class.queue.retry(w.class)
+		if w := e.workloads[loser]; w != nil && w.class != nil && w.class.Head().Key == loser {
+			w.class.Reevaluate()
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 	set := &w.held.PodSets[at]
 	most := int(max(0, set.Count-w.leastOf(at)))
 	fewer := 1 + sort.Search(most, func(n int) bool {
-		given := w.held.Sized(at, set.Count-int32(n)-1, nil)
+		given := w.held.sized(at, set.Count-int32(n)-1, nil)
 		given.PodSets[at].Surplus = nil // it counts only until it is gone
 		return p.fitsBeside(w, given)
 	})
@@ -109,7 +109,7 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 		p.decideEviction(w, eviction, by.Priority)
 		return
 	}
-	p.resize(w, at, w.held.Sized(at, set.Count-int32(fewer), nil), by.Key)
+	p.resize(w, at, w.held.sized(at, set.Count-int32(fewer), nil), by.Key)
 }
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
@@ -118,7 +118,7 @@ func (p *pass) fitsBeside(w *workload, given *Admission) bool {
 		return false
 	}
 	asks := p.engine.nodes.asksOf(w.PodSets, given.PodSets, avoidance{})
-	return !given.OnNodes() || p.engine.nodes.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	return !given.onNodes() || p.engine.nodes.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // Arrange applies changes of queues, cohorts and namespaces to the state, as Decide does first, but decides nothing.
@@ -135,8 +136,8 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 			}
 		}
 		for _, c := range q.classes {
-			for _, r := range c.waiting.All() {
-				if !yield(turn{c.from.standing, r}) {
+			for _, r := range c.Workloads() {
+				if !yield(turn{c.from.Standing, r}) {
 					return
 				}
 			}
@@ -166,9 +167,9 @@ func (ex *explainer) explainWait() {
 			ex.findHead()
 		}
 		form, found := ex.probe(w)
-		if c := w.class; c != nil && c.head().Key != w.Key && found.verdict == preempting {
+		if c := w.class; c != nil && c.Head().Key != w.Key && found.verdict == preempting {
 			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
-			head := ex.engine.workloads[c.head().Key]
+			head := ex.engine.workloads[c.Head().Key]
 			if _, of := ex.probe(head); of.verdict == hopeless {
 				ex.first, found = head, of
 			}
@@ -216,22 +217,22 @@ func (ex *explainer) findVictims(found outcome) {
 // hasPromised reports whether what the workload was promised is available now.
 func (ex *explainer) hasPromised() bool {
 	places := admissible
-	if ex.w.promise.given.OnNodes() {
+	if ex.w.promise.given.onNodes() {
 		places, _ = ex.engine.nodes.findPromised(ex.w)
 	}
 	return places == admissible && fits(ex.w.queue.node, ex.w.promise.usage)
 }
 
-// classOf returns a class of the workload alone.
-func (e *Engine) classOf(w *workload) *class {
-	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.LocalKey()}, queue: w.queue, from: w.local}
-	c.waiting.Push(w.rank())
+// alone returns a class of the workload alone, which is in no queue.
+func alone(w *workload) *class {
+	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: w.queue, from: w.local}
+	c.Class = waiting.Alone(c, w.rank())
 	return c
 }
 
 // probe evaluates a workload as if it were the next in line.
 func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
-	c := ex.engine.classOf(w)
+	c := alone(w)
 	if w == ex.w {
 		ex.probed = c
 	}
@@ -276,7 +277,7 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 		return whyBehind(q)
 	}
 	why := ex.engine.evaluator.whyHopeless(ex.probed, found)
-	if c := ex.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
+	if c := ex.w.class; c != nil && c.IsBlocked() && (found.verdict == admissible || found.verdict == promisable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
@@ -327,7 +328,7 @@ func (ex *explainer) findStuckHead() {
 	if head == nil || head.class == nil {
 		return
 	}
-	c := ex.engine.classOf(head)
+	c := alone(head)
 	if found := ex.engine.evaluator.evaluateIgnoringKept(c); found.verdict == hopeless {
 		if code := ex.engine.evaluator.whyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
@@ -347,7 +348,7 @@ func (ex *explainer) waitsForReadyPods(found outcome) bool {
 // that is the reported reason.
 func (ex *explainer) wasHopeless(found outcome) bool {
 	c := ex.w.class
-	return found.verdict == hopeless && (c != nil && c.blocked || ex.w.why.Code == found.choice.Why.Code)
+	return found.verdict == hopeless && (c != nil && c.IsBlocked() || ex.w.why.Code == found.choice.Why.Code)
 }
 
 // surveyFlavors asks each flavor for these counts of each pod set.

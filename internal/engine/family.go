@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // family is all queues of one tree of cohorts: what one of them releases, another may take.
@@ -18,23 +19,14 @@ type family struct {
 	agenda *agenda
 	// version changes with every decision, which invalidates the outcomes found before it.
 	version int
-	// dirty is set while the family is on the agenda. freed are the amounts of which something was released: classes
-	// that were short of them are unblocked. With fair sharing, sharesMoved is set if the usage of any queue has
-	// changed.
-	dirty       bool
-	freed       []quota.Index
-	sharesMoved bool
+	// waits is what the waiting room knows of the family.
+	waits *waiting.Family
+	// dirty is set while the family is on the agenda.
+	dirty bool
 	// unsorted marks, while a pass looks for them, the families that wait until workloads are routed again.
 	unsorted bool
-	// charges counts changes of what is charged, including what is kept for claims, listings those of the lists of workloads
-	// whose size may change.
-	charges, listings int
-	// sweeping is set while a search for the heads of the queues that takes several passes is not over, and again has
-	// the blocked classes to evaluate after it.
-	sweeping bool
-	again    map[*class]struct{}
-	// short are the blocked classes, by the amounts of which there has to be more.
-	short map[quota.Index]map[*class]struct{}
+	// listings counts the changes of the lists of workloads whose size may change.
+	listings int
 	// promised are the workloads that wait for evicted ones to release quota.
 	promised order.Queue
 }
@@ -50,21 +42,18 @@ func (f *family) enqueue() {
 	}
 }
 
-// recharged notes that something was charged or released: heads by resource may lack something else now, and others have
-// taken what workloads would grow into.
+// recharged notes that something of the queue was charged or released.
 func (cq *clusterQueue) recharged() {
 	if cq != nil && cq.family != nil {
-		cq.family.charges++
-		if cq.family.hasToReview() {
-			cq.family.enqueue()
-		}
+		cq.family.waits.UsageChanged()
 	}
 }
 
-// hasToReview reports whether the family has heads of queues by resource, or classes that wait for others to grow or may
-// be given other flavors.
-func (f *family) hasToReview() bool {
-	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads)+len(q.choosers) > 0 || q.growthWaiters > 0 })
+// released notes that there may be more of the amounts for others.
+func (cq *clusterQueue) released(amounts []quota.Index) {
+	if cq.family != nil {
+		cq.family.waits.Released(amounts)
+	}
 }
 
 // leaving counts the evicted workloads that still hold quota.
@@ -93,6 +82,7 @@ func (e *Engine) reshape() {
 		if q.node = e.tree.Queue(name); q.node != nil && q.node.Cyclic() {
 			q.node = nil
 		}
+		q.waits.Node = q.node
 		if was != q.node {
 			e.queueChanged(q)
 		}
@@ -152,17 +142,20 @@ func (e *Engine) recohortedUnder(n *quota.Node) bool {
 
 // startFamily starts a family without promises, in which every class is evaluated.
 func (e *Engine) startFamily(key string, queues []*clusterQueue) {
-	f := &family{name: key, queues: queues, agenda: &e.agenda, short: map[quota.Index]map[*class]struct{}{}}
+	f := &family{name: key, queues: queues, agenda: &e.agenda}
 	if key != "" {
 		e.families[key] = f
 		f.enqueue()
+		f.waits = waiting.NewFamily(waitsOf(queues), f.enqueue)
 	}
 	for _, q := range queues {
 		e.markUsageChanged(q.Name)
 		e.markSharesChanged(q)
-		q.family, q.head, q.claimed, q.resizable = nil, nil, claim{}, nil
+		q.family, q.claimed, q.resizable = nil, claim{}, nil
 		if key != "" {
 			q.family = f
+		} else {
+			q.waits.LeaveFamily()
 		}
 		for _, w := range e.promisees(q) {
 			e.route(w)
@@ -171,9 +164,18 @@ func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 			e.forgetPrecedence(h.Key) // an earlier preemption may not be justified any more
 		}
 		for _, c := range q.classes {
-			q.unblock(c)
+			c.MakeReady()
 		}
 	}
+}
+
+// waitsOf returns what the waiting room knows of the queues.
+func waitsOf(queues []*clusterQueue) []*waiting.Queue {
+	out := make([]*waiting.Queue, len(queues))
+	for i, q := range queues {
+		out[i] = q.waits
+	}
+	return out
 }
 
 // familyName returns a name made from the root of the queue's tree, "" if it is in none.

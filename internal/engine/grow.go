@@ -196,7 +196,7 @@ func (p *pass) enlarge(g growth) (whole bool) {
 		find(to - now)
 	}
 	p.budget -= 2 // it costs more than an evaluation
-	p.resize(g.w, g.at, g.w.held.Sized(g.at, to, found), Key{})
+	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
 	return whole
 }
 
@@ -211,7 +211,7 @@ func (p *pass) planGrowth(w *workload, more quota.Vector) {
 // one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
 	t := p.engine.growths.resizableOf(q)
-	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.charges, places: p.engine.nodes.placesVersion, until: q.displacementChecked.until}
+	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.waits.Charges(), places: p.engine.nodes.placesVersion, until: q.displacementChecked.until}
 	if now == q.displacementChecked && (now.until.IsZero() || p.engine.growths.now.Before(now.until)) {
 		if !now.until.IsZero() {
 			p.scheduleGrowth(q, now.until)

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // A priority has all that it can use before a lower one has anything. If a running workload is to grow soon, nothing
@@ -27,7 +28,7 @@ func (g *growths) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choic
 		return g.firstToGrow(q, t, above.indices)
 	}
 	given := &Admission{ClusterQueue: q.Name, PodSets: choice.Assignments}
-	if !given.OnNodes() {
+	if !given.onNodes() {
 		return nil
 	}
 	return g.blocksGrowthOnNodes(w, q, t, above.indices, given)
@@ -145,56 +146,44 @@ func (ev *evaluator) growthOutcome(choice flavor.Choice, grower *workload, detai
 	return out
 }
 
-// wakeGrowthWaiters unblocks the classes that wait for workloads of the queue to grow, after one of these has changed.
-func (cq *clusterQueue) wakeGrowthWaiters() {
-	if cq.growthWaiters == 0 {
-		return
-	}
-	for _, c := range cq.classes {
-		if c.waitsForGrowth {
-			cq.retry(c)
-		}
-	}
-}
-
-// retryGrowthWaiters unblocks the classes that wait for a workload which is not to grow soon any more, as workloads of
+// reevaluateByGrowth makes the classes ready that wait for a workload which is not to grow soon any more, as workloads of
 // other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
 // which it did so before. It reports whether that left a class to evaluate.
-func (p *pass) retryGrowthWaiters(f *family) (left bool) {
-	now := p.engine.stateVersionOf(f)
-	waits := func(q *clusterQueue) bool { return q.growthWaiters > 0 && q.growersChecked != now }
-	if !slices.ContainsFunc(f.queues, waits) {
+func (p *pass) reevaluateByGrowth(f *family) (left bool) {
+	now := p.engine.stateOf(f)
+	if !slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.waits.ByGrowth(now)) > 0 }) {
 		return false
 	}
 	p.engine.holdBacks.chargeAll(f)
-	var stopped []*class
+	var stopped []*waiting.Class
 	for _, q := range f.queues {
-		if waits(q) {
-			q.growersChecked = now
+		if waits := q.waits.ByGrowth(now); len(waits) > 0 {
+			q.waits.GrowersChecked(now)
 			p.engine.holdBacks.release(q) // as when its classes are evaluated
-			stopped = append(stopped, p.withoutGrower(q)...)
+			stopped = append(stopped, p.withoutGrower(q, waits)...)
 			p.engine.holdBacks.charge(q)
 		}
 	}
 	p.engine.holdBacks.releaseAll(f)
 	for _, c := range stopped {
-		c.queue.retry(c)
+		c.Reevaluate()
 	}
 	return len(stopped) > 0
 }
 
-// withoutGrower returns the classes of the queue that wait for a workload which is not to grow soon any more.
-func (p *pass) withoutGrower(q *clusterQueue) (out []*class) {
+// withoutGrower returns those of the classes that wait for a workload which is not to grow soon any more.
+func (p *pass) withoutGrower(q *clusterQueue, waits []*waiting.Class) (out []*waiting.Class) {
 	t, grows := p.engine.growths.resizableOf(q), map[*workload]bool{}
-	for _, c := range q.classes {
-		if c.grower == nil {
+	for _, c := range waits {
+		grower, some := c.Grower().(*workload)
+		if !some {
 			continue
 		}
-		if _, known := grows[c.grower]; !known {
-			i, listed := t.find(c.grower.Key)
-			grows[c.grower] = listed && t.members[i] == c.grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
+		if _, known := grows[grower]; !known {
+			i, listed := t.find(grower.Key)
+			grows[grower] = listed && t.members[i] == grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
 		}
-		if !grows[c.grower] {
+		if !grows[grower] {
 			out = append(out, c)
 		}
 	}

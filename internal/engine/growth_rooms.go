@@ -147,7 +147,7 @@ func (r *rooms) enlarge(i int, pods int32) bool {
 	w, at := r.of.members[i], r.of.at[i]
 	nodes, ok := r.growths.nodes.moreOnNodes(w, at, pods, r.on)
 	if len(nodes) > 0 {
-		r.growths.nodes.places.Hold(w.Key, r.growths.nodes.holding(w, placed{by: w.held.Sized(at, w.held.PodSets[at].Count+pods, nodes)}))
+		r.growths.nodes.places.Hold(w.Key, r.growths.nodes.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

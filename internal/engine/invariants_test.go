@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
-	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // checkSmall checks the property in worlds of cpu in one flavor; check also does so in wide, node and elastic worlds.
@@ -230,12 +229,12 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 		}
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
-				if q.Strategy == Strict && c != q.head || c.heldBy != nil || w.engine.mustWait(q).Code != reason.None {
+				if !w.engine.mayBeNext(&c.Class) {
 					continue
 				}
 				found := w.engine.reevaluate(c)
 				if found.verdict != hopeless {
-					t.Fatalf("%s waits in %s, but could be admitted: %+v", c.head().Key, q.Name, found)
+					t.Fatalf("%s waits in %s, but could be admitted: %+v", c.Head().Key, q.Name, found)
 				}
 			}
 		}

@@ -77,8 +77,8 @@ func (ev *evaluator) mostEver(c *class) (sum int64) {
 // stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes, else
 // None.
 func (cq *clusterQueue) stuckHead() reason.Code {
-	if cq.Strategy == Strict && cq.head != nil && cq.head.blocked && cq.head.why.Code.Never() {
-		return cq.head.why.Code
+	if head := classOf(cq.waits.Head()); cq.Strategy == Strict && head != nil && head.why.Code.Never() {
+		return head.why.Code
 	}
 	return reason.None
 }

@@ -338,10 +338,10 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 		w.settle(t)
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
-				if c.why.Code != "TopologyPlacementFailed" && c.why.Code != "ExceedsNodes" || c.heldBy != nil || q.head != nil && q.head != c {
+				if c.why.Code != "TopologyPlacementFailed" && c.why.Code != "ExceedsNodes" || c.HeldBy() != nil || q.waits.Head() != nil && q.waits.Head() != &c.Class {
 					continue
 				}
-				job := w.engine.workloads[c.head().Key]
+				job := w.engine.workloads[c.Head().Key]
 				asks := w.engine.nodes.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, avoidance{})
 				if w.engine.nodes.places.Fits(asks, place.Now) {
 					w.describe(t)

@@ -100,12 +100,12 @@ func TestSearchesForWorkloadsThatYieldAreSpreadOverPasses(t *testing.T) {
 	}
 	passes, reported := 0, map[Key]bool{}
 	for e.Busy() {
-		before := e.queues["q"].ready.Len()
+		before := e.queues["q"].waits.Ready()
 		for _, d := range e.Decide(epoch) {
 			reported[d.Key] = true
 		}
 		passes++
-		if evaluated, most := before-e.queues["q"].ready.Len(), 1+passBudget/(elastic/triedPerBudget); evaluated > most {
+		if evaluated, most := before-e.queues["q"].waits.Ready(), 1+passBudget/(elastic/triedPerBudget); evaluated > most {
 			t.Errorf("pass %d has evaluated %d workloads, want at most %d", passes, evaluated, most)
 		}
 	}
@@ -214,24 +214,26 @@ func TestAdmissionLooksAtNoneThatCannotEvict(t *testing.T) {
 	decideAll(e, epoch)
 	q := e.queues["q"]
 	blocked := 0
-	for _, classes := range q.blocked {
-		blocked += len(classes)
+	for _, c := range q.classes {
+		if c.IsBlocked() {
+			blocked++
+		}
 	}
-	if blocked != waiting || q.ready.Len() != 0 {
-		t.Fatalf("%d classes are blocked and %d ready, want all %d blocked", blocked, q.ready.Len(), waiting)
+	if blocked != waiting || q.waits.Ready() != 0 {
+		t.Fatalf("%d classes are blocked and %d ready, want all %d blocked", blocked, q.waits.Ready(), waiting)
 	}
 	shortest := time.Hour // so that other load of the machine does not matter
 	for range 20 {
 		began := time.Now()
 		for range 1_000 { // two million looks at classes otherwise
-			q.wakeRivals(nil, &preempt.Holder{Priority: 5})
+			q.waits.Charged(nil, &preempt.Holder{Priority: 5})
 		}
 		shortest = min(shortest, time.Since(began))
 	}
 	if shortest > 5*time.Millisecond {
 		t.Errorf("1,000 admissions took %v to find that nobody can evict them", shortest)
 	}
-	if q.wakeRivals(nil, &preempt.Holder{Priority: 3}); q.ready.Len() != waiting/5 || len(q.blocked) != 4 {
-		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.ready.Len(), waiting/5)
+	if q.waits.Charged(nil, &preempt.Holder{Priority: 3}); q.waits.Ready() != waiting/5 {
+		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.waits.Ready(), waiting/5)
 	}
 }

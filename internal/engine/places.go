@@ -105,7 +105,7 @@ func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 	e.nodes.nodesVersion++
 	placed := map[Key]*workload{}
 	for key, w := range e.workloads {
-		if w.placed.by.HasAny(flavors) {
+		if w.placed.by.hasAny(flavors) {
 			placed[key] = w
 		}
 	}
@@ -113,6 +113,21 @@ func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 		w.placed.shape = nil
 		e.nodes.updatePlaces(w)
 	}
+}
+
+// hasAny reports whether the admission, nil for none, has any of the flavors.
+func (a *Admission) hasAny(flavors sets.Set[string]) bool {
+	if a == nil {
+		return false
+	}
+	for _, given := range a.PodSets {
+		for _, flavor := range given.Flavors {
+			if flavors.Has(flavor) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
@@ -171,7 +186,7 @@ func (n *nodes) placedNow(w *workload) (now placed) {
 		now = n.leftoverPods(w)
 	}
 	now.releases = now.leaving || now.promised && n.podCounts[w.Key] > 0 || now.by != nil && n.hasPodsBeyondPlaces(w)
-	if now.by != nil && !now.by.OnNodes() && (!now.releases || len(n.topologies) == 0) {
+	if now.by != nil && !now.by.onNodes() && (!now.releases || len(n.topologies) == 0) {
 		return placed{}
 	}
 	return now
@@ -184,6 +199,11 @@ func (n *nodes) leftoverPods(w *workload) placed {
 		return placed{}
 	}
 	return placed{by: &Admission{}, leaving: true}
+}
+
+// onNodes reports whether any pods are placed on nodes or in domains.
+func (a *Admission) onNodes() bool {
+	return slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Places) > 0 || len(a.Within) > 0 })
 }
 
 // holding returns the workload as place.Map has it.
@@ -290,35 +310,20 @@ func (n *nodes) asksOf(podSets []PodSet, given []Assignment, avoid avoidance) []
 	return asks
 }
 
-// blockOnPlaces notes that the class, which was just blocked, waits for capacity on the nodes of the flavors.
-func (e *Engine) blockOnPlaces(c *class, flavors []string) {
-	for _, name := range flavors {
-		if e.blockedByFlavor[name] == nil {
-			e.blockedByFlavor[name] = map[*class]bool{}
-		}
-		e.blockedByFlavor[name][c] = true
-	}
-}
-
-// wakePlaces unblocks the classes that were short of places where there may be capacity now, and queues the families
-// of workloads with promised places.
-func (e *Engine) wakePlaces() {
-	if now := e.nodes.places.Changes(); now != e.headsWokenAt {
-		e.headsWokenAt = now
+// publishNodes tells all that wait what has changed on the nodes: the classes that were short of places, the families of
+// workloads with promised places, and the queues of workloads that would be larger.
+func (e *Engine) publishNodes() {
+	if now := e.nodes.places.Changes(); now != e.nodesPublishedAt {
+		e.nodesPublishedAt = now
 		for _, f := range e.families {
-			if f.hasToReview() {
+			if f.waits.DependsOnUse() {
 				f.enqueue()
 			}
 		}
 	}
 	freed, reduced := e.nodes.places.TakeFreed(), e.nodes.places.TakeReduced()
 	for _, name := range reduced {
-		for _, c := range byHeadRank(e.blockedByFlavor[name]) {
-			if c.blocked && c.queue.affectedByFewerNodes() {
-				delete(e.blockedByFlavor[name], c)
-				c.queue.retry(c)
-			}
-		}
+		e.waiting.NodesReduced(name)
 	}
 	if len(freed) == 0 {
 		return
@@ -330,13 +335,7 @@ func (e *Engine) wakePlaces() {
 		}
 	}
 	for _, name := range freed {
-		woken := e.blockedByFlavor[name]
-		delete(e.blockedByFlavor, name)
-		for _, c := range byHeadRank(woken) {
-			if c.blocked {
-				c.queue.retry(c)
-			}
-		}
+		e.waiting.NodesFreed(name)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.promisedPlaces), order.CompareKeys) {
 		if f := e.nodes.promisedPlaces[key].queue.family; f != nil {
@@ -344,10 +343,6 @@ func (e *Engine) wakePlaces() {
 		}
 	}
 }
-
-// affectedByFewerNodes reports whether less capacity on nodes may unblock workloads of the queue: one that no node
-// could ever hold waits for new nodes, and does not block others.
-func (cq *clusterQueue) affectedByFewerNodes() bool { return cq.OnDemand || cq.Strategy == ByResource }
 
 // withPlaces returns the assignments with the places that were found.
 func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
@@ -359,6 +354,15 @@ func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
 				out[i].Places = f.Nodes
 			}
 		}
+	}
+	return out
+}
+
+// places returns the places of all pod sets.
+func (a *Admission) places() []place.Assignment {
+	out := make([]place.Assignment, len(a.PodSets))
+	for i := range a.PodSets {
+		out[i] = place.Assignment{PodSet: a.PodSets[i].PodSet, Nodes: a.PodSets[i].Places}
 	}
 	return out
 }

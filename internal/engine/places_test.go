@@ -8,11 +8,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 const rack = "example.com/rack"
 
-// OnNodes declares the flavor default, whose pods are placed by racks and nodes.
+// onNodes declares the flavor default, whose pods are placed by racks and nodes.
 var onNodes = []Event{
 	FlavorSet{Flavor{Name: "default", Topology: "racks"}},
 	TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}},
@@ -86,8 +87,8 @@ func TestWhatNoLongerWaitsForPlacesIsForgotten(t *testing.T) {
 		s.want("a job arrives", s.happens(job("large", "q", 1, 5+size, 0, 0)), "large waits: ExceedsNodes")
 		s.happens(gone("large"))
 	}
-	if left := s.engine.blockedByFlavor["default"]; len(left) != 0 {
-		t.Errorf("%d classes are kept, want none", len(left))
+	if c := s.engine.waiting.NextToCheck(func(*waiting.Class) bool { return true }); c != nil {
+		t.Errorf("the class of %s is kept, want none", c.Head().Key)
 	}
 }
 
@@ -96,9 +97,6 @@ func TestADeletedFlavorIsForgotten(t *testing.T) {
 	s := cluster(t)
 	s.want("a job arrives", s.happens(job("large", "q", 1, 5, 0, 0)), "large waits: ExceedsNodes")
 	s.want("the flavor is deleted", s.happens(FlavorDeleted{"default"}), "large waits: NoMatchingFlavor")
-	if left := s.engine.blockedByFlavor; len(left) != 0 {
-		t.Errorf("%d flavors are kept, want none", len(left))
-	}
 }
 
 func TestReplacementIsRetriedIfNotWritten(t *testing.T) {

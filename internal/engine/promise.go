@@ -52,7 +52,7 @@ func (p *pass) keepPromises(f *family) {
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		usage, onNodes := w.promise.usage, w.promise.given.OnNodes()
+		usage, onNodes := w.promise.usage, w.promise.given.onNodes()
 		if why := p.engine.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
 			p.engine.setReason(w, why)
 			continue
@@ -105,7 +105,7 @@ func (e *Engine) canKeepPromise(f *family) bool {
 		switch {
 		case there && e.mustWait(w.queue).Code != reason.None:
 			return false
-		case !w.promise.given.OnNodes():
+		case !w.promise.given.onNodes():
 			return !left || there
 		}
 		return !left && e.nodes.departing == 0 || w.promise.checkedAt != e.nodes.placesVersion && there
@@ -116,7 +116,7 @@ func (e *Engine) canKeepPromise(f *family) bool {
 // (promisable), or not (hopeless). It replaces the promised places by those that it found.
 func (p *pass) placesFor(w *workload) verdict {
 	promised := w.promise
-	if !promised.given.OnNodes() {
+	if !promised.given.onNodes() {
 		return admissible
 	}
 	if promised.checkedAt == p.engine.nodes.placesVersion {

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // clusterQueue is a ClusterQueue with the workloads that wait in it and those that hold its quota.
@@ -28,16 +29,9 @@ type clusterQueue struct {
 	node   *quota.Node
 	family *family
 
-	// classes groups the waiting workloads; ready has the classes to evaluate, ordered by their heads. blocked has the
-	// blocked ones by priority: an admission looks only at those that may evict, not at all.
+	// classes groups the waiting workloads; waits is what the waiting room knows of them.
 	classes map[classKey]*class
-	blocked map[int32]map[*class]struct{}
-	ready   order.Heap[*class]
-	// head blocks a strict queue until the family has more capacity.
-	head *class
-	// heads, in a queue by resource, are the classes that lack resources. Classes that request those wait behind
-	// them.
-	heads []*class
+	waits   *waiting.Queue
 	// claimants are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
 	// as it was last published to the other queues; kept is the quota kept for it during a pass, and keptFor the
 	// workload that it is kept for.
@@ -66,13 +60,6 @@ type clusterQueue struct {
 	cramped   bool
 	// displacementChecked is the state in which no workload could grow at the expense of others.
 	displacementChecked growthState
-	// growthWaiters counts the classes that wait for workloads of the queue to grow. growersChecked is the state in which it
-	// was last checked whether these are still to grow.
-	growthWaiters  int
-	growersChecked stateVersion
-	// choosers are the blocked classes that may be given other flavors once more is used, and the state in which each was
-	// last evaluated.
-	choosers map[*class]stateVersion
 
 	// leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
 	// are not ready.
@@ -85,6 +72,7 @@ type clusterQueue struct {
 // localQueue is a LocalQueue with the workloads that use it.
 type localQueue struct {
 	LocalQueue
+	waiting.Local
 	exists bool
 	// members are the workloads that use it, unrouted those of them that must be routed again because it has changed.
 	// left are the ClusterQueues that it pointed to before, in which some of these still wait.
@@ -102,10 +90,10 @@ func (l *localQueue) open() bool { return l.exists && !l.Stopped && !l.Terminati
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, blocked: map[int32]map[*class]struct{}{}, locals: map[Key]*localQueue{},
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
+			waits:   e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool { return e.evaluator.formOf(classOf(c)).Asks }),
 			waiting: &orderedList{}, unrouted: &orderedList{},
-			ready:     order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
-			claimants: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}
+			claimants: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.claimAt })}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q
@@ -115,6 +103,8 @@ func (e *Engine) queue(name string) *clusterQueue {
 
 func (cq *clusterQueue) set(spec ClusterQueue) {
 	cq.ClusterQueue, cq.exists, cq.resizable = spec, true, nil
+	cq.waits.Rules = waiting.Rules{Strategy: spec.Strategy, ByUsage: cq.byUsage, Preemption: spec.Preemption,
+		FewerNodes: spec.OnDemand || spec.Strategy == ByResource}
 	cq.namespaces = labels.Nothing()
 	if spec.Namespaces != nil {
 		// The API has validated the selector. If it does not parse, no namespace matches.
@@ -218,16 +208,4 @@ func (cq *clusterQueue) fault() reason.Reason {
 		return reason.OnHoldf("ClusterQueue %s is stopped", cq.Name)
 	}
 	return reason.Reason{}
-}
-
-// wake queues the class for evaluation, and updates its position if its head has changed.
-func (cq *clusterQueue) wake(c *class) {
-	if c.waiting.Len() == 0 {
-		cq.ready.Remove(c)
-		return
-	}
-	cq.ready.Put(c)
-	if cq.family != nil {
-		cq.family.enqueue()
-	}
 }

@@ -91,7 +91,7 @@ func (w *workload) blameChanged(why reason.Reason) bool {
 // code of the reason is the same, but the message would hide what it lacks.
 func (w *workload) blamesHead() bool {
 	c := w.class
-	return c != nil && c.isHead() && c.head().Key == w.Key && c.queue.saysBehind(w.reported) && w.why.Message() != w.reported
+	return c != nil && c.isHead() && c.Head().Key == w.Key && c.queue.saysBehind(w.reported) && w.why.Message() != w.reported
 }
 
 // saysBehind reports whether the message says that a workload waits behind a head of the queue.
@@ -101,12 +101,12 @@ func (cq *clusterQueue) saysBehind(message string) bool {
 
 // isHead reports whether the class waits behind no other, in a queue where some do.
 func (c *class) isHead() bool {
-	return c.queue.head == c || c.queue.Strategy == ByResource && c.blocked && c.heldBy == nil
+	return c.queue.waits.Head() == &c.Class || c.queue.Strategy == ByResource && c.IsBlocked() && c.HeldBy() == nil
 }
 
 // tellHead reports to the first workload of a head what it lacks, if it was told that it waits behind another.
 func (e *Engine) tellHead(head *class) {
-	w := e.workloads[head.head().Key]
+	w := e.workloads[head.Head().Key]
 	if e.setReason(w, head.why); w.blamesHead() {
 		e.unreported.add(w.Key)
 	}
@@ -136,7 +136,7 @@ func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
 	c.reportAgainIf(why)
 	if why.Code != c.why.Code {
 		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
-		if len(c.otherwise) > 2*c.waiting.Len() { // most of them do not wait here any more
+		if len(c.otherwise) > 2*c.Len() { // most of them do not wait here any more
 			c.otherwise = slices.DeleteFunc(c.otherwise, func(key Key) bool {
 				w := e.workloads[key]
 				return w == nil || w.class != c
@@ -150,7 +150,7 @@ func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
 // evaluated.
 func (c *class) reportAgainIf(why reason.Reason) {
 	switch {
-	case !c.blocked && c.why.Code.ToFix():
+	case !c.IsBlocked() && c.why.Code.ToFix():
 		c.forgetReason()
 	case c.otherCode != why.Code:
 		c.reportAgain()
@@ -160,7 +160,7 @@ func (c *class) reportAgainIf(why reason.Reason) {
 // forgetReason makes all workloads of the class unreported, whatever was reported to them.
 func (c *class) forgetReason() {
 	c.unreported, c.otherwise, c.why = c.unreported[:0], nil, reason.Reason{}
-	for _, r := range c.waiting.All() {
+	for _, r := range c.Workloads() {
 		c.unreported = append(c.unreported, r.Key)
 	}
 }
@@ -174,13 +174,14 @@ func (c *class) reportAgain() {
 // heap depends on its history.
 func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	var unreported []*class
-	for _, c := range q.ready.All() {
+	for _, waits := range q.waits.All() {
+		c := classOf(waits)
 		c.reportAgainIf(why)
 		if len(c.unreported) > 0 {
 			unreported = append(unreported, c)
 		}
 	}
-	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
+	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.Head(), b.Head()) })
 	for _, c := range unreported {
 		e.reportOtherwise(c, why)
 	}

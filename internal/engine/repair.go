@@ -42,7 +42,7 @@ func (p *pass) repairWorkload(w *workload) {
 		return
 	case w.held == nil:
 		return
-	case w.held.IsWithin():
+	case w.held.isWithin():
 		p.engine.nodes.within.Insert(w.Key)
 		p.engine.nodes.countWithin()
 		return
@@ -83,11 +83,25 @@ func (n *nodes) queueRepair(w *workload) {
 
 // replace gives the workload other places.
 func (p *pass) replace(w *workload, found []place.Assignment) {
-	given := w.held.At(found)
+	given := w.held.at(found)
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
 	p.engine.updateCharges(w)
 	p.addDecision(w, repairUrgency, Decision{Replace: given})
+}
+
+// at returns the admission at other places.
+func (a *Admission) at(found []place.Assignment) *Admission {
+	given := *a
+	given.PodSets = slices.Clone(given.PodSets)
+	for i := range given.PodSets {
+		for _, f := range found {
+			if f.PodSet == given.PodSets[i].PodSet {
+				given.PodSets[i].Places = f.Nodes
+			}
+		}
+	}
+	return &given
 }
 
 // shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
@@ -122,7 +136,7 @@ func (p *pass) shrinkToValid(w *workload) bool {
 // repairedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
 // is not possible.
 func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
-	given := w.held.Sized(at, w.held.PodSets[at].Count-fewer, nil)
+	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
 	var repaired place.RepairResult
 	ok := false
@@ -133,7 +147,7 @@ func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewe
 	if !ok {
 		return nil
 	}
-	return given.At(repaired.Assignments)
+	return given.at(repaired.Assignments)
 }
 
 // evictForNodes evicts a workload because its nodes failed.

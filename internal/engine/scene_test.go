@@ -45,7 +45,7 @@ func (s *scene) happens(events ...Event) []string {
 	for {
 		decisions := decideAll(s.engine, s.now)
 		if len(decisions) == 0 {
-			if missed := missedWaiting(s.engine, s.now); len(missed) > 0 {
+			if missed := missedWaiting(s.engine); len(missed) > 0 {
 				s.Fatalf("%v wait although they could be admitted: nothing made them ready", missed)
 			}
 			return lines

@@ -21,8 +21,7 @@ func (e *Engine) moveShares(q *clusterQueue) {
 	if e.options.FairSharing == nil || q == nil || q.family == nil {
 		return
 	}
-	q.family.sharesMoved = true
-	q.family.enqueue()
+	q.family.waits.SharesMoved()
 	e.markSharesChanged(q)
 }
 

@@ -147,7 +147,7 @@ func (w *world) decide() []Decision {
 func (w *world) decideNow() []Decision {
 	w.log = append(w.log, entry{decidedAt: w.clock})
 	out := decideAll(w.engine, w.clock)
-	if missed := missedWaiting(w.engine, w.clock); len(missed) > 0 {
+	if missed := missedWaiting(w.engine); len(missed) > 0 {
 		panic(fmt.Sprintf("%v wait although they could be admitted: nothing made them ready", missed))
 	}
 	w.decided = append(w.decided, out...)
@@ -339,7 +339,7 @@ func (w *world) observe(name string) {
 	case ev.Unheld:
 		ev.Unheld = false
 		ev.Version++
-	case ev.Admission.HasSurplus():
+	case ev.Admission.hasSurplus():
 		given := *ev.Admission
 		given.PodSets = slices.Clone(given.PodSets)
 		given.PodSets[0].Surplus = nil
@@ -366,7 +366,7 @@ func (w *world) leaving() bool {
 		}
 	}
 	for _, job := range w.jobs {
-		if job.Evicted || job.Unheld || job.Admission.HasSurplus() {
+		if job.Evicted || job.Unheld || job.Admission.hasSurplus() {
 			return true
 		}
 	}
@@ -411,6 +411,6 @@ func (w *world) describe(t *rapid.T) {
 		j := w.jobs[name]
 		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].why.Code, w.engine.workloads[j.Key].why.Message())
 		t.Logf("%s in %s priority %d inactive %v gated %q backs off %q refused %q unheld %v %+v queued %v holds %v",
-			j.Key, w.locals[j.LocalKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
+			j.Key, w.locals[j.localKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
 	}
 }

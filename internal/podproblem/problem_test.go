@@ -86,7 +86,7 @@ func TestRestarted(t *testing.T) {
 		"runs for the first time":        {runs("p", time.Second, corev1.ContainerState{}), []Problem{}},
 		"ended for good, as Of tells it": {podWith("p", corev1.ContainerStatus{State: ended(1, "Error"), LastTerminationState: ended(3, "Error")}), []Problem{}},
 	} {
-		if diff := cmp.Diff(tc.want, restarted([]corev1.Pod{tc.pod}, now)); diff != "" {
+		if diff := cmp.Diff(tc.want, Restarted([]corev1.Pod{tc.pod}, now)); diff != "" {
 			t.Errorf("%s: problems differ (-want +got):\n%s", name, diff)
 		}
 	}

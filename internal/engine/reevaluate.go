@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
+)
+
+// reevaluateBlocked makes the blocked classes ready for which something has changed that their last evaluation depended on.
+// It reports whether there is a workload to evaluate in the family.
+func (p *pass) reevaluateBlocked(f *family) (some bool) {
+	f.waits.Settle()
+	p.engine.publishNodes()
+	return p.engine.hasWork(f) || p.reevaluateHeads(f) || p.reevaluateByUse(f) || p.reevaluateByGrowth(f)
+}
+
+// reevaluateHeads reevaluates what the heads of queues by resource lack. It reports whether that left a class to evaluate.
+func (p *pass) reevaluateHeads(f *family) (left bool) {
+	now := p.engine.stateOf(f)
+	for head := range f.waits.Heads(now) {
+		if p.budget <= 0 {
+			return true
+		}
+		if found, ready := p.reevaluate(classOf(head), now); ready {
+			left = true
+		} else if !slices.Equal(found.lacks, head.Lacks()) {
+			left = head.Relack(found.lacks) || left
+		}
+	}
+	return left
+}
+
+// reevaluateByUse evaluates the classes again that may fit once more is used. It reports whether that left a class to
+// evaluate.
+func (p *pass) reevaluateByUse(f *family) (left bool) {
+	now := p.engine.stateOf(f)
+	for c := range f.waits.ByUse(now) {
+		if p.budget <= 0 {
+			return true
+		}
+		_, ready := p.reevaluate(classOf(c), now)
+		left = left || ready
+	}
+	return left
+}
+
+// reevaluate evaluates a blocked class, and makes it ready if it is not hopeless.
+func (p *pass) reevaluate(c *class, now waiting.State) (found outcome, ready bool) {
+	begin := p.engine.evaluator.workSoFar()
+	found = p.engine.reevaluate(c)
+	p.budget -= p.engine.evaluator.costSince(begin)
+	if found.verdict == hopeless {
+		c.Evaluated(now)
+		return found, false
+	}
+	c.MakeReady()
+	return found, true
+}
+
+// reevaluate evaluates a class as at the beginning of a pass.
+func (e *Engine) reevaluate(c *class) (found outcome) {
+	e.holdBacks.chargeAll(c.queue.family)
+	defer e.holdBacks.releaseAll(c.queue.family)
+	return e.evaluator.evaluateIgnoringKept(c)
+}
+
+// CheckWaiting evaluates one class of waiting workloads that should still have to wait, at most once each
+// Options.CheckWaitingEvery, and only while the engine is at rest; checked reports whether it did. It returns the workloads
+// that waited although they could have been admitted, or others evicted for them; the next Decide evaluates these. There
+// should never be any: each shows a defect of the engine.
+func (e *Engine) CheckWaiting(now time.Time) (missed []Key, checked bool) {
+	if e.options.CheckWaitingEvery <= 0 || e.Busy() || !e.waiting.IsCheckDue(now.Round(0), e.options.CheckWaitingEvery) {
+		return nil, false
+	}
+	return append(e.missedFamilies(), e.missedClass()...), true
+}
+
+// CheckDue returns when CheckWaiting has something to do, zero for never. It is known after the first call of
+// CheckWaiting.
+func (e *Engine) CheckDue() time.Time {
+	if e.options.CheckWaitingEvery <= 0 {
+		return time.Time{}
+	}
+	return e.waiting.CheckDue()
+}
+
+// missedClass evaluates the next blocked class.
+func (e *Engine) missedClass() []Key {
+	c := classOf(e.waiting.NextToCheck(e.mayBeNext))
+	if c == nil || e.reevaluate(c).verdict == hopeless {
+		return nil
+	}
+	c.MakeReady()
+	return []Key{c.Head().Key}
+}
+
+// mayBeNext reports whether the class is not behind another one, and its queue may admit workloads.
+func (e *Engine) mayBeNext(c *waiting.Class) bool {
+	q := classOf(c).queue
+	return (q.Strategy != Strict || c == q.waits.Head()) && c.HeldBy() == nil && q.fault().Code == reason.None && e.mustWait(q).Code == reason.None
+}
+
+// missedFamilies puts the families on the agenda that have something to evaluate and are not on it, and returns the first
+// workload of each.
+func (e *Engine) missedFamilies() (missed []Key) {
+	for _, name := range slices.Sorted(maps.Keys(e.families)) {
+		f := e.families[name]
+		if f.dirty || !e.hasWork(f) {
+			continue
+		}
+		f.enqueue()
+		for _, q := range f.queues {
+			if e.open(q) && e.mustWait(q).Code == reason.None {
+				missed = append(missed, q.waits.First().Head().Key)
+				break
+			}
+		}
+	}
+	return missed
+}

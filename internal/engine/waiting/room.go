@@ -1,0 +1,29 @@
+package waiting
+
+// Room holds the blocked classes of all families. Create one with NewRoom. It is not safe for concurrent use.
+type Room struct {
+	// byFlavor are the blocked classes for which the nodes of a flavor lacked capacity.
+	byFlavor map[string]map[*Class]struct{}
+	rounds   rounds
+}
+
+// NewRoom returns a room without classes.
+func NewRoom() *Room { return &Room{byFlavor: map[string]map[*Class]struct{}{}} }
+
+// NodesFreed publishes that nodes of the flavor may have more capacity.
+func (r *Room) NodesFreed(flavor string) {
+	for _, c := range byHead(r.byFlavor[flavor]) {
+		if c.cause != nil {
+			c.Reevaluate()
+		}
+	}
+}
+
+// NodesReduced publishes that nodes of the flavor have less capacity for whatever comes.
+func (r *Room) NodesReduced(flavor string) {
+	for _, c := range byHead(r.byFlavor[flavor]) {
+		if c.cause != nil && c.queue.FewerNodes {
+			c.Reevaluate()
+		}
+	}
+}

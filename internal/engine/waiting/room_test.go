@@ -1,0 +1,276 @@
+package waiting
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// gpu and memory are amounts of the only flavor.
+const gpu, memory quota.Index = 0, 1
+
+// room is a room with two queues of one family, in which what a class requests is its owner.
+type room struct {
+	*Room
+	tree    quota.Tree
+	family  *Family
+	queues  []*Queue
+	classes []*Class
+	touched bool
+}
+
+func newRoom(rules ...Rules) *room {
+	r := &room{Room: NewRoom()}
+	asks := func(c *Class) func(quota.FlavorResource) bool {
+		return func(fr quota.FlavorResource) bool { return slices.Contains(c.Of.([]string), fr.Resource) }
+	}
+	limits := quota.Limits{Nominal: 4, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	for i, rule := range rules {
+		name := fmt.Sprint("q", i)
+		r.tree.SetQueue(name, "lab", quota.Quotas{{Flavor: "f", Resource: "gpu"}: limits, {Flavor: "f", Resource: "memory"}: limits})
+		q := r.NewQueue(asks)
+		q.Rules = rule
+		r.queues = append(r.queues, q)
+	}
+	for i, q := range r.queues {
+		q.Node = r.tree.Queue(fmt.Sprint("q", i))
+	}
+	r.family = NewFamily(r.queues, func() { r.touched = true })
+	return r
+}
+
+// class adds a class with one workload of the priority to a queue.
+func (r *room) class(q int, priority int32, requests ...string) *Class {
+	c := &Class{Of: requests, Priority: priority, From: &Local{}}
+	r.queues[q].Adopt(c)
+	r.classes = append(r.classes, c)
+	c.Join(order.Rank{Priority: priority, Since: time.Unix(int64(len(r.classes)), 0), Key: order.Key{Name: fmt.Sprint("w", len(r.classes))}})
+	return c
+}
+
+// block blocks all ready classes of all queues.
+func (r *room) block(cause Cause) {
+	for _, q := range r.queues {
+		for q.Ready() > 0 {
+			q.First().Block(cause, State{})
+		}
+	}
+	r.touched = false
+}
+
+// ready returns the numbers of the classes that are ready, in the order in which they were added.
+func (r *room) ready() (numbers []int) {
+	for i, c := range r.classes {
+		if c.IsReady() {
+			numbers = append(numbers, i)
+		}
+	}
+	return numbers
+}
+
+// TestAClassIsReadyOnceItsCauseChanges, and not for any other change.
+func TestAClassIsReadyOnceItsCauseChanges(t *testing.T) {
+	lower := preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}
+	for name, test := range map[string]struct {
+		cause   Cause
+		rules   Rules
+		changes func(*room)
+		want    []int
+	}{
+		"quota is released":                            {Cause{Quota: []quota.Index{gpu}}, Rules{}, func(r *room) { r.family.Released([]quota.Index{gpu}) }, []int{0, 1}},
+		"other quota is":                               {Cause{Quota: []quota.Index{gpu}}, Rules{}, func(r *room) { r.family.Released([]quota.Index{memory}) }, nil},
+		"nodes are freed":                              {Cause{Flavors: []string{"f"}}, Rules{}, func(r *room) { r.NodesFreed("f") }, []int{0, 1}},
+		"other nodes are":                              {Cause{Flavors: []string{"f"}}, Rules{}, func(r *room) { r.NodesFreed("g") }, nil},
+		"nodes are taken away where that matters":      {Cause{Flavors: []string{"f"}}, Rules{FewerNodes: true}, func(r *room) { r.NodesReduced("f") }, []int{0, 1}},
+		"nodes are taken away where that does not":     {Cause{Flavors: []string{"f"}}, Rules{}, func(r *room) { r.NodesReduced("f") }, nil},
+		"a workload that may grow has changed":         {Cause{Growth: true}, Rules{}, func(r *room) { r.queues[1].GrowthChanged() }, []int{1}},
+		"shares move, and the queues may reclaim":      {Cause{}, Rules{Preemption: lower}, func(r *room) { r.family.SharesMoved() }, []int{0, 1}},
+		"shares move, and the queues may not":          {Cause{}, Rules{}, func(r *room) { r.family.SharesMoved() }, nil},
+		"one starts that the second class may evict":   {Cause{}, Rules{Preemption: lower}, func(r *room) { r.queues[1].Charged(nil, &preempt.Holder{Priority: 1}) }, []int{1}},
+		"one starts that no class may evict":           {Cause{}, Rules{Preemption: lower}, func(r *room) { r.queues[1].Charged(nil, &preempt.Holder{Priority: 2}) }, nil},
+		"one may shrink, for its own priority as well": {Cause{}, Rules{}, func(r *room) { r.queues[1].Shrinkable(&preempt.Holder{Priority: 2}) }, []int{1}},
+		"a queue borrows what another may reclaim": {Cause{Quota: []quota.Index{gpu}}, Rules{Preemption: lower}, func(r *room) {
+			r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 5}))
+			r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 5}), nil)
+		}, []int{0}},
+		"a queue uses its own quota": {Cause{Quota: []quota.Index{gpu}}, Rules{Preemption: lower}, func(r *room) {
+			r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 4}))
+			r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 4}), nil)
+		}, nil},
+		"quota is held back for the second queue": {Cause{Quota: []quota.Index{gpu}}, Rules{}, func(r *room) {
+			r.queues[1].HeldBack(quota.VectorOf(quota.Amount{Index: gpu, Value: 1}))
+		}, []int{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRoom(test.rules, test.rules)
+			r.tree.Index(quota.FlavorResource{Flavor: "f", Resource: "gpu"})
+			r.class(0, 0)
+			r.class(1, 2)
+			r.block(test.cause)
+			test.changes(r)
+			r.family.Settle()
+			if got := r.ready(); !slices.Equal(got, test.want) {
+				t.Errorf("classes %v are ready, want %v", got, test.want)
+			}
+			if len(test.want) > 0 && !r.touched {
+				t.Error("nobody was told that there is something to evaluate")
+			}
+		})
+	}
+}
+
+// TestASweepIsNotBegunAnew: what is released during a sweep makes classes ready at its end.
+func TestASweepIsNotBegunAnew(t *testing.T) {
+	r := newRoom(Rules{})
+	r.class(0, 0)
+	r.block(Cause{Quota: []quota.Index{gpu}, Flavors: []string{"f"}})
+	r.family.Swept(true, 0, false)
+	r.NodesFreed("f")
+	r.family.Released([]quota.Index{gpu})
+	r.family.Settle()
+	if got := r.ready(); len(got) > 0 {
+		t.Errorf("classes %v are ready during the sweep, want none", got)
+	}
+	r.family.Swept(false, 1, false)
+	r.family.Settle()
+	if got := r.ready(); len(got) != 1 {
+		t.Errorf("%d classes are ready after the sweep, want one", len(got))
+	}
+}
+
+// TestClassesWaitBehindAHeadForWhatItLacks: in a queue by resource.
+func TestClassesWaitBehindAHeadForWhatItLacks(t *testing.T) {
+	r := newRoom(Rules{Strategy: ByResource})
+	head, later, other := r.class(0, 0, "gpu", "memory"), r.class(0, 0, "gpu"), r.class(0, 0, "memory")
+	q := r.queues[0]
+	head.Block(Cause{}, State{})
+	q.HoldFor(head, []quota.FlavorResource{{Flavor: "f", Resource: "gpu"}})
+	if q.HeadBefore(later) != head || q.HeadBefore(other) != nil {
+		t.Fatal("want the one that requests a GPU behind the head, and the other behind none")
+	}
+	later.WaitBehind(head, State{})
+	if !head.Relack([]quota.FlavorResource{{Flavor: "f", Resource: "memory"}}) || !later.IsReady() || later.HeldBy() != nil {
+		t.Error("the head lacks memory now, and the class that requests a GPU does not pass it")
+	}
+	head.MakeReady()
+	if head.IsHead() || q.HeadBefore(other) != nil {
+		t.Error("the head is evaluated again, and others still wait behind it")
+	}
+}
+
+// TestNothingIsLeftOfClassesThatAreGone: after any changes, each class is in exactly the indexes that its cause names, and
+// an empty one in none.
+func TestNothingIsLeftOfClassesThatAreGone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		policy := preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}
+		r := newRoom(Rules{Preemption: policy}, Rules{Strategy: Strict, FewerNodes: true}, Rules{Strategy: ByResource})
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			r.step(t)
+			r.checkIndexes(t)
+		}
+	})
+}
+
+// step does something at random.
+func (r *room) step(t *rapid.T) {
+	q := rapid.IntRange(0, len(r.queues)-1).Draw(t, "queue")
+	queue := r.queues[q]
+	switch rapid.IntRange(0, 8).Draw(t, "kind of step") {
+	case 0, 1:
+		r.class(q, rapid.Int32Range(0, 2).Draw(t, "priority"), rapid.SampledFrom([]string{"gpu", "memory"}).Draw(t, "requests"))
+	case 2, 3:
+		if c := queue.First(); c != nil && queue.Head() == nil {
+			r.decide(t, c)
+		}
+	case 4:
+		r.family.Released([]quota.Index{gpu})
+		r.family.Settle()
+	case 5:
+		r.NodesFreed("f")
+	case 6:
+		queue.Charged(nil, &preempt.Holder{Priority: 1})
+		queue.GrowthChanged()
+	case 7:
+		if len(r.classes) > 0 {
+			c := rapid.SampledFrom(r.classes).Draw(t, "class")
+			c.Leave(c.Head().Key)
+		}
+	case 8:
+		queue.Reordered()
+		r.family.Swept(rapid.Bool().Draw(t, "cut"), 0, false)
+	}
+}
+
+// decide blocks a class with a cause, or behind a head.
+func (r *room) decide(t *rapid.T, c *Class) {
+	q := c.queue
+	if head := q.HeadBefore(c); q.Strategy == ByResource && head != nil {
+		c.WaitBehind(head, State{})
+		return
+	}
+	c.Block(Cause{
+		Quota:   rapid.SampledFrom([][]quota.Index{nil, {gpu}, {gpu, memory}}).Draw(t, "short"),
+		Flavors: rapid.SampledFrom([][]string{nil, {"f"}, {"f", "g"}}).Draw(t, "full flavors"),
+		Use:     rapid.Bool().Draw(t, "by use"), Growth: rapid.Bool().Draw(t, "by growth"),
+	}, State{})
+	switch q.Strategy {
+	case Strict:
+		q.HoldAll(c)
+	case ByResource:
+		q.HoldFor(c, []quota.FlavorResource{{Flavor: "f", Resource: c.Of.([]string)[0]}})
+	}
+}
+
+// checkIndexes compares all indexes with the causes of all classes.
+func (r *room) checkIndexes(t *rapid.T) {
+	want, got := map[string]int{}, map[string]int{}
+	for _, c := range r.classes {
+		if c.IsBlocked() && c.IsReady() || (c.Len() == 0) == (c.IsBlocked() || c.IsReady()) {
+			t.Fatalf("a class of %d workloads is blocked %v and ready %v", c.Len(), c.IsBlocked(), c.IsReady())
+		}
+		if !c.IsBlocked() {
+			continue
+		}
+		want["rounds"]++
+		want[fmt.Sprint("priority ", c.Priority)]++
+		for _, i := range c.cause.Quota {
+			want[fmt.Sprint("quota ", i)]++
+		}
+		for _, name := range c.cause.Flavors {
+			want["flavor "+name]++
+		}
+		if c.cause.Use {
+			want["use"]++
+		}
+		if c.cause.Growth {
+			want["growth"]++
+		}
+	}
+	for i, set := range r.family.short {
+		got[fmt.Sprint("quota ", i)] += len(set)
+	}
+	for name, set := range r.byFlavor {
+		got["flavor "+name] += len(set)
+	}
+	for _, q := range r.queues {
+		for priority, set := range q.blocked {
+			got[fmt.Sprint("priority ", priority)] += len(set)
+		}
+		got["use"] += len(q.byUse)
+		got["growth"] += len(q.byGrowth)
+	}
+	got["rounds"] = r.rounds.all.Len() - 1
+	for _, what := range []string{"rounds", "use", "growth"} {
+		want[what] += 0
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("classes by index: %v, want %v", got, want)
+	}
+}
