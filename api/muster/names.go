@@ -49,15 +49,15 @@ const (
 	// AskedPodsAnnotation is on a batch Job that was started, and says how many pods it asked for at a time when it was
 	// given its quota.
 	AskedPodsAnnotation = "muster.dev/asked-pods"
-	// GrantedPodsAnnotation is on a batch Job that was started, and says for how many pods it has quota now. While it runs,
-	// users cannot give it more.
+	// GrantedPodsAnnotation is on a batch Job that was started, and says for how many pods it has quota now. While it
+	// runs, users cannot give it more.
 	GrantedPodsAnnotation = "muster.dev/granted-pods"
-	// WantedPodsAnnotation is on an elastic batch Job that was started, and says how many pods its user wants. The admission
-	// policy muster-job-size-limit writes it when it puts a larger size back.
+	// WantedPodsAnnotation is on an elastic batch Job that was started, and says how many pods its user wants. The
+	// admission policy muster-job-size-limit writes it when it puts a larger size back.
 	WantedPodsAnnotation = "muster.dev/wanted-pods"
 
-	// QueuedAnnotation is on a batch Job and says whether it is queued, by one of the values below. Users cannot change it:
-	// labels, owner references and the LocalQueue default, which they can change, decide only once.
+	// QueuedAnnotation is on a batch Job and says whether it is queued, by one of the values below. Users cannot change
+	// it: labels, owner references and the LocalQueue default, which they can change, decide only once.
 	QueuedAnnotation = "muster.dev/queued"
 	// QueuedItself marks a Job that queues for itself, whatever owners it names. Its queue alone starts it.
 	QueuedItself = "true"

@@ -16,7 +16,8 @@ const pythonFolder = "python"
 
 // install copies the agent and its Python add-on to a directory that is shared with containers of other images.
 func install(directory string) int {
-	err := errors.Join(copyPython(filepath.Join(directory, pythonFolder)), copySelf(filepath.Join(directory, "muster-agent")))
+	err := errors.Join(copyPython(filepath.Join(directory, pythonFolder)),
+		copySelf(filepath.Join(directory, "muster-agent")))
 	if err != nil {
 		logf("installing the agent in %s: %v", directory, err)
 		return codeFailed

@@ -18,7 +18,8 @@ import (
 
 // forwarded are the signals that the agent passes on to the command.
 var forwarded = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH, syscall.SIGCONT,
 }
 
 // reportTimeout bounds the final report to the operator, which also learns of the end from the pod's status.
@@ -34,8 +35,8 @@ type shell struct {
 	answers   chan answer
 	alarm     *time.Timer
 	heartbeat *heartbeat
-	// request is the current request to the operator. cancelRequest cancels it, and turn distinguishes its answer from answers
-	// to earlier requests.
+	// request is the current request to the operator. cancelRequest cancels it, and turn distinguishes its answer from
+	// answers to earlier requests.
 	request       protocol.Request
 	cancelRequest context.CancelFunc
 	turn          int

@@ -58,7 +58,8 @@ type settings struct {
 func readSettings() (settings, error) {
 	r := reader{}
 	s := settings{
-		job:      supervise.Job{ID: os.Getenv(idVariable), Endpoint: r.required(serverVariable), MaxRestarts: r.integer(restartsVariable, defaultRestarts)},
+		job: supervise.Job{ID: os.Getenv(idVariable), Endpoint: r.required(serverVariable),
+			MaxRestarts: r.integer(restartsVariable, defaultRestarts)},
 		address:  os.Getenv(addressVariable),
 		port:     r.integer(portVariable, 0),
 		grace:    r.duration(graceVariable, defaultGrace),

@@ -16,10 +16,10 @@ import (
 const leasesPath = "/apis/" + coordinationv1.GroupName + "/"
 
 // fence holds back the writes of a leader that has not renewed its lease in time, because its process or machine was
-// paused, or because the API server did not answer: another operator may lead by now. Leader election alone notices that
-// late: it tries to renew the lease for long, and the controllers go on meanwhile. Writes that are held back are made
-// once the lease is renewed; if it is not, the process ends without them. An operator that has not led yet, or that
-// needs no lease, is not held back.
+// paused, or because the API server did not answer: another operator may lead by now. Leader election alone notices
+// that late: it tries to renew the lease for long, and the controllers go on meanwhile. Writes that are held back are
+// made once the lease is renewed; if it is not, the process ends without them. An operator that has not led yet, or
+// that needs no lease, is not held back.
 type fence struct {
 	// within is how long writes may go on after the last renewal.
 	within time.Duration

@@ -14,7 +14,8 @@ func TestPositionalArgumentsAreRejected(t *testing.T) {
 		set.SetOutput(io.Discard)
 		return readOptions(set, arguments)
 	}
-	for _, arguments := range [][]string{{"--leader-elect", "false", "--namespace", "ml"}, {"muster.yaml"}, {"--config", "muster.yaml", "more"}} {
+	for _, arguments := range [][]string{{"--leader-elect", "false", "--namespace", "ml"}, {"muster.yaml"},
+		{"--config", "muster.yaml", "more"}} {
 		if _, err := read(arguments...); err == nil || !strings.Contains(err.Error(), "unexpected argument") {
 			t.Errorf("%q: got error %v, want an unexpected argument", arguments, err)
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxGarbageBytes is the limit in bytes on garbage, if the live heap is larger. By default (GOGC=100) Go allows as much
-	// garbage as there is live memory, which is wasteful for the large and mostly static caches of a large cluster.
+	// maxGarbageBytes is the limit in bytes on garbage, if the live heap is larger. By default (GOGC=100) Go allows as
+	// much garbage as there is live memory, which is wasteful for the large and mostly static caches of a large cluster.
 	maxGarbageBytes = 64 << 20
 	// minGarbagePercent is the smallest GC percentage: below it, collecting costs more CPU than the memory is worth.
 	minGarbagePercent = 25
@@ -19,19 +19,20 @@ const (
 )
 
 // boundMemory makes the garbage collector work harder before the container reaches its limit on memory, at which the
-// kernel kills it. It returns Go's new limit; 0 if it changes nothing, because GOMEMLIMIT is set or the container has no
-// limit.
+// kernel kills it. It returns Go's new limit; 0 if it changes nothing, because GOMEMLIMIT is set or the container has
+// no limit.
 func boundMemory(container int64) int64 {
 	if container == 0 || os.Getenv("GOMEMLIMIT") != "" {
 		return 0
 	}
-	limit := container - container/10 // what Go does not count: the program itself, stacks of C, files that the kernel maps
+	// what Go does not count: the program itself, stacks of C, files that the kernel maps
+	limit := container - container/10
 	debug.SetMemoryLimit(limit)
 	return limit
 }
 
-// boundGarbage adjusts the GC percentage until the context ends, so that there is not more garbage than maxGarbageBytes. It
-// does nothing if GOGC is set.
+// boundGarbage adjusts the GC percentage until the context ends, so that there is not more garbage than
+// maxGarbageBytes. It does nothing if GOGC is set.
 func boundGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -23,11 +23,13 @@ func installFor(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configu
 	if err := install.GrantUsers(ctx, cluster, *cfg.TrainingJob.Group); err != nil {
 		return err
 	}
-	return install.GrantRights(ctx, cluster, install.Rights{User: o.installFor, Namespace: ownNamespace(o), TrainingJobGroup: *cfg.TrainingJob.Group})
+	return install.GrantRights(ctx, cluster,
+		install.Rights{User: o.installFor, Namespace: ownNamespace(o), TrainingJobGroup: *cfg.TrainingJob.Group})
 }
 
 // installAPIs applies the CRDs, and the policies that reserve some operations for user, the operator's.
-func installAPIs(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, user string, adopt bool) error {
+func installAPIs(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, user string,
+	adopt bool) error {
 	err := install.Apply(ctx, cluster, install.Options{
 		Log: ctrl.Log.WithName("install"), OperatorUser: user, Adopt: adopt, Volcano: *cfg.Volcano,
 		TrainingJobGroup: *cfg.TrainingJob.Group, DenyLatticeJobChanges: *cfg.LatticeJob.Immutable == v1alpha1.ImmutableDeny,
@@ -45,9 +47,11 @@ func ownName(ctx context.Context, cluster *rest.Config) string {
 	if err != nil {
 		return ""
 	}
-	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
-		ctrl.Log.WithName("install").Info("cannot get the operator's own user name, so the policies name the chart's user", "why", err.Error())
+		ctrl.Log.WithName("install").Info("cannot get the operator's own user name, so the policies name the chart's user",
+			"why", err.Error())
 		return ""
 	}
 	return review.Status.UserInfo.Username

@@ -38,7 +38,8 @@ func latticeJobs(cfg *v1alpha1.LatticeJob, external bool) jobs.API[*lattice.Latt
 func hasVolcanoJobs(kinds meta.RESTMapper) bool {
 	_, err := kinds.RESTMapping(volcano.GroupVersion.WithKind("Job").GroupKind(), volcano.GroupVersion.Version)
 	if err != nil {
-		ctrl.Log.WithName("latticejob").Info("LatticeJobs wait until the definitions are installed (--install-apis) and the operator is started again", "why", err.Error())
+		ctrl.Log.WithName("latticejob").Info("LatticeJobs wait until the definitions are installed (--install-apis) and the operator is started again",
+			"why", err.Error())
 	}
 	return err == nil
 }

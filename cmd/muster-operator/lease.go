@@ -48,9 +48,9 @@ func termOf(lease time.Duration) (term, error) {
 	return term{lease: lease, renew: lease * 2 / 3, patience: lease * 20, retry: lease / 10}, nil
 }
 
-// lock is the lease as leader election sees it. client-go demands that a lease is longer than the patience of its holder,
-// because it assumes that this one goes on writing. Ours does not (see fence), so that others need not wait for it: they
-// see a lease of the term's duration.
+// lock is the lease as leader election sees it. client-go demands that a lease is longer than the patience of its
+// holder, because it assumes that this one goes on writing. Ours does not (see fence), so that others need not wait for
+// it: they see a lease of the term's duration.
 type lock struct {
 	resourcelock.Interface
 	lease time.Duration
@@ -62,13 +62,15 @@ type lock struct {
 }
 
 // newLock returns the lock of an operator in the namespace, which reports through events.
-func newLock(cluster *rest.Config, namespace string, t term, events *leaderEvents, lost func(why error)) (*lock, error) {
+func newLock(cluster *rest.Config, namespace string, t term, events *leaderEvents,
+	lost func(why error)) (*lock, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("finding a name for leader election: %w", err)
 	}
 	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: events}
-	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, identity, cluster, t.renew)
+	lease, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, identity,
+		cluster, t.renew)
 	if err != nil {
 		return nil, fmt.Errorf("preparing leader election: %w", err)
 	}
@@ -93,7 +95,8 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord,
+	write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	if l.deposed != nil {
 		return l.deposed
 	}

@@ -27,11 +27,13 @@ func TestDeadLeaderIsReplacedWithinFiveSeconds(t *testing.T) {
 }
 
 func TestProfilesNeedLoopbackOrAuthentication(t *testing.T) {
-	for address, may := range map[string]bool{"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true, ":8080": false, "0.0.0.0:8080": false, "10.0.0.1:8080": false, "0": false} {
+	for address, may := range map[string]bool{"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true,
+		":8080": false, "0.0.0.0:8080": false, "10.0.0.1:8080": false, "0": false} {
 		if _, err := metricsServer(options{metricsAddress: address, profiling: true}); (err == nil) != may {
 			t.Errorf("profiles at %s: error %v", address, err)
 		}
-		if out, err := metricsServer(options{metricsAddress: address, profiling: true, metricsSecure: true}); err == nil && (out.FilterProvider == nil || !out.SecureServing) {
+		if out, err := metricsServer(options{metricsAddress: address, profiling: true, metricsSecure: true}); err == nil &&
+			(out.FilterProvider == nil || !out.SecureServing) {
 			t.Errorf("at %s profiles are served without authentication", address)
 		} else if (err != nil) != (address == "0") {
 			t.Errorf("profiles with authentication at %s: error %v", address, err)

@@ -76,7 +76,8 @@ func lead(ctx context.Context, t *testing.T, s *leaseServer) (leads *bool, why *
 	ctx, stop := context.WithCancel(ctx)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:          &lock{Interface: s, lease: term.lease, lost: func(cause error) { *why = cause; stop() }},
-		LeaseDuration: term.patience + term.lease, RenewDeadline: term.patience, RetryPeriod: term.retry, ReleaseOnCancel: true,
+		LeaseDuration: term.patience + term.lease, RenewDeadline: term.patience, RetryPeriod: term.retry,
+		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { *leads = true }, OnStoppedLeading: func() { *leads = false },
 		},

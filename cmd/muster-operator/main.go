@@ -132,7 +132,8 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 		return err
 	}
 	if o.traceEndpoint != "" {
-		if err := tracing.AddTo(ctx, mgr, tracing.Options{Endpoint: o.traceEndpoint, Sampling: o.traceSampling, Kinds: jobs.Kinds(apis...)}); err != nil {
+		if err := tracing.AddTo(ctx, mgr,
+			tracing.Options{Endpoint: o.traceEndpoint, Sampling: o.traceSampling, Kinds: jobs.Kinds(apis...)}); err != nil {
 			return err
 		}
 	}
@@ -153,7 +154,8 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 
 // addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are
 // left out if Volcano runs them. leads reports whether no other operator can lead by now.
-func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, leads func() bool, cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
+func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, leads func() bool,
+	cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
 	external, err := install.VolcanoRunsJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ import (
 )
 
 // newManager returns the manager. lost is called if another operator has led since this one did.
-func newManager(cluster *rest.Config, o options, term term, trainingJobGroup string, hooks webhooks, lost func(why error)) (manager.Manager, error) {
+func newManager(cluster *rest.Config, o options, term term, trainingJobGroup string, hooks webhooks,
+	lost func(why error)) (manager.Manager, error) {
 	metrics, err := metricsServer(o)
 	if err != nil {
 		return nil, err
@@ -110,8 +111,9 @@ func cached(namespace string, hooks webhooks) map[client.Object]cache.ByObject {
 // newScheme returns a scheme with every API that the operator reads or writes.
 func newScheme(trainingJobGroup string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToSchemeAs(trainingJobGroup)} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme,
+		tensorstack.AddToScheme, lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme,
+		breezeml.AddToSchemeAs(trainingJobGroup)} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

@@ -38,7 +38,8 @@ func metricsServer(o options) (metricsserver.Options, error) {
 func mayProfile(o options) error {
 	host, _, err := net.SplitHostPort(o.metricsAddress)
 	if err != nil {
-		return fmt.Errorf("--profiling needs an address that serves metrics, and --metrics-bind-address is %q: %w", o.metricsAddress, err)
+		return fmt.Errorf("--profiling needs an address that serves metrics, and --metrics-bind-address is %q: %w",
+			o.metricsAddress, err)
 	}
 	if ip := net.ParseIP(host); !o.metricsSecure && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return errors.New("--profiling exposes the operator's memory: set --metrics-secure, or a --metrics-bind-address on loopback")

@@ -38,7 +38,8 @@ func TestDocsHaveEveryMetric(t *testing.T) {
 	}
 	said := map[string]bool{}
 	for line := range strings.Lines(string(page)) {
-		if line = strings.TrimSpace(line); regexp.MustCompile("^\\| `(kueue|jobset|training_operator|muster)_").MatchString(line) {
+		if line = strings.TrimSpace(line); regexp.MustCompile("^\\| `(kueue|jobset|training_operator|muster)_").
+			MatchString(line) {
 			said[line] = true
 		}
 	}
@@ -59,8 +60,9 @@ func TestDocsHaveEveryMetric(t *testing.T) {
 
 // TestNoMetricHasAJobLabel: no label may have a value for each job, since the number of jobs is unbounded.
 func TestNoMetricHasAJobLabel(t *testing.T) {
-	bounded := []string{"cluster_queue", "preempting_cluster_queue", "cohort", "flavor", "resource", "name", "namespace", "job_namespace", "framework", "kind",
-		"status", "active", "reason", "detailed_reason", "result", "outcome", "decision"}
+	bounded := []string{"cluster_queue", "preempting_cluster_queue", "cohort", "flavor", "resource", "name", "namespace",
+		"job_namespace", "framework", "kind", "status", "active", "reason", "detailed_reason", "result",
+		"outcome", "decision"}
 	for _, m := range metrics.Declared() {
 		for _, label := range m.Labels {
 			if !slices.Contains(bounded, label) {
@@ -113,8 +115,8 @@ func TestDashboardQueriesUseDeclaredMetrics(t *testing.T) {
 	}
 }
 
-// TestAlertsUseDeclaredMetrics: each expression uses declared metrics, and labels that they have. The page has a row for
-// each alert. test/chart evaluates the expressions.
+// TestAlertsUseDeclaredMetrics: each expression uses declared metrics, and labels that they have. The page has a row
+// for each alert. test/chart evaluates the expressions.
 func TestAlertsUseDeclaredMetrics(t *testing.T) {
 	text, err := os.ReadFile(alerts)
 	if err != nil {
@@ -142,7 +144,8 @@ func TestAlertsUseDeclaredMetrics(t *testing.T) {
 			if faults := faultsOf(rule.Expr); len(faults) > 0 {
 				t.Errorf("alert %s: expression %q has errors %q", rule.Alert, rule.Expr, faults)
 			}
-			if row := fmt.Sprintf("\n| `%s` | %s | ", rule.Alert, rule.Labels["severity"]); !strings.Contains(string(page), row) {
+			if row := fmt.Sprintf("\n| `%s` | %s | ", rule.Alert,
+				rule.Labels["severity"]); !strings.Contains(string(page), row) {
 				t.Errorf("%s has no row %q", metricsPage, row)
 			}
 		}
@@ -154,15 +157,17 @@ func TestAlertsUseDeclaredMetrics(t *testing.T) {
 
 func TestInvalidQueriesAreFound(t *testing.T) {
 	for query, right := range map[string]bool{
-		`sum by (cluster_queue) (kueue_pending_workloads{status="active"})`:                                               true,
+		`sum by (cluster_queue) (kueue_pending_workloads{status="active"})`: true,
+
 		`histogram_quantile(0.95, sum by (le) (rate(kueue_admission_wait_time_seconds_bucket{cluster_queue=~"$q"}[5m])))`: true,
-		`label_values(kueue_pending_workloads, cluster_queue)`:                                                            true,
-		`kueue_pending_workload`:                       false,
-		`kueue_pending_workloads{queue="a"}`:           false,
-		`sum by (queue) (kueue_pending_workloads)`:     false,
-		`rate(kueue_pending_workloads_bucket[5m])`:     false,
-		`rate(kueue_admission_wait_time_seconds[5m])`:  false,
-		`label_values(kueue_pending_workloads, queue)`: false,
+
+		`label_values(kueue_pending_workloads, cluster_queue)`: true,
+		`kueue_pending_workload`:                               false,
+		`kueue_pending_workloads{queue="a"}`:                   false,
+		`sum by (queue) (kueue_pending_workloads)`:             false,
+		`rate(kueue_pending_workloads_bucket[5m])`:             false,
+		`rate(kueue_admission_wait_time_seconds[5m])`:          false,
+		`label_values(kueue_pending_workloads, queue)`:         false,
 		`sum(up)`: false,
 		`sum by (cluster_queue) (kueue_pending_workloads)) / 2`: false,
 	} {
@@ -225,7 +230,8 @@ func find(name string) (metrics.Metric, bool) {
 	for _, m := range metrics.Declared() {
 		switch {
 		case m.Kind != metrics.Histogram && m.Name == name,
-			m.Kind == metrics.Histogram && slices.Contains([]string{m.Name + "_bucket", m.Name + "_sum", m.Name + "_count"}, name):
+			m.Kind == metrics.Histogram &&
+				slices.Contains([]string{m.Name + "_bucket", m.Name + "_sum", m.Name + "_count"}, name):
 			return m, true
 		}
 	}

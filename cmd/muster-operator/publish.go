@@ -35,7 +35,8 @@ func publish(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 			return err == nil, nil // not critical: retry until it succeeds
 		})
 		if err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("not publishing the configuration: muster explain will assume the default one", "why", err.Error())
+			ctrl.LoggerFrom(ctx).Info("not publishing the configuration: muster explain will assume the default one",
+				"why", err.Error())
 		}
 		return nil
 	})

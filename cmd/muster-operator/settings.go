@@ -36,8 +36,9 @@ func printConfiguration(cfg *v1alpha1.Configuration) error {
 	return err
 }
 
-// nativeGangs reports whether jobs create PodGroups for kube-scheduler's own gang scheduling. If the API server does not
-// tell, jobs do without PodGroups: these only add a check in kube-scheduler to gangs that Muster admits and places anyway.
+// nativeGangs reports whether jobs create PodGroups for kube-scheduler's own gang scheduling. If the API server does
+// not tell, jobs do without PodGroups: these only add a check in kube-scheduler to gangs that Muster admits and places
+// anyway.
 func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration, namespace string) bool {
 	if *cfg.Gangs.Native == v1alpha1.NativeGangsOff {
 		return false
@@ -52,20 +53,22 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	return has
 }
 
-// strictServiceNames reports whether the cluster takes only names of Services that begin with a letter. If the API server
-// does not tell, jobs may have other names: the API server then refuses their Services, and the jobs give their quota
-// back, again and again.
+// strictServiceNames reports whether the cluster takes only names of Services that begin with a letter. If the API
+// server does not tell, jobs may have other names: the API server then refuses their Services, and the jobs give their
+// quota back, again and again.
 func strictServiceNames(ctx context.Context, mgr manager.Manager, namespace string) bool {
 	strict, err := ask(ctx, mgr, namespace, jobs.HasStrictServiceNames)
 	if err != nil {
-		ctrl.Log.WithName("service-names").Error(err, "jobs that need a Service may have names that begin with a digit; the next start tries again")
+		ctrl.Log.WithName("service-names").Error(err,
+			"jobs that need a Service may have names that begin with a digit; the next start tries again")
 	}
 	return strict
 }
 
 // ask asks the API server itself, as the cache has not started yet, about objects in namespace, or in "default" if that
 // is empty.
-func ask(ctx context.Context, mgr manager.Manager, namespace string, has func(context.Context, client.Client, string) (bool, error)) (bool, error) {
+func ask(ctx context.Context, mgr manager.Manager, namespace string,
+	has func(context.Context, client.Client, string) (bool, error)) (bool, error) {
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
 	if err != nil {
 		return false, fmt.Errorf("making a client: %w", err)

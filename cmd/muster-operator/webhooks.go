@@ -37,7 +37,8 @@ func openWebhooks(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Confi
 // checkFiles reports files of a certificate that cannot be used. The server of the webhooks would end the operator for
 // them too, without saying what they are for.
 func checkFiles(dir string) error {
-	if _, err := tls.LoadX509KeyPair(filepath.Join(dir, corev1.TLSCertKey), filepath.Join(dir, corev1.TLSPrivateKeyKey)); err != nil {
+	if _, err := tls.LoadX509KeyPair(filepath.Join(dir, corev1.TLSCertKey),
+		filepath.Join(dir, corev1.TLSPrivateKeyKey)); err != nil {
 		return fmt.Errorf("the configuration enables webhooks, and their certificate cannot be read (name its directory with --webhook-cert-dir, or the webhooks' Service with --webhook-service to have certificates made): %w", err)
 	}
 	return nil

@@ -18,7 +18,8 @@ func TestMissingCertificatesOfWebhooksAreExplained(t *testing.T) {
 	}
 	cfg.BatchJob.Webhook = ptr.To(true)
 	_, err := openWebhooks(t.Context(), nil, cfg, o)
-	if err == nil || !strings.Contains(err.Error(), "--webhook-cert-dir") || !strings.Contains(err.Error(), "--webhook-service") {
+	if err == nil || !strings.Contains(err.Error(), "--webhook-cert-dir") ||
+		!strings.Contains(err.Error(), "--webhook-service") {
 		t.Errorf("error %v, want one that names both flags", err)
 	}
 }

@@ -62,7 +62,8 @@ type Authority struct {
 
 // OpenAuthority reads the authority from its Secret, which it creates if there is none. One for which that fails can be
 // used all the same: it has no certificates until Start has read the Secret.
-func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use Use, clock clock.WithTicker, log logr.Logger) (*Authority, error) {
+func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use Use, clock clock.WithTicker,
+	log logr.Logger) (*Authority, error) {
 	a := &Authority{use: use, secrets: secrets, clock: clock, log: log.WithValues("secret", use.Secret)}
 	secret, err := a.read(ctx)
 	if err != nil {
@@ -199,7 +200,8 @@ func (a *Authority) renew(ctx context.Context) error {
 			return err
 		}
 		after.Data[formerCertKey] = after.Data[corev1.TLSCertKey]
-		after.Data[corev1.TLSCertKey], after.Data[corev1.TLSPrivateKeyKey] = after.Data[nextCertKey], after.Data[nextPrivateKeyKey]
+		after.Data[corev1.TLSCertKey], after.Data[corev1.TLSPrivateKeyKey] = after.Data[nextCertKey],
+			after.Data[nextPrivateKeyKey]
 		delete(after.Data, nextCertKey)
 		delete(after.Data, nextPrivateKeyKey)
 		a.log.Info("the next authority replaces the current one")
@@ -235,7 +237,9 @@ func farAhead(authority *x509.Certificate, now time.Time) bool {
 func (a *Authority) isDue(secret *corev1.Secret, now time.Time) (bool, error) {
 	next, err := tls.X509KeyPair(secret.Data[nextCertKey], secret.Data[nextPrivateKeyKey])
 	if err != nil {
-		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it created again): %w", a.use.Secret, nextCertKey, err)
+		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it created again): %w",
+			a.use.Secret, nextCertKey, err)
 	}
-	return aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-Lifetime)) || farAhead(a.signer.Leaf, now), nil
+	return aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-Lifetime)) ||
+		farAhead(a.signer.Leaf, now), nil
 }

@@ -41,7 +41,8 @@ func wantTrusted(t *testing.T, trusted string, a *Authority, want bool) {
 	if !roots.AppendCertsFromPEM([]byte(trusted)) {
 		t.Fatal("no trusted certificates")
 	}
-	_, err = shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: use.Server, CurrentTime: a.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	_, err = shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: use.Server, CurrentTime: a.clock.Now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if (err == nil) != want {
 		t.Errorf("on %s the certificate is trusted = %t: %v", a.clock.Now().Format(time.DateOnly), !want, err)
 	}
@@ -63,10 +64,11 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	}
 }
 
-// TestASecretThatCannotBeReadIsTriedAgain: an operator that starts while the Secret is damaged, or may not be read, uses
-// it once that is mended.
+// TestASecretThatCannotBeReadIsTriedAgain: an operator that starts while the Secret is damaged, or may not be read,
+// uses it once that is mended.
 func TestASecretThatCannotBeReadIsTriedAgain(t *testing.T) {
-	damaged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret, Namespace: "muster-system"}, Data: map[string][]byte{corev1.TLSCertKey: []byte("garbage")}}
+	damaged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret, Namespace: "muster-system"},
+		Data: map[string][]byte{corev1.TLSCertKey: []byte("garbage")}}
 	client, clock := fake.NewClientset(damaged), testclock.NewFakeClock(time.Now())
 	forbidden := true
 	client.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -93,8 +95,8 @@ func TestASecretThatCannotBeReadIsTriedAgain(t *testing.T) {
 	wantTrusted(t, a.Trusted(), a, true)
 }
 
-// TestACertificateThatCannotSignIsNoAuthority: a serving certificate that someone puts into the Secret is reported, and the
-// operator keeps the authority that it has. No client would accept what such a certificate signs.
+// TestACertificateThatCannotSignIsNoAuthority: a serving certificate that someone puts into the Secret is reported, and
+// the operator keeps the authority that it has. No client would accept what such a certificate signs.
 func TestACertificateThatCannotSignIsNoAuthority(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
 	a := open(t, secrets, clock)
@@ -196,7 +198,8 @@ func TestADeletedAuthorityIsReplaced(t *testing.T) {
 		}
 	}
 	if one.Trusted() == before || one.Trusted() != other.Trusted() {
-		t.Errorf("deleted authority still in use = %t, both have the same = %t", one.Trusted() == before, one.Trusted() == other.Trusted())
+		t.Errorf("deleted authority still in use = %t, both have the same = %t", one.Trusted() == before,
+			one.Trusted() == other.Trusted())
 	}
 	wantTrusted(t, one.Trusted(), other, true)
 	wantTrusted(t, before, one, false)
@@ -209,7 +212,8 @@ func TestTheSecretOfAnOlderBuildIsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret}, Data: map[string][]byte{corev1.TLSCertKey: old, corev1.TLSPrivateKeyKey: key}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret},
+		Data: map[string][]byte{corev1.TLSCertKey: old, corev1.TLSPrivateKeyKey: key}}
 	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ func TestServingCertificatesAreRenewedBeforeTheyExpire(t *testing.T) {
 		}
 		roots := x509.NewCertPool()
 		roots.AddCert(shown.Leaf)
-		if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", CurrentTime: clock.Now()}); err != nil {
+		if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost",
+			CurrentTime: clock.Now()}); err != nil {
 			t.Errorf("after %s: the certificate is invalid: %v", after, err)
 		}
 		return shown.Leaf
@@ -59,7 +60,8 @@ func TestSignedCertificatesDoNotOutliveTheAuthority(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(certificate)
-	if _, err := signed.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "muster", CurrentTime: epoch.Add(time.Hour)}); err != nil {
+	if _, err := signed.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "muster",
+		CurrentTime: epoch.Add(time.Hour)}); err != nil {
 		t.Error(err)
 	}
 }

@@ -66,7 +66,8 @@ func decodeOptions(at *field.Path, value any, into reflect.Value) field.ErrorLis
 	}
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		if !slices.Contains(known, name) {
-			mistakes = append(mistakes, field.Forbidden(at.Child(name), "there is no such option; the options here are "+strings.Join(known, ", ")))
+			mistakes = append(mistakes,
+				field.Forbidden(at.Child(name), "there is no such option; the options here are "+strings.Join(known, ", ")))
 		}
 	}
 	return mistakes

@@ -12,7 +12,8 @@ import (
 
 // Default returns the configuration of an operator without a file.
 func Default() *v1alpha1.Configuration {
-	c := &v1alpha1.Configuration{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.ConfigurationAPIVersion, Kind: v1alpha1.ConfigurationKind}}
+	c := &v1alpha1.Configuration{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.ConfigurationAPIVersion,
+		Kind: v1alpha1.ConfigurationKind}}
 	complete(c)
 	return c
 }
@@ -34,7 +35,8 @@ func complete(c *v1alpha1.Configuration) {
 
 	completeWaitForPodsReady(c.WaitForPodsReady)
 	if sharing := c.FairSharing; sharing != nil && len(sharing.PreemptionStrategies) == 0 {
-		sharing.PreemptionStrategies = []v1alpha1.PreemptionStrategy{v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare}
+		sharing.PreemptionStrategies = []v1alpha1.PreemptionStrategy{v1alpha1.LessThanOrEqualToFinalShare,
+			v1alpha1.LessThanInitialShare}
 	}
 	if sharing := c.AdmissionFairSharing; sharing != nil {
 		setDefault(&sharing.UsageSamplingInterval, metav1.Duration{Duration: 5 * time.Minute})

@@ -51,7 +51,8 @@ func TestExamplesInTheDocsAreValid(t *testing.T) {
 }
 
 func TestTheDocsShowTheOperatorsMessages(t *testing.T) {
-	refuses(t, header+"waitForPodsReady: {timeout: 30}\nqueueStatus: {intervall: 5s}", printed(t, "waitForPodsReady.timeout: "), printed(t, "queueStatus.intervall: "))
+	refuses(t, header+"waitForPodsReady: {timeout: 30}\nqueueStatus: {intervall: 5s}",
+		printed(t, "waitForPodsReady.timeout: "), printed(t, "queueStatus.intervall: "))
 }
 
 func TestAPrintedConfigurationCanBeRead(t *testing.T) {

@@ -10,9 +10,11 @@ import (
 // FuzzParse looks for texts that make the parser panic, or that it accepts but rejects with all defaults filled in.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"", "- a", "1: 2", header, header + "waitForPodsReady: [1]", header + "resources: {transformations: [null, {input: [a]}]}",
-		header + "fairSharing: {enable: {}, preemptionStrategies: [null]}", header + "objectRetentionPolicies: {workloads: 1}",
-		header + "a: &a {<<: *a}", header + "waitForPodsReady: {blockAdmission: [true], requeuingStrategy: 1e400}",
+		"", "- a", "1: 2", header, header + "waitForPodsReady: [1]",
+		header + "resources: {transformations: [null, {input: [a]}]}",
+		header + "fairSharing: {enable: {}, preemptionStrategies: [null]}",
+		header + "objectRetentionPolicies: {workloads: 1}", header + "a: &a {<<: *a}",
+		header + "waitForPodsReady: {blockAdmission: [true], requeuingStrategy: 1e400}",
 		header + "admissionFairSharing: {resourceWeights: {1: 2}}\nqueueStatus: {interval: 999999h}",
 	} {
 		f.Add(seed)

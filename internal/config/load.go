@@ -27,7 +27,8 @@ func Load(path string) (*v1alpha1.Configuration, error) {
 	}
 	c, problems := parse(text)
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("the configuration in %s is invalid; fix this and start again:\n  %s", path, strings.Join(problems, "\n  "))
+		return nil, fmt.Errorf("the configuration in %s is invalid; fix this and start again:\n  %s", path,
+			strings.Join(problems, "\n  "))
 	}
 	return c, nil
 }
@@ -44,8 +45,9 @@ func parse(text []byte) (*v1alpha1.Configuration, []string) {
 	}
 	options, ok := tree.(map[string]any)
 	if !ok && tree != nil {
-		return nil, append(problems, fmt.Sprintf("it is not a mapping of options: begin it with the lines `apiVersion: %s` and `kind: %s`",
-			v1alpha1.ConfigurationAPIVersion, v1alpha1.ConfigurationKind))
+		return nil, append(problems,
+			fmt.Sprintf("it is not a mapping of options: begin it with the lines `apiVersion: %s` and `kind: %s`",
+				v1alpha1.ConfigurationAPIVersion, v1alpha1.ConfigurationKind))
 	}
 	c := &v1alpha1.Configuration{}
 	mistakes := identify(options, c)

@@ -23,20 +23,24 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 	want := &v1alpha1.Configuration{
 		TypeMeta: metav1.TypeMeta{APIVersion: "config.muster.dev/v1alpha1", Kind: "Configuration"},
 		WaitForPodsReady: &v1alpha1.WaitForPodsReady{
-			Enable: ptr.To(true), Timeout: duration(30 * time.Minute), RecoveryTimeout: duration(30 * time.Minute), BlockAdmission: ptr.To(v1alpha1.BlockNone),
-			RequeuingStrategy: &v1alpha1.RequeuingStrategy{Timestamp: ptr.To(v1alpha1.EvictionTimestamp), BackoffBaseSeconds: ptr.To[int32](60), BackoffMaxSeconds: ptr.To[int32](3600)},
+			Enable: ptr.To(true), Timeout: duration(30 * time.Minute), RecoveryTimeout: duration(30 * time.Minute),
+			BlockAdmission: ptr.To(v1alpha1.BlockNone),
+			RequeuingStrategy: &v1alpha1.RequeuingStrategy{Timestamp: ptr.To(v1alpha1.EvictionTimestamp),
+				BackoffBaseSeconds: ptr.To[int32](60), BackoffMaxSeconds: ptr.To[int32](3600)},
 		},
 		ObjectRetentionPolicies: &v1alpha1.ObjectRetentionPolicies{Workloads: &v1alpha1.WorkloadRetentionPolicy{}},
 		Resources:               &v1alpha1.Resources{QuotaCheckStrategy: ptr.To(v1alpha1.BlockUndeclared)},
 		QueueStatus:             &v1alpha1.QueueStatus{Interval: duration(5 * time.Second)},
 		BatchJob:                &v1alpha1.BatchJob{Webhook: ptr.To(false)},
-		DefaultQueue:            &v1alpha1.DefaultQueue{Capacity: ptr.To(v1alpha1.CapacityNodes), NodesOnDemand: ptr.To(v1alpha1.NodesOnDemandDetect)},
-		NodeFailure:             &v1alpha1.NodeFailure{NotReadyGrace: duration(5 * time.Second)},
-		Gangs:                   &v1alpha1.Gangs{Native: ptr.To(v1alpha1.NativeGangsAuto)},
-		Volcano:                 ptr.To(v1alpha1.VolcanoAuto),
-		Placement:               &v1alpha1.Placement{Webhook: ptr.To(false)},
-		TrainingJob:             &v1alpha1.TrainingJob{Group: ptr.To("breezeml.ai"), PendingTimeout: duration(5 * time.Minute), Cooldown: duration(3 * time.Hour)},
-		Elasticity:              &v1alpha1.Elasticity{GrowAfter: duration(30 * time.Second), ResizeCost: duration(30 * time.Second)},
+		DefaultQueue: &v1alpha1.DefaultQueue{Capacity: ptr.To(v1alpha1.CapacityNodes),
+			NodesOnDemand: ptr.To(v1alpha1.NodesOnDemandDetect)},
+		NodeFailure: &v1alpha1.NodeFailure{NotReadyGrace: duration(5 * time.Second)},
+		Gangs:       &v1alpha1.Gangs{Native: ptr.To(v1alpha1.NativeGangsAuto)},
+		Volcano:     ptr.To(v1alpha1.VolcanoAuto),
+		Placement:   &v1alpha1.Placement{Webhook: ptr.To(false)},
+		TrainingJob: &v1alpha1.TrainingJob{Group: ptr.To("breezeml.ai"), PendingTimeout: duration(5 * time.Minute),
+			Cooldown: duration(3 * time.Hour)},
+		Elasticity: &v1alpha1.Elasticity{GrowAfter: duration(30 * time.Second), ResizeCost: duration(30 * time.Second)},
 		LatticeJob: &v1alpha1.LatticeJob{Immutable: ptr.To(v1alpha1.ImmutableWarn), GPUs: ptr.To(v1alpha1.GPUResourcesAuto),
 			RequireMesh: ptr.To(false), RequireTracing: ptr.To(false), SpreadBy: ptr.To("kubernetes.io/hostname")},
 	}
@@ -78,23 +82,30 @@ func TestGivenOptionsAreUsed(t *testing.T) {
 			func(c *v1alpha1.Configuration) any { return c.WaitForPodsReady.BlockAdmission }},
 		"Kueue's false for blockAdmission": {"waitForPodsReady: {blockAdmission: false}", ptr.To(v1alpha1.BlockNone),
 			func(c *v1alpha1.Configuration) any { return c.WaitForPodsReady.BlockAdmission }},
-		"Kueue's afterDeactivatedByKueue": {"objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1h}}", duration(time.Hour),
+		"Kueue's afterDeactivatedByKueue": {"objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1h}}",
+			duration(time.Hour),
 			func(c *v1alpha1.Configuration) any {
 				return c.ObjectRetentionPolicies.Workloads.AfterDeactivatedByMuster
 			}},
-		"fair sharing tries both strategies": {"fairSharing: {}", []v1alpha1.PreemptionStrategy{"LessThanOrEqualToFinalShare", "LessThanInitialShare"},
+		"fair sharing tries both strategies": {"fairSharing: {}",
+			[]v1alpha1.PreemptionStrategy{"LessThanOrEqualToFinalShare", "LessThanInitialShare"},
 			func(c *v1alpha1.Configuration) any { return c.FairSharing.PreemptionStrategies }},
-		"Kueue's enable: true of fair sharing": {"fairSharing: {enable: true, preemptionStrategies: [LessThanInitialShare]}", []v1alpha1.PreemptionStrategy{"LessThanInitialShare"},
+		"Kueue's enable: true of fair sharing": {"fairSharing: {enable: true, preemptionStrategies: [LessThanInitialShare]}",
+			[]v1alpha1.PreemptionStrategy{"LessThanInitialShare"},
 			func(c *v1alpha1.Configuration) any { return c.FairSharing.PreemptionStrategies }},
 		"Kueue's enable: false of fair sharing": {"fairSharing: {enable: false}", (*v1alpha1.FairSharing)(nil),
 			func(c *v1alpha1.Configuration) any { return c.FairSharing }},
-		"admission fair sharing samples each 5 minutes": {"admissionFairSharing: {usageHalfLifeTime: 24h, resourceWeights: {cpu: 0.5, example.com/gpu: 3}}",
-			&v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: *duration(24 * time.Hour), UsageSamplingInterval: duration(5 * time.Minute),
-				ResourceWeights: map[corev1.ResourceName]float64{"cpu": 0.5, "example.com/gpu": 3}},
+		"admission fair sharing samples each 5 minutes": {
+			"admissionFairSharing: {usageHalfLifeTime: 24h, resourceWeights: {cpu: 0.5, example.com/gpu: 3}}",
+			&v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: *duration(24 * time.Hour),
+				UsageSamplingInterval: duration(5 * time.Minute),
+				ResourceWeights:       map[corev1.ResourceName]float64{"cpu": 0.5, "example.com/gpu": 3}},
 			func(c *v1alpha1.Configuration) any { return c.AdmissionFairSharing }},
-		"a transformation retains its input": {"resources: {transformations: [{input: nvidia.com/mig-1g.5gb, outputs: {example.com/memory: 5Gi, example.com/slices: 1}}]}",
-			[]v1alpha1.ResourceTransformation{{Input: "nvidia.com/mig-1g.5gb", Strategy: ptr.To(v1alpha1.Retain), Outputs: corev1.ResourceList{
-				"example.com/memory": resource.MustParse("5Gi"), "example.com/slices": resource.MustParse("1")}}},
+		"a transformation retains its input": {
+			"resources: {transformations: [{input: nvidia.com/mig-1g.5gb, outputs: {example.com/memory: 5Gi, example.com/slices: 1}}]}",
+			[]v1alpha1.ResourceTransformation{{Input: "nvidia.com/mig-1g.5gb", Strategy: ptr.To(v1alpha1.Retain),
+				Outputs: corev1.ResourceList{
+					"example.com/memory": resource.MustParse("5Gi"), "example.com/slices": resource.MustParse("1")}}},
 			func(c *v1alpha1.Configuration) any { return c.Resources.Transformations }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +126,8 @@ func TestOtherFilesAreRefusedWithAHint(t *testing.T) {
 		want []string
 	}{
 		"an empty file": {"", []string{
-			"apiVersion: Required value: write apiVersion: config.muster.dev/v1alpha1", "kind: Required value: write kind: Configuration"}},
+			"apiVersion: Required value: write apiVersion: config.muster.dev/v1alpha1",
+			"kind: Required value: write kind: Configuration"}},
 		"a file of Kueue": {"apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration", []string{
 			`apiVersion: Unsupported value: "config.kueue.x-k8s.io/v1beta1": supported values: "config.muster.dev/v1alpha1"`}},
 		"another kind": {"apiVersion: config.muster.dev/v1alpha1\nkind: 3", []string{

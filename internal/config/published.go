@@ -39,7 +39,8 @@ func Published(c *v1alpha1.Configuration) (*corev1.ConfigMap, error) {
 func FromPublished(m *corev1.ConfigMap) (*v1alpha1.Configuration, error) {
 	c, problems := parse([]byte(m.Data[publishedKey]))
 	if len(problems) > 0 {
-		return nil, fmt.Errorf("ConfigMap %s/%s, which the operator wrote: %s", m.Namespace, m.Name, strings.Join(problems, "; "))
+		return nil, fmt.Errorf("ConfigMap %s/%s, which the operator wrote: %s", m.Namespace, m.Name,
+			strings.Join(problems, "; "))
 	}
 	return c, nil
 }

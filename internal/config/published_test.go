@@ -32,7 +32,10 @@ func TestAPublishedConfigurationReadsBack(t *testing.T) {
 }
 
 func TestUnknownPublishedOptionsAreAnError(t *testing.T) {
-	_, err := FromPublished(&corev1.ConfigMap{Data: map[string]string{publishedKey: "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\nwarpDrive: true\n"}})
+	_, err :=
+		FromPublished(
+			&corev1.ConfigMap{Data: map[string]string{
+				publishedKey: "apiVersion: config.muster.dev/v1alpha1\nkind: Configuration\nwarpDrive: true\n"}})
 	if err == nil || !strings.Contains(err.Error(), "warpDrive") {
 		t.Errorf("got error %v, want one that names warpDrive", err)
 	}

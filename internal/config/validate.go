@@ -20,12 +20,17 @@ import (
 func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes := validateWaitForPodsReady(field.NewPath("waitForPodsReady"), c.WaitForPodsReady)
 	retention := field.NewPath("objectRetentionPolicies", "workloads")
-	mistakes = append(mistakes, notNegative(retention.Child("afterFinished"), c.ObjectRetentionPolicies.Workloads.AfterFinished)...)
-	mistakes = append(mistakes, notNegative(retention.Child("afterDeactivatedByMuster"), c.ObjectRetentionPolicies.Workloads.AfterDeactivatedByMuster)...)
+	mistakes = append(mistakes,
+		notNegative(retention.Child("afterFinished"), c.ObjectRetentionPolicies.Workloads.AfterFinished)...)
+	mistakes = append(mistakes, notNegative(retention.Child("afterDeactivatedByMuster"),
+		c.ObjectRetentionPolicies.Workloads.AfterDeactivatedByMuster)...)
 	mistakes = append(mistakes, validateFairSharing(field.NewPath("fairSharing"), c.FairSharing)...)
-	mistakes = append(mistakes, validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
-	mistakes = append(mistakes, oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff)...)
-	mistakes = append(mistakes, oneOf(field.NewPath("volcano"), *c.Volcano, v1alpha1.VolcanoAuto, v1alpha1.VolcanoNative, v1alpha1.VolcanoExternal)...)
+	mistakes = append(mistakes,
+		validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
+	mistakes = append(mistakes,
+		oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff)...)
+	mistakes = append(mistakes, oneOf(field.NewPath("volcano"), *c.Volcano, v1alpha1.VolcanoAuto, v1alpha1.VolcanoNative,
+		v1alpha1.VolcanoExternal)...)
 	mistakes = append(mistakes, validateLatticeJob(field.NewPath("latticejob"), c.LatticeJob)...)
 	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
 	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
@@ -39,7 +44,8 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorList {
 	var mistakes field.ErrorList
 	if wrong := validation.IsDNS1123Subdomain(*t.Group); len(wrong) > 0 || !strings.Contains(*t.Group, ".") {
-		mistakes = append(mistakes, field.Invalid(at.Child("group"), *t.Group, "must be the name of an API group, such as breezeml.ai"))
+		mistakes = append(mistakes,
+			field.Invalid(at.Child("group"), *t.Group, "must be the name of an API group, such as breezeml.ai"))
 	}
 	mistakes = append(mistakes, positive(at.Child("pendingTimeout"), t.PendingTimeout)...)
 	return append(mistakes, notNegative(at.Child("cooldown"), t.Cooldown)...)
@@ -47,14 +53,17 @@ func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorLis
 
 func validateLatticeJob(at *field.Path, l *v1alpha1.LatticeJob) field.ErrorList {
 	mistakes := oneOf(at.Child("immutable"), *l.Immutable, v1alpha1.ImmutableWarn, v1alpha1.ImmutableDeny)
-	mistakes = append(mistakes, oneOf(at.Child("gpus"), *l.GPUs, v1alpha1.GPUResourcesAuto, v1alpha1.GPUResourcesShared, v1alpha1.GPUResourcesWhole)...)
+	mistakes = append(mistakes, oneOf(at.Child("gpus"), *l.GPUs, v1alpha1.GPUResourcesAuto, v1alpha1.GPUResourcesShared,
+		v1alpha1.GPUResourcesWhole)...)
 	for _, model := range slices.Sorted(maps.Keys(l.GPUModels)) {
 		if wrong := content.IsLabelValue(l.GPUModels[model]); len(wrong) > 0 {
-			mistakes = append(mistakes, field.Invalid(at.Child("gpuModels").Key(model), l.GPUModels[model], "must be the value of a label: "+strings.Join(wrong, "; ")))
+			mistakes = append(mistakes, field.Invalid(at.Child("gpuModels").Key(model), l.GPUModels[model],
+				"must be the value of a label: "+strings.Join(wrong, "; ")))
 		}
 	}
 	if wrong := content.IsLabelKey(*l.SpreadBy); len(wrong) > 0 {
-		mistakes = append(mistakes, field.Invalid(at.Child("spreadBy"), *l.SpreadBy, "must be the name of a label of nodes: "+strings.Join(wrong, "; ")))
+		mistakes = append(mistakes, field.Invalid(at.Child("spreadBy"), *l.SpreadBy,
+			"must be the name of a label of nodes: "+strings.Join(wrong, "; ")))
 	}
 	return mistakes
 }
@@ -64,11 +73,13 @@ func validateWaitForPodsReady(at *field.Path, w *v1alpha1.WaitForPodsReady) fiel
 	if *w.RecoveryTimeout != *w.Timeout { // else it is the default, or was reported as timeout
 		mistakes = append(mistakes, positive(at.Child("recoveryTimeout"), w.RecoveryTimeout)...)
 	}
-	mistakes = append(mistakes, oneOf(at.Child("blockAdmission"), *w.BlockAdmission, v1alpha1.BlockNone, v1alpha1.BlockQueue, v1alpha1.BlockAll)...)
+	mistakes = append(mistakes,
+		oneOf(at.Child("blockAdmission"), *w.BlockAdmission, v1alpha1.BlockNone, v1alpha1.BlockQueue, v1alpha1.BlockAll)...)
 
 	at = at.Child("requeuingStrategy")
 	requeuing := w.RequeuingStrategy
-	mistakes = append(mistakes, oneOf(at.Child("timestamp"), *requeuing.Timestamp, v1alpha1.EvictionTimestamp, v1alpha1.CreationTimestamp)...)
+	mistakes = append(mistakes,
+		oneOf(at.Child("timestamp"), *requeuing.Timestamp, v1alpha1.EvictionTimestamp, v1alpha1.CreationTimestamp)...)
 	counts := []struct {
 		name  string
 		value *int32
@@ -96,13 +107,16 @@ func validateFairSharing(at *field.Path, f *v1alpha1.FairSharing) field.ErrorLis
 	at = at.Child("preemptionStrategies")
 	var mistakes field.ErrorList
 	for i, strategy := range f.PreemptionStrategies {
-		mistakes = append(mistakes, oneOf(at.Index(i), strategy, v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare)...)
+		mistakes = append(mistakes,
+			oneOf(at.Index(i), strategy, v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare)...)
 		if slices.Contains(f.PreemptionStrategies[:i], strategy) {
 			mistakes = append(mistakes, field.Duplicate(at.Index(i), strategy))
 		}
 	}
-	if len(mistakes) == 0 && len(f.PreemptionStrategies) > 1 && f.PreemptionStrategies[0] == v1alpha1.LessThanInitialShare {
-		mistakes = append(mistakes, field.Invalid(at, f.PreemptionStrategies, "LessThanInitialShare is the wider condition: name it last, or alone"))
+	if len(mistakes) == 0 && len(f.PreemptionStrategies) > 1 &&
+		f.PreemptionStrategies[0] == v1alpha1.LessThanInitialShare {
+		mistakes = append(mistakes,
+			field.Invalid(at, f.PreemptionStrategies, "LessThanInitialShare is the wider condition: name it last, or alone"))
 	}
 	return mistakes
 }
@@ -124,16 +138,19 @@ func validateAdmissionFairSharing(at *field.Path, f *v1alpha1.AdmissionFairShari
 }
 
 func validateDefaultQueue(at *field.Path, q *v1alpha1.DefaultQueue) field.ErrorList {
-	mistakes := oneOf(at.Child("capacity"), *q.Capacity, v1alpha1.CapacityNodes, v1alpha1.CapacityUnlimited, v1alpha1.CapacityQuantities)
+	mistakes := oneOf(at.Child("capacity"), *q.Capacity, v1alpha1.CapacityNodes, v1alpha1.CapacityUnlimited,
+		v1alpha1.CapacityQuantities)
 	mistakes = append(mistakes, oneOf(at.Child("nodesOnDemand"), *q.NodesOnDemand,
 		v1alpha1.NodesOnDemandDetect, v1alpha1.NodesOnDemandAlways, v1alpha1.NodesOnDemandNever)...)
 	at = at.Child("quantities")
 	given := *q.Capacity == v1alpha1.CapacityQuantities
 	switch {
 	case given && len(q.Quantities) == 0:
-		mistakes = append(mistakes, field.Required(at, "list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"))
+		mistakes = append(mistakes,
+			field.Required(at, "list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"))
 	case !given && len(q.Quantities) > 0:
-		mistakes = append(mistakes, field.Forbidden(at, "they only apply with capacity: quantities: set that too, or leave them out"))
+		mistakes = append(mistakes,
+			field.Forbidden(at, "they only apply with capacity: quantities: set that too, or leave them out"))
 	}
 	if len(q.Quantities) > defaultQueueResourcesMax {
 		mistakes = append(mistakes, field.TooMany(at, len(q.Quantities), defaultQueueResourcesMax))
@@ -171,7 +188,8 @@ func validateResources(at *field.Path, r *v1alpha1.Resources) field.ErrorList {
 		}
 		inputs[t.Input] = true
 	}
-	return append(mistakes, oneOf(at.Child("quotaCheckStrategy"), *r.QuotaCheckStrategy, v1alpha1.BlockUndeclared, v1alpha1.IgnoreUndeclared)...)
+	return append(mistakes, oneOf(at.Child("quotaCheckStrategy"), *r.QuotaCheckStrategy, v1alpha1.BlockUndeclared,
+		v1alpha1.IgnoreUndeclared)...)
 }
 
 func validateTransformation(at *field.Path, t *v1alpha1.ResourceTransformation) field.ErrorList {
@@ -201,14 +219,16 @@ func validateTransformation(at *field.Path, t *v1alpha1.ResourceTransformation) 
 // countedName also rejects the resource pods, which stands for the number of pods and is never requested.
 func countedName(at *field.Path, name corev1.ResourceName) field.ErrorList {
 	if name == corev1.ResourcePods {
-		return field.ErrorList{field.Forbidden(at, "pods are counted by their number: give the ClusterQueue a quota of pods instead")}
+		return field.ErrorList{field.Forbidden(at,
+			"pods are counted by their number: give the ClusterQueue a quota of pods instead")}
 	}
 	return resourceName(at, name)
 }
 
 func resourceName(at *field.Path, name corev1.ResourceName) field.ErrorList {
 	if wrong := content.IsLabelKey(string(name)); len(wrong) > 0 {
-		return field.ErrorList{field.Invalid(at, string(name), "must be the name of a resource, such as cpu or example.com/gpu: "+strings.Join(wrong, "; "))}
+		return field.ErrorList{field.Invalid(at, string(name),
+			"must be the name of a resource, such as cpu or example.com/gpu: "+strings.Join(wrong, "; "))}
 	}
 	return nil
 }

@@ -18,37 +18,47 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 			"waitForPodsReady: {blockAdmission: Queue}", "waitForPodsReady: {blockAdmission: Cohort}",
 			`waitForPodsReady.blockAdmission: Unsupported value: "Cohort": supported values: "None", "Queue", "All"`},
 		"the timestamp is one of two": {
-			"waitForPodsReady: {requeuingStrategy: {timestamp: Creation}}", "waitForPodsReady: {requeuingStrategy: {timestamp: creation}}",
+			"waitForPodsReady: {requeuingStrategy: {timestamp: Creation}}",
+			"waitForPodsReady: {requeuingStrategy: {timestamp: creation}}",
 			requeuing + `timestamp: Unsupported value: "creation": supported values: "Eviction", "Creation"`},
 		"the limit of requeues is not negative": {
-			"waitForPodsReady: {requeuingStrategy: {backoffLimitCount: 0}}", "waitForPodsReady: {requeuingStrategy: {backoffLimitCount: -1}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffLimitCount: 0}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffLimitCount: -1}}",
 			requeuing + "backoffLimitCount: Invalid value: -1: must be 0 or more"},
 		"the first wait is not negative": {
-			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 0}}", "waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: -1}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 0}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: -1}}",
 			requeuing + "backoffBaseSeconds: Invalid value: -1: must be 0 or more"},
 		"the longest wait is not negative": {
-			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 0, backoffMaxSeconds: 0}}", "waitForPodsReady: {requeuingStrategy: {backoffMaxSeconds: -1}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 0, backoffMaxSeconds: 0}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffMaxSeconds: -1}}",
 			requeuing + "backoffMaxSeconds: Invalid value: -1: must be 0 or more"},
 		"the first wait is no longer than the longest": {
-			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 7200, backoffMaxSeconds: 7200}}", "waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 7200}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 7200, backoffMaxSeconds: 7200}}",
+			"waitForPodsReady: {requeuingStrategy: {backoffBaseSeconds: 7200}}",
 			requeuing + "backoffBaseSeconds: Invalid value: 7200: is the first wait and must not exceed the longest: lower it, or raise backoffMaxSeconds, which is 3600"},
 		"finished workloads are kept for no negative time": {
-			"objectRetentionPolicies: {workloads: {afterFinished: 0s}}", "objectRetentionPolicies: {workloads: {afterFinished: -1s}}",
+			"objectRetentionPolicies: {workloads: {afterFinished: 0s}}",
+			"objectRetentionPolicies: {workloads: {afterFinished: -1s}}",
 			`objectRetentionPolicies.workloads.afterFinished: Invalid value: "-1s": must be 0s or longer`},
 		"deactivated workloads are kept for no negative time": {
-			"objectRetentionPolicies: {workloads: {afterDeactivatedByMuster: 0s}}", "objectRetentionPolicies: {workloads: {afterDeactivatedByMuster: -1s}}",
+			"objectRetentionPolicies: {workloads: {afterDeactivatedByMuster: 0s}}",
+			"objectRetentionPolicies: {workloads: {afterDeactivatedByMuster: -1s}}",
 			`objectRetentionPolicies.workloads.afterDeactivatedByMuster: Invalid value: "-1s": must be 0s or longer`},
 		"one of two names of an option": {
-			"objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1s}}", "objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1s, afterDeactivatedByMuster: 1s}}",
+			"objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1s}}",
+			"objectRetentionPolicies: {workloads: {afterDeactivatedByKueue: 1s, afterDeactivatedByMuster: 1s}}",
 			"objectRetentionPolicies.workloads.afterDeactivatedByKueue: Forbidden: is another name for afterDeactivatedByMuster: keep one of the two"},
 		"a strategy of preemption is one of two": {
 			"fairSharing: {preemptionStrategies: [LessThanInitialShare]}", "fairSharing: {preemptionStrategies: [Never]}",
 			`fairSharing.preemptionStrategies[0]: Unsupported value: "Never": supported values: "LessThanOrEqualToFinalShare", "LessThanInitialShare"`},
 		"a strategy of preemption is named once": {
-			"fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare]}", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanOrEqualToFinalShare]}",
+			"fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare]}",
+			"fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanOrEqualToFinalShare]}",
 			`fairSharing.preemptionStrategies[1]: Duplicate value: "LessThanOrEqualToFinalShare"`},
 		"the wider strategy comes last": {
-			"fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}", "fairSharing: {preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare]}",
+			"fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}",
+			"fairSharing: {preemptionStrategies: [LessThanInitialShare, LessThanOrEqualToFinalShare]}",
 			`fairSharing.preemptionStrategies: Invalid value: ["LessThanInitialShare","LessThanOrEqualToFinalShare"]: LessThanInitialShare is the wider condition: name it last, or alone`},
 		"a half-life is not negative": {
 			"admissionFairSharing: {usageHalfLifeTime: 0s}", "admissionFairSharing: {usageHalfLifeTime: -1s}",
@@ -69,22 +79,28 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 			"resources: {transformations: [{input: a, outputs: {b: 1}}]}", "resources: {transformations: [{outputs: {b: 1}}]}",
 			"resources.transformations[0].input: Required value: name the requested resource that counts as others"},
 		"an input is transformed once": {
-			"resources: {transformations: [{input: a, outputs: {b: 1}}, {input: c, outputs: {b: 1}}]}", "resources: {transformations: [{input: a, outputs: {b: 1}}, {input: a, outputs: {b: 1}}]}",
+			"resources: {transformations: [{input: a, outputs: {b: 1}}, {input: c, outputs: {b: 1}}]}",
+			"resources: {transformations: [{input: a, outputs: {b: 1}}, {input: a, outputs: {b: 1}}]}",
 			`resources.transformations[1].input: Duplicate value: "a"`},
 		"pods are not an input": {
-			"resources: {transformations: [{input: cpu, outputs: {b: 1}}]}", "resources: {transformations: [{input: pods, outputs: {b: 1}}]}",
+			"resources: {transformations: [{input: cpu, outputs: {b: 1}}]}",
+			"resources: {transformations: [{input: pods, outputs: {b: 1}}]}",
 			"resources.transformations[0].input: Forbidden: pods are counted by their number: give the ClusterQueue a quota of pods instead"},
 		"pods are not an output": {
-			"resources: {transformations: [{input: a, outputs: {cpu: 1}}]}", "resources: {transformations: [{input: a, outputs: {pods: 1}}]}",
+			"resources: {transformations: [{input: a, outputs: {cpu: 1}}]}",
+			"resources: {transformations: [{input: a, outputs: {pods: 1}}]}",
 			"resources.transformations[0].outputs[pods]: Forbidden: pods are counted by their number: give the ClusterQueue a quota of pods instead"},
 		"a transformation retains or replaces": {
-			"resources: {transformations: [{input: a, strategy: Replace}]}", "resources: {transformations: [{input: a, strategy: Drop}]}",
+			"resources: {transformations: [{input: a, strategy: Replace}]}",
+			"resources: {transformations: [{input: a, strategy: Drop}]}",
 			`resources.transformations[0].strategy: Unsupported value: "Drop": supported values: "Retain", "Replace"`},
 		"a transformation that retains its input has outputs": {
-			"resources: {transformations: [{input: a, strategy: Replace, outputs: {}}]}", "resources: {transformations: [{input: a}]}",
+			"resources: {transformations: [{input: a, strategy: Replace, outputs: {}}]}",
+			"resources: {transformations: [{input: a}]}",
 			"resources.transformations[0].outputs: Required value: without outputs a retained input counts as before: list them, or use strategy Replace to count nothing"},
 		"an output is not negative": {
-			"resources: {transformations: [{input: a, outputs: {b: 0}}]}", "resources: {transformations: [{input: a, outputs: {b: -1}}]}",
+			"resources: {transformations: [{input: a, outputs: {b: 0}}]}",
+			"resources: {transformations: [{input: a, outputs: {b: -1}}]}",
 			`resources.transformations[0].outputs[b]: Invalid value: "-1": must be 0 or more`},
 		"uncovered resources block or are ignored": {
 			"resources: {quotaCheckStrategy: IgnoreUndeclared}", "resources: {quotaCheckStrategy: Ignore}",
@@ -105,7 +121,8 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 			"defaultQueue: {capacity: quantities, quantities: {cpu: 4}}", "defaultQueue: {quantities: {cpu: 4}}",
 			"defaultQueue.quantities: Forbidden: they only apply with capacity: quantities: set that too, or leave them out"},
 		"a quantity is not negative": {
-			"defaultQueue: {capacity: quantities, quantities: {cpu: 0}}", "defaultQueue: {capacity: quantities, quantities: {cpu: -1}}",
+			"defaultQueue: {capacity: quantities, quantities: {cpu: 0}}",
+			"defaultQueue: {capacity: quantities, quantities: {cpu: -1}}",
 			`defaultQueue.quantities[cpu]: Invalid value: "-1": must be 0 or more`},
 		"a node is not lost before it is not ready": {
 			"nodeFailure: {notReadyGrace: 0s}", "nodeFailure: {notReadyGrace: -1s}",

@@ -12,8 +12,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestARefusalIsWaitedFor: an operator that starts with its API server goes on once that has read its roles, and ends with
-// an error that says what to do if it has none.
+// TestARefusalIsWaitedFor: an operator that starts with its API server goes on once that has read its roles, and ends
+// with an error that says what to do if it has none.
 func TestARefusalIsWaitedFor(t *testing.T) {
 	refused := apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "", nil)
 	broken := errors.New("broken")

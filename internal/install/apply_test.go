@@ -24,7 +24,8 @@ spec:
 		want bool
 	}{
 		{"the same", wanted, true},
-		{"fields that the API server adds", wanted + "  conversion: {strategy: None}\nstatus: {storedVersions: [v1]}\n", true},
+		{"fields that the API server adds",
+			wanted + "  conversion: {strategy: None}\nstatus: {storedVersions: [v1]}\n", true},
 		{"another value", `{metadata: {name: things.example.com}, spec: {group: other, names: {kind: Thing, plural: things, shortNames: [th]}}}`, false},
 		{"a missing field", `{metadata: {name: things.example.com}, spec: {group: example.com, names: {kind: Thing, plural: things}}}`, false},
 		{"an additional item", `{metadata: {name: things.example.com}, spec: {group: example.com, names: {kind: Thing, plural: things, shortNames: [th, ti]}}}`, false},

@@ -23,10 +23,13 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 	for _, definition := range definitions {
 		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
 		// Older builds set the hash but not the label.
-		if there == nil || isOurs(there) || there.Annotations[hashAnnotation] != "" || strings.HasSuffix(there.Name, volcanoSuffix) {
+		if there == nil || isOurs(there) || there.Annotations[hashAnnotation] != "" ||
+			strings.HasSuffix(there.Name, volcanoSuffix) {
 			continue
 		}
-		foreign = append(foreign, fmt.Errorf("%s belongs to %s: uninstall that first, or take its definitions over with --adopt-apis", there.Name, ownerOf(there)))
+		foreign = append(foreign,
+			fmt.Errorf("%s belongs to %s: uninstall that first, or take its definitions over with --adopt-apis",
+				there.Name, ownerOf(there)))
 	}
 	return errors.Join(foreign...)
 }
@@ -50,7 +53,8 @@ func refuseStoredVersions(ctx context.Context, in store, definitions []*unstruct
 		}
 		for _, stored := range there.Status.StoredVersions {
 			if !slices.ContainsFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == stored }) {
-				kept = append(kept, fmt.Errorf("%s has stored objects in %s, which Muster does not serve: uninstall %s, and create them again", there.Name, stored, ownerOf(there)))
+				kept = append(kept, fmt.Errorf("%s has stored objects in %s, which Muster does not serve: uninstall %s, and create them again",
+					there.Name, stored, ownerOf(there)))
 			}
 		}
 	}
@@ -60,7 +64,8 @@ func refuseStoredVersions(ctx context.Context, in store, definitions []*unstruct
 // ownerOf describes the owner of a definition, as far as its metadata tells.
 func ownerOf(definition *apiextensionsv1.CustomResourceDefinition) string {
 	if release := definition.Annotations["meta.helm.sh/release-name"]; release != "" {
-		return fmt.Sprintf("the Helm release %s in namespace %s", release, definition.Annotations["meta.helm.sh/release-namespace"])
+		return fmt.Sprintf("the Helm release %s in namespace %s", release,
+			definition.Annotations["meta.helm.sh/release-namespace"])
 	}
 	for _, label := range []string{"app.kubernetes.io/part-of", "app.kubernetes.io/name"} {
 		if name := definition.Labels[label]; name != "" {

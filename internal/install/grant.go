@@ -81,8 +81,8 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	return nil
 }
 
-// joined returns one role for all of the same kind and namespace, with the rules of each: the operator's own namespace may
-// be one of which it reads other things too, and the role for the one would replace that for the other.
+// joined returns one role for all of the same kind and namespace, with the rules of each: the operator's own namespace
+// may be one of which it reads other things too, and the role for the one would replace that for the other.
 func joined(roles []*unstructured.Unstructured) (out []*unstructured.Unstructured) {
 	for _, role := range roles {
 		at := slices.IndexFunc(out, func(r *unstructured.Unstructured) bool {
@@ -135,7 +135,8 @@ func ensureNamespace(ctx context.Context, client kubernetes.Interface, name stri
 		return nil
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the namespace %s: %w", name, err)
 	}
 	return nil
@@ -154,13 +155,15 @@ func awaitRight(ctx context.Context, client kubernetes.Interface, role *unstruct
 	rule := decoded.Rules[0]
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
 	asked := &authorizationv1.ResourceAttributes{
-		Namespace: role.GetNamespace(), Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+		Namespace: role.GetNamespace(), Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource,
+		Subresource: subresource,
 	}
 	if len(rule.ResourceNames) > 0 {
 		asked.Name = rule.ResourceNames[0]
 	}
 	return wait.PollUntilContextCancel(ctx, servedPoll, true, func(ctx context.Context) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: asked}}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: asked}}
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return false, err

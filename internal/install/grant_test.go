@@ -31,8 +31,9 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	}
 	may := func(verb, group, resource, namespace, name string) bool {
 		t.Helper()
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}}}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}}}
 		if err := direct.Create(t.Context(), review); err != nil {
 			t.Fatal(err)
 		}
@@ -78,29 +79,32 @@ func TestAUserGetsTheOperatorsRightsAndNoMore(t *testing.T) {
 	}
 }
 
-// TestTheOperatorMayLiveInANamespaceThatItReadsToo: --install-for without a namespace for the lease chooses kube-system,
-// where the operator also reads the status of the cluster-autoscaler.
+// TestTheOperatorMayLiveInANamespaceThatItReadsToo: --install-for without a namespace for the lease chooses
+// kube-system, where the operator also reads the status of the cluster-autoscaler.
 func TestTheOperatorMayLiveInANamespaceThatItReadsToo(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := install.GrantRights(ctx, cluster.Config, install.Rights{User: "resident", Namespace: metav1.NamespaceSystem}); err != nil {
+	if err := install.GrantRights(ctx, cluster.Config,
+		install.Rights{User: "resident", Namespace: metav1.NamespaceSystem}); err != nil {
 		t.Fatal(err)
 	}
 	role := &rbacv1.Role{}
-	if err := direct.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "muster-operator"}, role); err != nil {
+	if err := direct.Get(t.Context(), client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "muster-operator"},
+		role); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"muster.dev", "cluster-autoscaler-status"} {
-		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.ResourceNames, name) }) {
+		if !slices.ContainsFunc(role.Rules,
+			func(r rbacv1.PolicyRule) bool { return slices.Contains(r.ResourceNames, name) }) {
 			t.Errorf("the role in %s has no rule for %s: %v", metav1.NamespaceSystem, name, role.Rules)
 		}
 	}
 }
 
-// TestHoldersOfTheClustersRolesMayUseTheJobAPIs: the roles are made for them, and a controller of the cluster adds their
-// rules to view, edit and admin.
+// TestHoldersOfTheClustersRolesMayUseTheJobAPIs: the roles are made for them, and a controller of the cluster adds
+// their rules to view, edit and admin.
 func TestHoldersOfTheClustersRolesMayUseTheJobAPIs(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
@@ -113,19 +117,22 @@ func TestHoldersOfTheClustersRolesMayUseTheJobAPIs(t *testing.T) {
 		"admin": {Verbs: []string{"delete"}, APIGroups: []string{"kueue.x-k8s.io"}, Resources: []string{"localqueues"}},
 	} {
 		role := &rbacv1.ClusterRole{}
-		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-			err := direct.Get(ctx, client.ObjectKey{Name: name}, role)
-			return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
-				return slices.Contains(r.Verbs, rule.Verbs[0]) && slices.Contains(r.APIGroups, rule.APIGroups[0]) && slices.Contains(r.Resources, rule.Resources[0])
-			}), client.IgnoreNotFound(err)
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute,
+			true, func(ctx context.Context) (bool, error) {
+				err := direct.Get(ctx, client.ObjectKey{Name: name}, role)
+				return slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+					return slices.Contains(r.Verbs, rule.Verbs[0]) && slices.Contains(r.APIGroups, rule.APIGroups[0]) &&
+						slices.Contains(r.Resources, rule.Resources[0])
+				}), client.IgnoreNotFound(err)
+			})
 		if err != nil {
 			t.Errorf("role %s does not allow to %s %s: %v", name, rule.Verbs[0], rule.Resources[0], err)
 		}
 	}
 }
 
-// TestEverybodyMayReadTheConfiguration: muster explain, run by a user with no other rights, decides as the operator does.
+// TestEverybodyMayReadTheConfiguration: muster explain, run by a user with no other rights, decides as the operator
+// does.
 func TestEverybodyMayReadTheConfiguration(t *testing.T) {
 	cluster := testcluster.Get(t)
 	direct := clientOf(t, cluster.Config)
@@ -134,16 +141,19 @@ func TestEverybodyMayReadTheConfiguration(t *testing.T) {
 	}
 	may := func(verb, name string) bool {
 		t.Helper()
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "someone", Groups: []string{"system:authenticated"},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "configmaps", Namespace: config.PublishedNamespace, Name: name}}}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "someone",
+			Groups: []string{"system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "configmaps",
+				Namespace: config.PublishedNamespace, Name: name}}}
 		if err := direct.Create(t.Context(), review); err != nil {
 			t.Fatal(err)
 		}
 		return review.Status.Allowed
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) {
-		return may("get", config.PublishedName), nil // the authorizer follows through a watch
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute,
+		true, func(context.Context) (bool, error) {
+			return may("get", config.PublishedName), nil // the authorizer follows through a watch
+		})
 	if err != nil {
 		t.Fatal("timed out waiting until a user may read the configuration")
 	}

@@ -71,7 +71,8 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 
 // applyDefinitions applies the definitions and returns when all are served. It fails on another project's unless
 // adopt is set.
-func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*unstructured.Unstructured, adopt bool) error {
+func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*unstructured.Unstructured,
+	adopt bool) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for custom resource definitions: %w", err)
@@ -92,7 +93,8 @@ func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*u
 }
 
 // applyPolicies applies the admission policies, without the mutating ones if the cluster does not serve that API.
-func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstructured.Unstructured, log logr.Logger) error {
+func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstructured.Unstructured,
+	log logr.Logger) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for admission policies: %w", err)
@@ -112,7 +114,8 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 }
 
 // wanted returns the definitions and policies to apply, given the options and which controller runs Volcano's Jobs.
-func wanted(ctx context.Context, config *rest.Config, options Options) (definitions, policies []*unstructured.Unstructured, err error) {
+func wanted(ctx context.Context, config *rest.Config,
+	options Options) (definitions, policies []*unstructured.Unstructured, err error) {
 	if definitions, err = readDefinitions(options.TrainingJobGroup); err != nil {
 		return nil, nil, err
 	}
@@ -152,5 +155,6 @@ func servesMutatingPolicies(client discovery.DiscoveryInterface) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == mutatingPolicyKind }), nil
+	return slices.ContainsFunc(resources.APIResources,
+		func(r metav1.APIResource) bool { return r.Kind == mutatingPolicyKind }), nil
 }

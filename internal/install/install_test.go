@@ -178,10 +178,12 @@ func TestPoliciesFitTheDefinitions(t *testing.T) {
 	checked := func(policy admissionv1.ValidatingAdmissionPolicy) bool {
 		return policy.Status.ObservedGeneration == policy.Generation
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		err := direct.List(ctx, &policies)
-		return err == nil && !slices.ContainsFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return !checked(p) }), err
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute,
+		true, func(ctx context.Context) (bool, error) {
+			err := direct.List(ctx, &policies)
+			return err == nil && !slices.ContainsFunc(policies.Items,
+				func(p admissionv1.ValidatingAdmissionPolicy) bool { return !checked(p) }), err
+		})
 	if err != nil {
 		t.Fatalf("waiting until the policies are type-checked: %v", err)
 	}

@@ -34,7 +34,8 @@ func TestMutatingPoliciesAreBoundAndIgnoreFailures(t *testing.T) {
 	}
 	for _, policy := range policies.Items {
 		if !bound[policy.Name] || *policy.Spec.FailurePolicy != admissionv1.Ignore {
-			t.Errorf("policy %s: bound = %v, failure policy %s, want bound and Ignore", policy.Name, bound[policy.Name], *policy.Spec.FailurePolicy)
+			t.Errorf("policy %s: bound = %v, failure policy %s, want bound and Ignore", policy.Name, bound[policy.Name],
+				*policy.Spec.FailurePolicy)
 		}
 	}
 }

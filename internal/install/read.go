@@ -40,7 +40,8 @@ func readPolicies(operatorUser, trainingJobGroup string) ([]*unstructured.Unstru
 		return nil, fmt.Errorf("operator user %q contains a quote, a backslash or a line break: give the name of a user", operatorUser)
 	}
 	return read("muster/policies", func(text []byte) []byte {
-		text = bytes.ReplaceAll(text, []byte("apiGroups: ["+breezeml.DefaultGroup+"]"), []byte("apiGroups: ["+trainingJobGroup+"]"))
+		text = bytes.ReplaceAll(text, []byte("apiGroups: ["+breezeml.DefaultGroup+"]"),
+			[]byte("apiGroups: ["+trainingJobGroup+"]"))
 		text = bytes.ReplaceAll(text, []byte(trainingJobGroupPlaceholder), []byte(trainingJobGroup))
 		return bytes.ReplaceAll(text, []byte(operatorUserPlaceholder), []byte(operatorUser))
 	})

@@ -48,7 +48,8 @@ func (d definitionStore) list(ctx context.Context) (map[identity]runtime.Object,
 }
 
 func (d definitionStore) apply(ctx context.Context, object identity, body []byte) error {
-	_, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+	_, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType,
+		body, forceAsMuster)
 	return err
 }
 
@@ -78,9 +79,11 @@ func (p policyStore) apply(ctx context.Context, object identity, body []byte) er
 	var err error
 	switch object.kind {
 	case policyKind:
-		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name,
+			types.ApplyPatchType, body, forceAsMuster)
 	case bindingKind:
-		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name,
+			types.ApplyPatchType, body, forceAsMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that validates", object.kind)
 	}
@@ -113,9 +116,11 @@ func (m mutatingPolicyStore) apply(ctx context.Context, object identity, body []
 	var err error
 	switch object.kind {
 	case mutatingPolicyKind:
-		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType,
+			body, forceAsMuster)
 	case mutatingBindingKind:
-		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name,
+			types.ApplyPatchType, body, forceAsMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that mutates", object.kind)
 	}

@@ -52,7 +52,8 @@ func VolcanoRunsJobs(ctx context.Context, config *rest.Config, mode v1alpha1.Vol
 	case !isOurs(definition):
 		return true, nil
 	}
-	switch _, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, volcanoPodGroups, metav1.GetOptions{}); {
+	switch _, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, volcanoPodGroups,
+		metav1.GetOptions{}); {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:

@@ -22,9 +22,11 @@ func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "jobs.batch.volcano.sh"},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "batch.volcano.sh", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "jobs", Singular: "job", Kind: "Job", ListKind: "JobList"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "jobs", Singular: "job", Kind: "Job",
+				ListKind: "JobList"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+					XPreserveUnknownFields: &preserve}}}},
 		},
 	}
 	var there apiextensionsv1.CustomResourceDefinition
@@ -70,7 +72,8 @@ func TestVolcanoDefinitionsAreLeftAloneUnlessMusterServesThem(t *testing.T) {
 	podGroups := theirs.DeepCopy()
 	podGroups.ObjectMeta = metav1.ObjectMeta{Name: "podgroups.scheduling.volcano.sh"}
 	podGroups.Spec.Group = "scheduling.volcano.sh"
-	podGroups.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "podgroups", Singular: "podgroup", Kind: "PodGroup", ListKind: "PodGroupList"}
+	podGroups.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "podgroups", Singular: "podgroup",
+		Kind: "PodGroup", ListKind: "PodGroupList"}
 	if err := direct.Create(t.Context(), podGroups); err != nil {
 		t.Fatal(err)
 	}

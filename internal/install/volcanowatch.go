@@ -66,7 +66,8 @@ func (v volcanoWatch) Start(ctx context.Context) error {
 			}
 		}
 	}
-	if _, err := definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: notify, UpdateFunc: func(_, o any) { notify(o) }, DeleteFunc: notify}); err != nil {
+	if _, err := definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: notify,
+		UpdateFunc: func(_, o any) { notify(o) }, DeleteFunc: notify}); err != nil {
 		return fmt.Errorf("watching definitions: %w", err)
 	}
 	var again <-chan time.Time

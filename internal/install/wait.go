@@ -31,9 +31,9 @@ const servedPoll = 20 * time.Millisecond
 // servedWithin is how long AwaitServed waits. If an API is not served by then, the API server has a reason.
 const servedWithin = 2 * time.Minute
 
-// An API server that has just started refuses everybody until it has read the roles, and one takes a moment to learn of new
-// ones. allowedPoll is how often AwaitServed asks again then, and allowedWithin for how long: if the operator has no rights
-// by then, nobody gave it any.
+// An API server that has just started refuses everybody until it has read the roles, and one takes a moment to learn of
+// new ones. allowedPoll is how often AwaitServed asks again then, and allowedWithin for how long: if the operator has
+// no rights by then, nobody gave it any.
 const (
 	allowedPoll   = 250 * time.Millisecond
 	allowedWithin = 15 * time.Second
@@ -48,7 +48,8 @@ func AwaitServed(ctx context.Context, config *rest.Config) error {
 		return fmt.Errorf("making a client for custom resource definitions: %w", err)
 	}
 	ours, err := untilAllowed(ctx, func(ctx context.Context) (*apiextensionsv1.CustomResourceDefinitionList, error) {
-		return client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: muster.ServedLabel + "=true"})
+		return client.ApiextensionsV1().CustomResourceDefinitions().List(ctx,
+			metav1.ListOptions{LabelSelector: muster.ServedLabel + "=true"})
 	})
 	if err != nil {
 		return fmt.Errorf("listing the definitions: %w", err)
@@ -76,7 +77,8 @@ func untilAllowed[T any](ctx context.Context, ask func(context.Context) (T, erro
 			return true, err
 		}
 		if forbidden == nil {
-			log.Log.Info("the API server refuses the operator, which waits a moment for its roles", "within", allowedWithin.String(), "why", err.Error())
+			log.Log.Info("the API server refuses the operator, which waits a moment for its roles", "within",
+				allowedWithin.String(), "why", err.Error())
 		}
 		forbidden = err
 		return false, nil
@@ -95,13 +97,15 @@ func CheckInstalled(config *rest.Config) error {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
 	if _, err := client.ServerResourcesForGroupVersion(kueue.GroupVersion.String()); apierrors.IsNotFound(err) {
-		return fmt.Errorf("the cluster does not serve %s: install the definitions with Muster's chart, or start the operator with --install-apis", kueue.GroupVersion)
+		return fmt.Errorf("the cluster does not serve %s: install the definitions with Muster's chart, or start the operator with --install-apis",
+			kueue.GroupVersion)
 	}
 	return nil
 }
 
 // waitUntilServed returns when the definitions are established and discovery lists their resources.
-func waitUntilServed(ctx context.Context, client apiextensions.Interface, definitions []*unstructured.Unstructured) error {
+func waitUntilServed(ctx context.Context, client apiextensions.Interface,
+	definitions []*unstructured.Unstructured) error {
 	live, err := definitionStore{client}.list(ctx)
 	if err != nil {
 		return fmt.Errorf("reading which definitions are established: %w", err)
@@ -117,7 +121,8 @@ func waitUntilServed(ctx context.Context, client apiextensions.Interface, defini
 
 // waitUntilOneIsServed is waitUntilServed for one definition; found is its current state, nil if it does not exist
 // yet.
-func waitUntilOneIsServed(ctx context.Context, client apiextensions.Interface, name string, found *apiextensionsv1.CustomResourceDefinition) error {
+func waitUntilOneIsServed(ctx context.Context, client apiextensions.Interface, name string,
+	found *apiextensionsv1.CustomResourceDefinition) error {
 	if done, err := isEstablished(found); err != nil {
 		return fmt.Errorf("%s cannot be established: %w", name, err)
 	} else if !done {
@@ -131,7 +136,8 @@ func waitUntilOneIsServed(ctx context.Context, client apiextensions.Interface, n
 	return nil
 }
 
-func waitUntilEstablished(ctx context.Context, client apiextensions.Interface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func waitUntilEstablished(ctx context.Context, client apiextensions.Interface,
+	name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
 	selector := fields.OneTermEqualSelector("metadata.name", name).String()
 	listWatch := &cache.ListWatch{
@@ -171,7 +177,8 @@ func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) (bool, 
 	return false, nil
 }
 
-func waitUntilDiscovered(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+func waitUntilDiscovered(ctx context.Context, client apiextensions.Interface,
+	definition *apiextensionsv1.CustomResourceDefinition) error {
 	for _, version := range definition.Spec.Versions {
 		if !version.Served {
 			continue

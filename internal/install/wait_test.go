@@ -48,7 +48,8 @@ func TestAwaitServed(t *testing.T) {
 	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, refused); err != nil {
 		t.Fatal(err)
 	}
-	if err := install.AwaitServed(t.Context(), cluster.Config); err == nil || !strings.Contains(err.Error(), "fourths.late.example.com cannot be established: its names are refused") {
+	if err := install.AwaitServed(t.Context(), cluster.Config); err == nil ||
+		!strings.Contains(err.Error(), "fourths.late.example.com cannot be established: its names are refused") {
 		t.Errorf("a kind that another definition has: got error %v, want one that names the definition", err)
 	}
 }
@@ -66,7 +67,9 @@ func TestAwaitServedWaitsForItsRights(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind":"CustomResourceDefinitionList","apiVersion":"apiextensions.k8s.io/v1","metadata":{},"items":[]}`))
 	}))
 	defer server.Close()
-	if err := install.AwaitServed(t.Context(), &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}); err != nil || asked != 3 {
+	if err := install.AwaitServed(t.Context(),
+		&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}); err != nil ||
+		asked != 3 {
 		t.Errorf("%v after %d requests, want no error after the third", err, asked)
 	}
 }
@@ -82,7 +85,8 @@ func TestCheckInstalled(t *testing.T) {
 		_, _ = w.Write([]byte(`{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"kueue.x-k8s.io/v1beta1","resources":[]}`))
 	}))
 	defer server.Close()
-	if err := install.CheckInstalled(&rest.Config{Host: server.URL}); err == nil || !strings.Contains(err.Error(), "--install-apis") {
+	if err := install.CheckInstalled(&rest.Config{Host: server.URL}); err == nil ||
+		!strings.Contains(err.Error(), "--install-apis") {
 		t.Errorf("error without definitions = %v, want one that says how to install them", err)
 	}
 	served = true
@@ -99,7 +103,8 @@ func made(t *testing.T, c client.Client, plural, kind string) *apiextensionsv1.C
 	unserved := *version.DeepCopy()
 	unserved.Name, unserved.Served, unserved.Storage = "v1alpha1", false, false
 	definition := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + ".late.example.com", Labels: map[string]string{muster.ServedLabel: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".late.example.com",
+			Labels: map[string]string{muster.ServedLabel: "true"}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "late.example.com", Scope: apiextensionsv1.ClusterScoped,
 			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version, unserved}},

@@ -42,9 +42,12 @@ func NewCache(onUnreadable UnreadableFunc, strictGroups ...string) cache.NewCach
 				return nil, fmt.Errorf("making a client for a cache: %w", err)
 			}
 		}
-		kinds := listWatchers{config: config, options: options, namespace: namespace, strictGroups: strictGroups, onUnreadable: onUnreadable}
-		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return toolscache.NewSharedIndexInformer(untilReached(kinds.forObject(object, lw), kindOf(object, options.Scheme)), object, resync, indexers)
+		kinds := listWatchers{config: config, options: options, namespace: namespace, strictGroups: strictGroups,
+			onUnreadable: onUnreadable}
+		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
+			indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return toolscache.NewSharedIndexInformer(untilReached(kinds.forObject(object, lw), kindOf(object, options.Scheme)),
+				object, resync, indexers)
 		}
 		return cache.New(config, options)
 	}
@@ -140,7 +143,8 @@ func (l listWatchers) forObject(object runtime.Object, lw toolscache.ListerWatch
 	if err != nil {
 		return lw
 	}
-	o := listThenWatch{newObject: func() (runtime.Object, error) { return l.options.Scheme.New(kind) }, onUnreadable: l.onUnreadable}
+	o := listThenWatch{newObject: func() (runtime.Object, error) { return l.options.Scheme.New(kind) },
+		onUnreadable: l.onUnreadable}
 	var ask requests
 	if isCustom(kind) {
 		o.lists = jsonLists{kind, o.newObject, l.skipRuleOf(kind), l.onUnreadable}
@@ -200,14 +204,16 @@ func (l listWatchers) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests,
 	if !whole {
 		return requests{}, fmt.Errorf("a cache that keeps a part of %s cannot read it by itself", kind.Kind)
 	}
-	reader, err := apiutil.RESTClientForGVK(kind, false, false, l.config, serializer.NewCodecFactory(l.options.Scheme), l.options.HTTPClient)
+	reader, err := apiutil.RESTClientForGVK(kind, false, false, l.config, serializer.NewCodecFactory(l.options.Scheme),
+		l.options.HTTPClient)
 	if err != nil {
 		return requests{}, err
 	}
 	return l.requestsOf(kind, reader, namespace)
 }
 
-func (l listWatchers) requestsOf(kind schema.GroupVersionKind, reader rest.Interface, namespace string) (requests, error) {
+func (l listWatchers) requestsOf(kind schema.GroupVersionKind, reader rest.Interface,
+	namespace string) (requests, error) {
 	mapping, err := l.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return requests{}, err
@@ -225,10 +231,11 @@ func (l listWatchers) clientOf(kind schema.GroupVersionKind) (rest.Interface, er
 	config.GroupVersion = new(kind.GroupVersion())
 	config.ContentType = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = codec{
-		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(l.options.Scheme)},
-		scheme:               l.options.Scheme,
-		kind:                 kind,
-		skip:                 l.skipRuleOf(kind),
+		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{
+			CodecFactory: serializer.NewCodecFactory(l.options.Scheme)},
+		scheme: l.options.Scheme,
+		kind:   kind,
+		skip:   l.skipRuleOf(kind),
 	}
 	return rest.RESTClientForConfigAndClient(config, l.options.HTTPClient)
 }

@@ -45,7 +45,8 @@ func serve(t *testing.T, serves map[string]servedKind) *httptest.Server {
 			http.NotFound(w, r)
 		default:
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":%q,"metadata":%s}}`+"\n", served.kind, strings.Replace(served.metadata, `"a"`, `"b"`, 1))
+			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":%q,"metadata":%s}}`+
+				"\n", served.kind, strings.Replace(served.metadata, `"a"`, `"b"`, 1))
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}
@@ -65,7 +66,8 @@ func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	mapper.Add(kueue.GroupVersion.WithKind("ClusterQueue"), meta.RESTScopeRoot)
 	c, err := NewCache(nil)(&rest.Config{Host: server.URL}, cache.Options{
-		Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client(), DefaultNamespaces: map[string]cache.Config{"team-a": {}}})
+		Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client(),
+		DefaultNamespaces: map[string]cache.Config{"team-a": {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,8 @@ func TestACacheReadsItsNamespaceAndClusterScopedObjects(t *testing.T) {
 	if !c.WaitForCacheSync(ctx) {
 		t.Fatal("the cache does not sync")
 	}
-	for object, key := range map[client.Object]client.ObjectKey{&kueue.Workload{}: {Namespace: "team-a", Name: "a"}, &kueue.ClusterQueue{}: {Name: "a"}} {
+	for object, key := range map[client.Object]client.ObjectKey{&kueue.Workload{}: {Namespace: "team-a", Name: "a"},
+		&kueue.ClusterQueue{}: {Name: "a"}} {
 		if err := c.Get(ctx, key, object); err != nil { // Get waits for the initial list
 			t.Errorf("%T: %v", object, err)
 		}
@@ -96,7 +99,8 @@ func untilAdded(t *testing.T, ctx context.Context, c cache.Cache, of client.Obje
 		t.Fatal(err)
 	}
 	added := make(chan string, 10)
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) { added <- o.(client.Object).GetName() }}); err != nil {
+	if _, err := informer.AddEventHandler(
+		toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) { added <- o.(client.Object).GetName() }}); err != nil {
 		t.Fatal(err)
 	}
 	for {
@@ -117,15 +121,27 @@ func TestACacheOfAPartOfACustomResourceIsRefused(t *testing.T) {
 		options cache.Options
 		refused string
 	}{
-		"all":                        {options: cache.Options{}},
-		"one namespace":              {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}},
-		"some pods":                  {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.Nothing()}}}},
-		"a transform of one kind":    {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()}}}},
-		"two namespaces":             {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}}, refused: "more than one namespace"},
-		"one namespace by labels":    {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, refused: "selects by labels"},
-		"all by labels":              {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, refused: "selects by labels"},
-		"Workloads by labels":        {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Label: labels.Nothing()}}}, refused: "a part of the custom resource Workload"},
-		"Workloads of one namespace": {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Namespaces: map[string]cache.Config{"a": {}}}}}, refused: "a part of the custom resource Workload"},
+		"all":           {options: cache.Options{}},
+		"one namespace": {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}},
+		"some pods": {
+			options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.Nothing()}}}},
+		"a transform of one kind": {
+			options: cache.Options{ByObject: map[client.Object]cache.ByObject{
+				&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()}}}},
+		"two namespaces": {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}},
+			refused: "more than one namespace"},
+		"one namespace by labels": {
+			options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}},
+			refused: "selects by labels"},
+		"all by labels": {options: cache.Options{DefaultLabelSelector: labels.Nothing()},
+			refused: "selects by labels"},
+		"Workloads by labels": {
+			options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Label: labels.Nothing()}}},
+			refused: "a part of the custom resource Workload"},
+		"Workloads of one namespace": {
+			options: cache.Options{ByObject: map[client.Object]cache.ByObject{
+				&kueue.Workload{}: {Namespaces: map[string]cache.Config{"a": {}}}}},
+			refused: "a part of the custom resource Workload"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			test.options.Scheme = scheme
@@ -147,16 +163,27 @@ func TestBuiltInScope(t *testing.T) {
 		namespace string
 		part      bool
 	}{
-		"all":                      {},
-		"one namespace":            {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}, namespace: "a"},
-		"all of one kind":          {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}, ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}})}},
-		"a namespace of one kind":  {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}}})}, namespace: "a"},
-		"by labels":                {options: cache.Options{ByObject: byPod(cache.ByObject{Label: labels.Nothing()})}, part: true},
-		"all kinds by labels":      {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, part: true},
-		"by labels in a namespace": {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, namespace: "a", part: true},
-		"two namespaces":           {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}, "b": {}}})}, part: true},
-		"another kind by labels":   {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Event{}: {Label: labels.Nothing()}}}},
-		"all, with a transform":    {options: cache.Options{ByObject: byPod(cache.ByObject{Transform: cache.TransformStripManagedFields()})}},
+		"all": {},
+		"one namespace": {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}},
+			namespace: "a"},
+		"all of one kind": {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}},
+			ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}})}},
+		"a namespace of one kind": {
+			options:   cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}}})},
+			namespace: "a"},
+		"by labels": {options: cache.Options{ByObject: byPod(cache.ByObject{Label: labels.Nothing()})},
+			part: true},
+		"all kinds by labels": {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, part: true},
+		"by labels in a namespace": {
+			options:   cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}},
+			namespace: "a", part: true},
+		"two namespaces": {
+			options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}, "b": {}}})},
+			part:    true},
+		"another kind by labels": {
+			options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Event{}: {Label: labels.Nothing()}}}},
+		"all, with a transform": {
+			options: cache.Options{ByObject: byPod(cache.ByObject{Transform: cache.TransformStripManagedFields()})}},
 	} {
 		test.options.Scheme = scheme
 		namespace, whole := builtInScope(pods, test.options)

@@ -49,7 +49,8 @@ func (c codec) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersione
 type eventDecoder struct{ runtime.Serializer }
 
 // Decode sets the event's type and its raw object, which shares memory with data.
-func (e eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (e eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
 		return e.Serializer.Decode(data, defaults, into)
@@ -78,7 +79,8 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 
 // Decode returns the object in data, or an unreadable. Like client-go it leaves the object's own apiVersion and kind
 // empty.
-func (o objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (o objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind,
+	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil || !bytes.HasPrefix(data, o.head) {
 		return o.Decoder.Decode(data, defaults, into)
 	}

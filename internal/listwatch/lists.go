@@ -76,7 +76,8 @@ func (j jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		case bad != nil && !j.skip.skips(func() bool { return bad.holds }):
 			return bad.why
 		case bad != nil:
-			j.onUnreadable.report(j.kind, object.(metav1.Object), bad.why) // metadata comes first in the object, and so was decoded
+			// metadata comes first in the object, and so was decoded
+			j.onUnreadable.report(j.kind, object.(metav1.Object), bad.why)
 			continue
 		}
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as for objects from a watch

@@ -41,7 +41,8 @@ func all(lists listReader, from io.Reader) (list metav1.ListMeta, objects []runt
 // filled returns a list of objects that are filled at random.
 func filled[T any](t *testing.T, of *T) *T {
 	t.Helper()
-	fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(testcluster.Scheme())).NumElements(3, 5).Fill(of)
+	fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(testcluster.Scheme())).
+		NumElements(3, 5).Fill(of)
 	return of
 }
 
@@ -50,7 +51,8 @@ func podsInProtobuf(t *testing.T) ([]corev1.Pod, []byte) {
 	t.Helper()
 	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: *filled(t, &[]corev1.Pod{})}
 	scheme := testcluster.Scheme()
-	codec := serializer.NewCodecFactory(scheme).EncoderForVersion(protobuf.NewSerializer(scheme, scheme), corev1.SchemeGroupVersion)
+	codec := serializer.NewCodecFactory(scheme).EncoderForVersion(protobuf.NewSerializer(scheme, scheme),
+		corev1.SchemeGroupVersion)
 	var out bytes.Buffer
 	if err := codec.Encode(list, &out); err != nil {
 		t.Fatal(err)
@@ -107,13 +109,15 @@ func TestJSONListsDecodeAsWithClientGo(t *testing.T) {
 }
 
 func TestJSONLists(t *testing.T) {
-	const one, other = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"}}`, `{"metadata":{"name":"b"}}`
+	const one, other = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"}}`,
+		`{"metadata":{"name":"b"}}`
 	for what, c := range map[string]struct{ sent, names, version string }{
-		"the order of an API server": {`{"apiVersion":"v","items":[` + one + `,` + other + `],"kind":"WorkloadList","metadata":{"resourceVersion":"7"}}` + "\n", "ab", "7"},
-		"another order":              {`{"metadata":{"resourceVersion":"7"},"kind":"WorkloadList","items":[` + one + `]}`, "a", "7"},
-		"no items":                   {`{"items":[],"metadata":{"resourceVersion":"7"}}`, "", "7"},
-		"null items":                 {`{"items":null,"metadata":{"resourceVersion":"7"}}`, "", "7"},
-		"unknown fields":             {`{"more":{"items":[1]},"items":[` + other + `],"metadata":{"resourceVersion":"7"}}`, "b", "7"},
+		"the order of an API server": {`{"apiVersion":"v","items":[` + one + `,` + other +
+			`],"kind":"WorkloadList","metadata":{"resourceVersion":"7"}}` + "\n", "ab", "7"},
+		"another order":  {`{"metadata":{"resourceVersion":"7"},"kind":"WorkloadList","items":[` + one + `]}`, "a", "7"},
+		"no items":       {`{"items":[],"metadata":{"resourceVersion":"7"}}`, "", "7"},
+		"null items":     {`{"items":null,"metadata":{"resourceVersion":"7"}}`, "", "7"},
+		"unknown fields": {`{"more":{"items":[1]},"items":[` + other + `],"metadata":{"resourceVersion":"7"}}`, "b", "7"},
 	} {
 		list, objects, err := all(workloadLists, strings.NewReader(c.sent))
 		names := ""
@@ -125,8 +129,10 @@ func TestJSONLists(t *testing.T) {
 		}
 	}
 	for what, sent := range map[string]string{
-		"empty": "", "not an object": "[]", "items that are not a list": `{"items":{}}`, "an item that is not an object": `{"items":["a"]}`,
-		"an item of another type": `{"items":[{"metadata":{"name":7}}]}`, "a status": `{"kind":"Status","status":"Failure","metadata":[]}`,
+		"empty": "", "not an object": "[]", "items that are not a list": `{"items":{}}`,
+		"an item that is not an object": `{"items":["a"]}`,
+		"an item of another type":       `{"items":[{"metadata":{"name":7}}]}`,
+		"a status":                      `{"kind":"Status","status":"Failure","metadata":[]}`,
 	} {
 		if _, objects, err := all(workloadLists, strings.NewReader(sent)); err == nil {
 			t.Errorf("%s is read as %v, want an error", what, objects)
@@ -153,7 +159,8 @@ func TestATruncatedListIsAnError(t *testing.T) {
 
 func TestNoBufferForAnObjectOfExcessiveSize(t *testing.T) {
 	const list = "k8s\x00\x12\xff\xff\xff\xff\x07\x12\xf0\xff\xff\xff\x07"
-	if _, _, err := all(protobufLists{newPod}, strings.NewReader(list)); err == nil || !strings.Contains(err.Error(), "claims to have 2147483632 bytes") {
+	if _, _, err := all(protobufLists{newPod}, strings.NewReader(list)); err == nil ||
+		!strings.Contains(err.Error(), "claims to have 2147483632 bytes") {
 		t.Errorf("got error %v, want the claimed size refused", err)
 	}
 }

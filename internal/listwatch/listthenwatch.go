@@ -56,7 +56,8 @@ func (l listThenWatch) open(ctx context.Context, options metav1.ListOptions) (wa
 
 // run sends the objects of the list, then the bookmark that ends the initial events, then the changes, until the
 // watch ends.
-func (l listThenWatch) run(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
+func (l listThenWatch) run(ctx context.Context, body io.ReadCloser, options metav1.ListOptions,
+	events chan<- watch.Event) error {
 	version, err := l.sendList(ctx, body, events)
 	if err != nil {
 		return fmt.Errorf("reading a list: %w", err)
@@ -78,7 +79,8 @@ func (l listThenWatch) run(ctx context.Context, body io.ReadCloser, options meta
 }
 
 // sendList sends the objects of the list, and returns its version.
-func (l listThenWatch) sendList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
+func (l listThenWatch) sendList(ctx context.Context, body io.ReadCloser,
+	events chan<- watch.Event) (version string, err error) {
 	defer body.Close()
 	list, err := l.lists.read(body, func(object runtime.Object) error {
 		return send(ctx, events, watch.Event{Type: watch.Added, Object: object})
@@ -150,7 +152,8 @@ func statusOf(err error) runtime.Object {
 		status := apiError.Status()
 		return &status
 	}
-	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").AsObject(err)
+	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet,
+		"ClientWatchDecoding").AsObject(err)
 }
 
 // channelWatch is a watch that open or resume has started.

@@ -23,7 +23,8 @@ func openingOf(list string, changes watch.Interface, failure error) listThenWatc
 			return io.NopCloser(strings.NewReader(list)), nil
 		},
 		watch: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if failure == nil && (options.ResourceVersion != "7" || options.SendInitialEvents != nil || options.ResourceVersionMatch != "") {
+			if failure == nil && (options.ResourceVersion != "7" || options.SendInitialEvents != nil ||
+				options.ResourceVersionMatch != "") {
 				return nil, errors.New("it is to watch from the list on")
 			}
 			return changes, failure
@@ -32,7 +33,8 @@ func openingOf(list string, changes watch.Interface, failure error) listThenWatc
 }
 
 // beginning requests a watch with initial events, as informers do.
-var beginning = metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
+var beginning = metav1.ListOptions{SendInitialEvents: new(true),
+	ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
 
 const twoAndSeven = `{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"7"}}`
 
@@ -44,13 +46,15 @@ func TestAWatchStartsWithAListAndContinues(t *testing.T) {
 			t.Fatal(err)
 		}
 		go changes.Modify(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
-		for i, want := range []watch.Event{{Type: watch.Added}, {Type: watch.Added}, {Type: watch.Bookmark}, {Type: watch.Modified}} {
+		for i, want := range []watch.Event{{Type: watch.Added}, {Type: watch.Added}, {Type: watch.Bookmark},
+			{Type: watch.Modified}} {
 			got := <-w.ResultChan()
 			if got.Type != want.Type {
 				t.Fatalf("type of event %d = %s, want %s", i, got.Type, want.Type)
 			}
 			marked := got.Object.(*kueue.Workload)
-			if ends := marked.Annotations[metav1.InitialEventsAnnotationKey] == "true" && marked.ResourceVersion == "7"; ends != (want.Type == watch.Bookmark) {
+			if ends := marked.Annotations[metav1.InitialEventsAnnotationKey] == "true" &&
+				marked.ResourceVersion == "7"; ends != (want.Type == watch.Bookmark) {
 				t.Errorf("event %d marks the end of the initial events: %t", i, ends)
 			}
 		}
@@ -68,7 +72,8 @@ func TestAWatchStartsWithAListAndContinues(t *testing.T) {
 func TestAnUnreadWatchEndsWhenStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		items := strings.Repeat(`{},`, 2*maxAhead)
-		w, err := openingOf(`{"items":[`+items+`{}],"metadata":{"resourceVersion":"7"}}`, watch.NewFake(), nil).open(t.Context(), beginning)
+		w, err := openingOf(`{"items":[`+items+`{}],"metadata":{"resourceVersion":"7"}}`, watch.NewFake(),
+			nil).open(t.Context(), beginning)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,11 +88,12 @@ func TestErrorsOfAWatchAreReported(t *testing.T) {
 		opening listThenWatch
 		is      func(error) bool
 	}{
-		"a truncated list":             {openingOf(twoAndSeven[:40], nil, nil), apierrors.IsInternalError},
-		"a list with a continue token": {openingOf(strings.Replace(twoAndSeven, `"7"`, `"7","continue":"x"`, 1), nil, nil), apierrors.IsInternalError},
-		"a list without a version":     {openingOf(`{"items":[]}`, nil, nil), apierrors.IsInternalError},
-		"an expired version":           {openingOf(twoAndSeven, nil, gone), apierrors.IsResourceExpired},
-		"a watch that is refused":      {openingOf(twoAndSeven, nil, errors.New("no")), apierrors.IsInternalError},
+		"a truncated list": {openingOf(twoAndSeven[:40], nil, nil), apierrors.IsInternalError},
+		"a list with a continue token": {openingOf(strings.Replace(twoAndSeven, `"7"`, `"7","continue":"x"`, 1), nil, nil),
+			apierrors.IsInternalError},
+		"a list without a version": {openingOf(`{"items":[]}`, nil, nil), apierrors.IsInternalError},
+		"an expired version":       {openingOf(twoAndSeven, nil, gone), apierrors.IsResourceExpired},
+		"a watch that is refused":  {openingOf(twoAndSeven, nil, errors.New("no")), apierrors.IsInternalError},
 	} {
 		w, err := test.opening.open(t.Context(), beginning)
 		if err != nil {
@@ -113,11 +119,13 @@ func TestErrorsOfAWatchAreReported(t *testing.T) {
 
 // TestTheListRequestFollowsTheWatchOptions: the list is either not older than a version, or the most recent.
 func TestTheListRequestFollowsTheWatchOptions(t *testing.T) {
-	for version, match := range map[string]metav1.ResourceVersionMatch{"": "", "5": metav1.ResourceVersionMatchNotOlderThan} {
+	for version, match := range map[string]metav1.ResourceVersionMatch{"": "",
+		"5": metav1.ResourceVersionMatchNotOlderThan} {
 		o := openingOf(twoAndSeven, watch.NewEmptyWatch(), nil)
 		list := o.list
 		o.list = func(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
-			if options.ResourceVersion != version || options.ResourceVersionMatch != match || options.SendInitialEvents != nil || options.TimeoutSeconds != nil {
+			if options.ResourceVersion != version || options.ResourceVersionMatch != match || options.SendInitialEvents != nil ||
+				options.TimeoutSeconds != nil {
 				t.Errorf("version %q: list options = %+v", version, options)
 			}
 			return list(ctx, options)

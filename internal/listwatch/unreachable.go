@@ -30,14 +30,15 @@ func pauses() wait.Backoff {
 	return wait.Backoff{Duration: longestPause / 8, Factor: 2, Steps: 3, Jitter: 0.2}
 }
 
-// AwaitReached returns once the API server can be reached, whatever it answers. It fails if the certificate that is shown
-// is not trusted, which waiting does not mend, and when ctx ends.
+// AwaitReached returns once the API server can be reached, whatever it answers. It fails if the certificate that is
+// shown is not trusted, which waiting does not mend, and when ctx ends.
 func AwaitReached(ctx context.Context, cluster *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(cluster)
 	if err != nil {
 		return fmt.Errorf("making a client for discovery: %w", err)
 	}
-	_, err = reach(ctx, "version", func() ([]byte, error) { return client.RESTClient().Get().AbsPath("/version").DoRaw(ctx) })
+	_, err = reach(ctx, "version",
+		func() ([]byte, error) { return client.RESTClient().Get().AbsPath("/version").DoRaw(ctx) })
 	var untrusted *tls.CertificateVerificationError
 	if isUnreachable(err) || errors.As(err, &untrusted) {
 		return fmt.Errorf("reaching the API server: %w", err)

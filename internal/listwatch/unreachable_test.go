@@ -24,7 +24,8 @@ import (
 
 var (
 	errRefused = fmt.Errorf("asking: %w", &url.Error{Op: "Get", URL: "https://cluster", Err: syscall.ECONNREFUSED})
-	gateway    = apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", kueue.GroupVersion.WithResource("workloads").GroupResource(), "", "", 0, true)
+	gateway    = apierrors.NewGenericServerResponse(http.StatusBadGateway, "get",
+		kueue.GroupVersion.WithResource("workloads").GroupResource(), "", "", 0, true)
 )
 
 // TestTheCacheFollowsSoonAfterAnOutage, however long that was.
@@ -74,10 +75,12 @@ func TestOnlyAnUnreachableServerIsAskedAgain(t *testing.T) {
 		err   error
 		again bool
 	}{
-		"no connection":         {errRefused, true},
-		"the proxy's answer":    {gateway, true},
-		"not the API server":    {&url.Error{Op: "Get", URL: "https://cluster", Err: &tls.CertificateVerificationError{Err: errors.New("by another authority")}}, false},
-		"the API server's":      {apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "", nil), false},
+		"no connection":      {errRefused, true},
+		"the proxy's answer": {gateway, true},
+		"not the API server": {&url.Error{Op: "Get", URL: "https://cluster",
+			Err: &tls.CertificateVerificationError{Err: errors.New("by another authority")}}, false},
+		"the API server's": {apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(),
+			"", nil), false},
 		"an object of no use":   {errors.New("decoding"), false},
 		"an expired version":    {apierrors.NewResourceExpired("too old"), false},
 		"it has too much to do": {apierrors.NewTooManyRequests("later", 1), false},
@@ -103,7 +106,8 @@ func TestNobodyIsAskedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := reach(ctx, "workloads", func() (struct{}, error) { return struct{}{}, errRefused }); !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := reach(ctx, "workloads", func() (struct{}, error) { return struct{}{}, errRefused }); !errors.Is(err,
+			syscall.ECONNREFUSED) {
 			t.Errorf("error %v, want the last one", err)
 		}
 	})

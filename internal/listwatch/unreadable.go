@@ -69,7 +69,8 @@ func (l listThenWatch) filterUnreadable(event watch.Event) (watch.Event, bool) {
 func (u UnreadableFunc) report(kind schema.GroupVersionKind, object metav1.Object, why error) {
 	unreadableTotal.WithLabelValues(kind.Kind).Inc()
 	log.Log.Error(why, "an object cannot be decoded: Muster continues with its previous state, or without it",
-		"kind", kind.GroupKind().String(), "object", client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}.String())
+		"kind", kind.GroupKind().String(), "object",
+		client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}.String())
 	if u != nil {
 		u(kind, object, why)
 	}

@@ -47,7 +47,8 @@ func TestAListContinuesAfterAnUnreadableObject(t *testing.T) {
 		"a number that is too big": `{"metadata":{"name":"bad"},"spec":{"maxRetry":99999999999}}`,
 	}
 	for what, bad := range bads {
-		for _, items := range [][]string{{bad}, {bad, readableJob}, {readableJob, bad}, {bad, bad, readableJob}, {readableJob, bad, readableJob}} {
+		for _, items := range [][]string{{bad}, {bad, readableJob}, {readableJob, bad}, {bad, bad, readableJob},
+			{readableJob, bad, readableJob}} {
 			sent := `{"items":[` + strings.Join(items, ",") + `],"metadata":{"resourceVersion":"7"}}`
 			list, got, err := all(vcJobLists, strings.NewReader(sent))
 			if err != nil || list.ResourceVersion != "7" {
@@ -76,19 +77,23 @@ func TestAListTruncatedInAnUnreadableObjectIsAnError(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableObjectOfAStrictGroupIsAnError: if a Workload with quota were skipped, its quota would be given to others.
+// TestAnUnreadableObjectOfAStrictGroupIsAnError: if a Workload with quota were skipped, its quota would be given to
+// others.
 func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
-	server := serve(t, map[string]servedKind{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"},"status":{"admission":{"clusterQueue":"q"}}`}})
+	server := serve(t, map[string]servedKind{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload",
+		`{"name":"a"},"spec":{"priority":"high"},"status":{"admission":{"clusterQueue":"q"}}`}})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
-	kinds := listWatchers{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
+	kinds := listWatchers{config: &rest.Config{Host: server.URL},
+		options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
 	for whole, want := range map[string][]watch.EventType{
 		"batch.volcano.sh": {watch.Bookmark}, // no events of the object, nor of its later changes
 		"kueue.x-k8s.io":   {watch.Error},
 	} {
 		kinds.strictGroups = []string{whole}
 		lw := toolscache.ToWatcherWithContext(kinds.forObject(&kueue.Workload{}, &toolscache.ListWatch{}))
-		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+		w, err := lw.WatchWithContext(t.Context(),
+			metav1.ListOptions{SendInitialEvents: ptr.To(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +107,8 @@ func TestAnUnreadableObjectOfAStrictGroupIsAnError(t *testing.T) {
 		}
 	}
 	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"},"status":{"admission":{"clusterQueue":"q"}}}`
-	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).Decode(); err == nil {
+	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).
+		Decode(); err == nil {
 		t.Error("an event of an unreadable Workload was decoded, want an error")
 	}
 }
@@ -117,22 +123,26 @@ func TestAnUnreadableWorkloadWithoutQuotaIsSkipped(t *testing.T) {
 		`"spec":{"podSets":[{"count":3000000000,"name":"a"}],"active":true},"status":{}}`:                 true,
 		`"spec":{"priority":3000000000},"status":null}`:                                                   true,
 		`"spec":{"priority":3000000000},"status":{"conditions":[{"type":"admission"}],"admission":null}}`: true,
-		`"spec":{"priority":3000000000,"status":{"admission":{"clusterQueue":"q"}}}}`:                     true, // not its own status
-		`"spec":{"priority":3000000000},"status":{"admission":{"clusterQueue":"q"}}}`:                     false,
-		`"spec":{"podSets":[{"count":3000000000}]},"status":{"conditions":[],"admission":{}}}`:            false,
-		`"status":{"admission":{"clusterQueue":"q"}},"spec":{"priority":3000000000}}`:                     false,
-		`"status":{"admission":{"podSetAssignments":[{"count":3000000000}]}}}`:                            false,
-		`"status":{"accumulatedPastExexcutionTimeSeconds":3000000000,"admission":{"clusterQueue":"q"}}}`:  false,
-		`"spec":{"priority":3000000000},"status":5}`:                                                      false, // who knows
+		// not its own status
+		`"spec":{"priority":3000000000,"status":{"admission":{"clusterQueue":"q"}}}}`:                    true,
+		`"spec":{"priority":3000000000},"status":{"admission":{"clusterQueue":"q"}}}`:                    false,
+		`"spec":{"podSets":[{"count":3000000000}]},"status":{"conditions":[],"admission":{}}}`:           false,
+		`"status":{"admission":{"clusterQueue":"q"}},"spec":{"priority":3000000000}}`:                    false,
+		`"status":{"admission":{"podSetAssignments":[{"count":3000000000}]}}}`:                           false,
+		`"status":{"accumulatedPastExexcutionTimeSeconds":3000000000,"admission":{"clusterQueue":"q"}}}`: false,
+		`"spec":{"priority":3000000000},"status":5}`:                                                     false, // who knows
 	} {
 		var reported []string
-		lists := jsonLists{kind: workloads, newObject: func() (runtime.Object, error) { return &kueue.Workload{}, nil }, skip: skipWaiting,
+		lists := jsonLists{kind: workloads, newObject: func() (runtime.Object, error) { return &kueue.Workload{}, nil },
+			skip: skipWaiting,
 			onUnreadable: func(_ schema.GroupVersionKind, object metav1.Object, _ error) {
 				reported = append(reported, object.GetName())
 			}}
-		_, got, err := all(lists, strings.NewReader(`{"items":[`+good+`,`+head+rest+`,`+good+`],"metadata":{"resourceVersion":"7"}}`))
+		_, got, err := all(lists,
+			strings.NewReader(`{"items":[`+good+`,`+head+rest+`,`+good+`],"metadata":{"resourceVersion":"7"}}`))
 		if skipped && (err != nil || len(got) != 2 || !slices.Equal(reported, []string{"bad"})) {
-			t.Errorf("a list with %s: got %d objects, error %v and reports of %q, want the other two and a report", rest, len(got), err, reported)
+			t.Errorf("a list with %s: got %d objects, error %v and reports of %q, want the other two and a report", rest,
+				len(got), err, reported)
 		}
 		if !skipped && err == nil {
 			t.Errorf("a list with %s was read, want an error", rest)
@@ -147,7 +157,8 @@ func TestAnUnreadableWorkloadWithoutQuotaIsSkipped(t *testing.T) {
 // TestAWatchContinuesAfterAnUnreadableObject: the previous state of the object stays in the cache until it is deleted.
 func TestAWatchContinuesAfterAnUnreadableObject(t *testing.T) {
 	var stream bytes.Buffer
-	for _, event := range [][2]string{{"ADDED", unreadableJob}, {"ADDED", readableJob}, {"MODIFIED", unreadableJob}, {"DELETED", unreadableJob}, {"MODIFIED", readableJob}} {
+	for _, event := range [][2]string{{"ADDED", unreadableJob}, {"ADDED", readableJob}, {"MODIFIED", unreadableJob},
+		{"DELETED", unreadableJob}, {"MODIFIED", readableJob}} {
 		stream.WriteString(`{"type":"` + event[0] + `","object":` + event[1] + "}\n")
 	}
 	sent := stream.String()

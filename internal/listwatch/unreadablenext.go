@@ -45,8 +45,8 @@ func fieldOf(decoder *jsontext.Decoder, depth int) string {
 	return path[depth+1]
 }
 
-// skipNext skips the next part of an object that began at this depth. It looks at the status, which may follow what does
-// not fit.
+// skipNext skips the next part of an object that began at this depth. It looks at the status, which may follow what
+// does not fit.
 func (m *misfit) skipNext(decoder *jsontext.Decoder, depth int) error {
 	switch decoder.PeekKind() {
 	case '}', ']':

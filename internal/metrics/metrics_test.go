@@ -18,14 +18,16 @@ func TestDeclaredMetricsAreListedAndServed(t *testing.T) {
 	knocks.WithLabelValues("front").Inc()
 	waits.Observe(1.5)
 	values := metricstest.Values(t)
-	if values["muster_test_knocks_total{door=front}"] != 1 || values["muster_test_wait_seconds_count"] != 1 || values["muster_test_wait_seconds_sum"] != 1.5 {
+	if values["muster_test_knocks_total{door=front}"] != 1 || values["muster_test_wait_seconds_count"] != 1 ||
+		values["muster_test_wait_seconds_sum"] != 1.5 {
 		t.Errorf("values = %v", values)
 	}
 	var names []string
 	for _, m := range metrics.Declared() {
 		names = append(names, string(m.Kind)+" "+m.Name)
 	}
-	if want := []string{"counter muster_test_knocks_total", "histogram muster_test_wait_seconds"}; !slices.Equal(names, want) {
+	if want := []string{"counter muster_test_knocks_total",
+		"histogram muster_test_wait_seconds"}; !slices.Equal(names, want) {
 		t.Errorf("declared metrics = %q, want %q", names, want)
 	}
 }

@@ -47,8 +47,8 @@ func escaped(text string, keep func(rune) bool, escape func(rune) string) string
 	return out.String()
 }
 
-// obeyed reports whether a terminal may obey the character: the control characters of ASCII (C0 and DEL) and of
-// Latin 1 (C1), the marks, overrides and isolates of the writing direction, and Unicode's line and paragraph separators.
+// obeyed reports whether a terminal may obey the character: the control characters of ASCII (C0 and DEL) and of Latin 1
+// (C1), the marks, overrides and isolates of the writing direction, and Unicode's line and paragraph separators.
 func obeyed(r rune) bool {
 	switch {
 	case r < ' ', '\x7f' <= r && r <= '\u009f':

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Writer passes on what is written to it, with control characters escaped as Text does. Only line breaks and tabs, which
-// lay out a table or a list, stay. It is not safe for concurrent use.
+// Writer passes on what is written to it, with control characters escaped as Text does. Only line breaks and tabs,
+// which lay out a table or a list, stay. It is not safe for concurrent use.
 type Writer struct {
 	out io.Writer
 	// begun is the beginning of a character whose end is not written yet.

@@ -18,9 +18,10 @@ type Claims struct {
 }
 
 // LookForClaims finds out which claims exist of those that the pods need to be scheduled. It looks for at most so many
-// claims. The function read reads the metadata of a claim by its name, in the namespace of the pods. A claim that may not
-// be read is in Unread. After another error the claim is in neither map, and the first such error is returned.
-func LookForClaims(pods []corev1.Pod, most int, read func(name string, into *metav1.PartialObjectMetadata) error) (Claims, error) {
+// claims. The function read reads the metadata of a claim by its name, in the namespace of the pods. A claim that may
+// not be read is in Unread. After another error the claim is in neither map, and the first such error is returned.
+func LookForClaims(pods []corev1.Pod, most int,
+	read func(name string, into *metav1.PartialObjectMetadata) error) (Claims, error) {
 	found := Claims{Exists: map[string]bool{}, Unread: map[string]bool{}}
 	var failed error
 	for _, name := range neededClaims(pods, most) {
@@ -38,8 +39,8 @@ func LookForClaims(pods []corev1.Pod, most int, read func(name string, into *met
 	return found, failed
 }
 
-// neededClaims returns the names of the claims that the pods need to be scheduled, sorted, and at most so many: the claims
-// that pods without a node name. The claims of its ephemeral volumes are created for it.
+// neededClaims returns the names of the claims that the pods need to be scheduled, sorted, and at most so many: the
+// claims that pods without a node name. The claims of its ephemeral volumes are created for it.
 func neededClaims(pods []corev1.Pod, most int) []string {
 	var out []string
 	for i := range pods {
@@ -87,7 +88,8 @@ func (c Claims) Of(pod *corev1.Pod, of func(*corev1.Pod) (reason, message string
 	case len(missing) > 1:
 		return corev1.PodReasonUnschedulable, fmt.Sprintf("claims %s do not exist", strings.Join(missing, ", "))
 	case len(unread) > 0 && reason == corev1.PodReasonSchedulerError:
-		return reason, message + fmt.Sprintf(" (kube-scheduler also says this if a claim does not exist. Your rights do not show whether these claims of the pod exist: %s)", strings.Join(unread, ", "))
+		return reason, message + fmt.Sprintf(" (kube-scheduler also says this if a claim does not exist. Your rights do not show whether these claims of the pod exist: %s)",
+			strings.Join(unread, ", "))
 	}
 	return reason, message
 }

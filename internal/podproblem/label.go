@@ -9,8 +9,8 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// Label returns the key of the label whose value, on the pods of a job of this kind and group, is the job's name; "" for
-// a kind that has none. Volcano's kind Job is also known as VCJob.
+// Label returns the key of the label whose value, on the pods of a job of this kind and group, is the job's name; ""
+// for a kind that has none. Volcano's kind Job is also known as VCJob.
 func Label(group, kind string) string {
 	switch {
 	case kind == "JobSet":

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// FailedMount is the reason of a kubelet's events about a volume that it cannot mount. Only they say why the containers of
-// a pod are not created: its status does not.
+// FailedMount is the reason of a kubelet's events about a volume that it cannot mount. Only they say why the containers
+// of a pod are not created: its status does not.
 const FailedMount = "FailedMount"
 
 // mountPatience is how old an event may be: the kubelet tries again, and repeats the event, at least that often.
@@ -23,8 +23,8 @@ type Mounts struct {
 	said, missing map[string]string
 }
 
-// AwaitingMounts returns the pods of these whose events may say why they do not start, at most as many as given: of pods
-// that mount the same, the first one by name.
+// AwaitingMounts returns the pods of these whose events may say why they do not start, at most as many as given: of
+// pods that mount the same, the first one by name.
 func AwaitingMounts(pods []corev1.Pod, most int) []*corev1.Pod {
 	first := map[string]*corev1.Pod{}
 	for i := range pods {
@@ -44,10 +44,12 @@ func AwaitingMounts(pods []corev1.Pod, most int) []*corev1.Pod {
 
 // awaitsMounts reports whether a node has the pod, and no container of it was ever created.
 func awaitsMounts(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() && (pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "") &&
-		!slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
-			return s.State.Running != nil || s.State.Terminated != nil
-		})
+	return pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() &&
+		(pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "") &&
+		!slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses),
+			func(s corev1.ContainerStatus) bool {
+				return s.State.Running != nil || s.State.Terminated != nil
+			})
 }
 
 // mountsOf names the ConfigMaps, Secrets and claims that the pod mounts, so that pods can be compared.
@@ -97,7 +99,8 @@ func (m *Mounts) Note(pod *corev1.Pod, events []corev1.Event, now time.Time) {
 		if e.Reason != FailedMount || e.InvolvedObject.UID != pod.UID || now.Sub(lastSeen(e)) > mountPatience {
 			continue
 		}
-		if latest == nil || isOfOneVolume(e) && !isOfOneVolume(latest) || isOfOneVolume(e) == isOfOneVolume(latest) && lastSeen(e).After(lastSeen(latest)) {
+		if latest == nil || isOfOneVolume(e) && !isOfOneVolume(latest) ||
+			isOfOneVolume(e) == isOfOneVolume(latest) && lastSeen(e).After(lastSeen(latest)) {
 			latest = e
 		}
 	}
@@ -147,9 +150,9 @@ func lastSeen(e *corev1.Event) time.Time {
 	return out
 }
 
-// Of returns the problem of a pod as the function of does. Of a pod without any, whose containers are not created, it says
-// which volume could not be mounted. That an object does not exist holds for all pods that mount the same; another cause
-// may be that of one node.
+// Of returns the problem of a pod as the function of does. Of a pod without any, whose containers are not created, it
+// says which volume could not be mounted. That an object does not exist holds for all pods that mount the same; another
+// cause may be that of one node.
 func (m Mounts) Of(pod *corev1.Pod, of func(*corev1.Pod) (reason, message string)) (reason, message string) {
 	reason, message = of(pod)
 	if reason != "" || !awaitsMounts(pod) {

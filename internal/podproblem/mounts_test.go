@@ -9,22 +9,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// creating returns a pod on a node, of which no container is created yet, with a volume of the ConfigMap and one that only
-// this pod has.
+// creating returns a pod on a node, of which no container is created yet, with a volume of the ConfigMap and one that
+// only this pod has.
 func creating(name, configMap string) corev1.Pod {
 	return corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
 		Spec: corev1.PodSpec{NodeName: "n", Volumes: []corev1.Volume{
-			{Name: "kube-api-access-" + name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}}}}},
-			{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "c", State: waiting("ContainerCreating", "")}}},
+			{Name: "kube-api-access-" + name,
+				VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ConfigMap: &corev1.ConfigMapProjection{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}}}}},
+			{Name: "config",
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "c", State: waiting("ContainerCreating", "")}}},
 	}
 }
 
 // about returns an event of the kubelet, which it has repeated this long ago.
 func about(pod string, ago time.Duration, reason, message string) corev1.Event {
-	return corev1.Event{Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: types.UID(pod)}, LastTimestamp: metav1.NewTime(now.Add(-ago))}
+	return corev1.Event{Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: types.UID(pod)},
+		LastTimestamp: metav1.NewTime(now.Add(-ago))}
 }
 
 // TestWhatAVolumeLacksIsNamed, as the events of one of the pods say.
@@ -44,20 +50,31 @@ func TestWhatAVolumeLacksIsNamed(t *testing.T) {
 		pod    corev1.Pod     // the one that is asked about
 		want   string
 	}{
-		"a ConfigMap is missing":             {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, creating("p0", "gone"), said},
-		"another pod mounts the same":        {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, creating("p1", "gone"), said},
-		"another pod mounts something else":  {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, creating("p1", "other"), ""},
-		"another pod has started":            {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, started, ""},
-		"another pod has a problem":          {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, pulls, "ImagePullBackOff: no image x"},
-		"the cause may be that of a node":    {[]corev1.Event{about("p0", time.Minute, FailedMount, server)}, creating("p1", "gone"), ""},
-		"the cause, of the pod itself":       {[]corev1.Event{about("p0", time.Minute, FailedMount, server)}, creating("p0", "gone"), `FailedMount: volume "data" cannot be mounted: mount failed: exit status 32`},
-		"the kubelet also says it gives up":  {[]corev1.Event{about("p0", 2*time.Minute, FailedMount, missing), about("p0", 0, FailedMount, over)}, creating("p0", "gone"), said},
-		"the kubelet only says it gives up":  {[]corev1.Event{about("p0", 0, FailedMount, over)}, creating("p0", "gone"), "FailedMount: " + over},
-		"two causes, one after the other":    {[]corev1.Event{about("p0", 2*time.Minute, FailedMount, server), about("p0", time.Minute, FailedMount, missing)}, creating("p0", "gone"), said},
-		"long ago":                           {[]corev1.Event{about("p0", time.Hour, FailedMount, missing)}, creating("p0", "gone"), ""},
-		"of an earlier pod of the same name": {[]corev1.Event{about("earlier", 0, FailedMount, missing)}, creating("p0", "gone"), ""},
-		"an event of another kind":           {[]corev1.Event{about("p0", 0, "Pulling", missing)}, creating("p0", "gone"), ""},
-		"no events":                          {nil, creating("p0", "gone"), ""},
+		"a ConfigMap is missing": {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)},
+			creating("p0", "gone"), said},
+		"another pod mounts the same": {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)},
+			creating("p1", "gone"), said},
+		"another pod mounts something else": {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)},
+			creating("p1", "other"), ""},
+		"another pod has started": {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, started, ""},
+		"another pod has a problem": {[]corev1.Event{about("p0", time.Minute, FailedMount, missing)}, pulls,
+			"ImagePullBackOff: no image x"},
+		"the cause may be that of a node": {[]corev1.Event{about("p0", time.Minute, FailedMount, server)},
+			creating("p1", "gone"), ""},
+		"the cause, of the pod itself": {[]corev1.Event{about("p0", time.Minute, FailedMount, server)},
+			creating("p0", "gone"), `FailedMount: volume "data" cannot be mounted: mount failed: exit status 32`},
+		"the kubelet also says it gives up": {[]corev1.Event{about("p0", 2*time.Minute, FailedMount, missing),
+			about("p0", 0, FailedMount, over)}, creating("p0", "gone"), said},
+		"the kubelet only says it gives up": {[]corev1.Event{about("p0", 0, FailedMount, over)}, creating("p0", "gone"),
+			"FailedMount: " + over},
+		"two causes, one after the other": {[]corev1.Event{about("p0", 2*time.Minute, FailedMount, server),
+			about("p0", time.Minute, FailedMount, missing)}, creating("p0", "gone"), said},
+		"long ago": {[]corev1.Event{about("p0", time.Hour, FailedMount, missing)},
+			creating("p0", "gone"), ""},
+		"of an earlier pod of the same name": {[]corev1.Event{about("earlier", 0, FailedMount, missing)},
+			creating("p0", "gone"), ""},
+		"an event of another kind": {[]corev1.Event{about("p0", 0, "Pulling", missing)}, creating("p0", "gone"), ""},
+		"no events":                {nil, creating("p0", "gone"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mounts Mounts

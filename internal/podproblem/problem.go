@@ -95,7 +95,8 @@ func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) (reason, messa
 	return "", ""
 }
 
-// settled is how long a container must run until its last end counts no more: the kubelet's back-off is over after that.
+// settled is how long a container must run until its last end counts no more: the kubelet's back-off is over after
+// that.
 const settled = 10 * time.Minute
 
 // Restarted returns the problems of pods that run only for now: a container of theirs failed, and was restarted a short
@@ -148,10 +149,12 @@ func unready(pod *corev1.Pod, status *corev1.ContainerStatus, now time.Time) str
 	if c.StartupProbe != nil && (status.Started == nil || !*status.Started) {
 		kind, probe = "startup", c.StartupProbe
 	}
-	if probe == nil || now.Before(running.StartedAt.Add(time.Duration(probe.InitialDelaySeconds+max(1, probe.PeriodSeconds))*time.Second)) {
+	if probe == nil ||
+		now.Before(running.StartedAt.Add(time.Duration(probe.InitialDelaySeconds+max(1, probe.PeriodSeconds))*time.Second)) {
 		return ""
 	}
-	return fmt.Sprintf("container %s runs, and its %s probe (%s) does not succeed", c.Name, kind, describe(&probe.ProbeHandler))
+	return fmt.Sprintf("container %s runs, and its %s probe (%s) does not succeed", c.Name, kind,
+		describe(&probe.ProbeHandler))
 }
 
 // describe names what a probe does.
@@ -169,8 +172,8 @@ func describe(h *corev1.ProbeHandler) string {
 	return "command"
 }
 
-// withoutPod removes the name of the pod from the end of a kubelet's message, which would keep pods with the same problem
-// apart.
+// withoutPod removes the name of the pod from the end of a kubelet's message, which would keep pods with the same
+// problem apart.
 func withoutPod(message string, pod *corev1.Pod) string {
 	return strings.TrimSuffix(message, fmt.Sprintf(" pod=%s_%s(%s)", pod.Name, pod.Namespace, pod.UID))
 }

@@ -37,7 +37,8 @@ func (c *checker) checkAffinity() {
 	for _, bound := range []struct {
 		of        string
 		has, most int
-	}{{"terms", len(terms), maxAffinityTerms}, {"expressions", requirements, maxAffinityRequirements}, {"values", values, maxAffinityValues}} {
+	}{{"terms", len(terms), maxAffinityTerms}, {"expressions", requirements, maxAffinityRequirements},
+		{"values", values, maxAffinityValues}} {
 		if bound.has > bound.most {
 			pod := place{}
 			c.add(pod, "", invalid, fmt.Sprintf("%s.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: Too many: %d: must have at most %d %s (pod set %q; give the nodes a label, and select that)",

@@ -29,18 +29,25 @@ func TestNodeAffinityIsBounded(t *testing.T) {
 		terms []corev1.NodeSelectorTerm
 		want  string
 	}{
-		"no terms":                      {nil, ""},
-		"as many terms as may be":       {slices.Repeat([]corev1.NodeSelectorTerm{term(in("a", 1))}, 256), ""},
-		"one term more":                 {slices.Repeat([]corev1.NodeSelectorTerm{term(in("a", 1))}, 257), "257: must have at most 256 terms"},
-		"one term more, by name":        {slices.Repeat([]corev1.NodeSelectorTerm{byName}, 257), "257: must have at most 256 terms"},
-		"as many as may be":             {[]corev1.NodeSelectorTerm{term(slices.Repeat([]corev1.NodeSelectorRequirement{exists}, 512)...)}, ""},
-		"one expression more":           {[]corev1.NodeSelectorTerm{byName, term(slices.Repeat([]corev1.NodeSelectorRequirement{exists}, 512)...)}, "513: must have at most 512 expressions"},
-		"as many values as may be":      {[]corev1.NodeSelectorTerm{term(in("a", 4000)), term(in("b", 96))}, ""},
-		"one value more":                {[]corev1.NodeSelectorTerm{term(in("a", 4000)), term(in("b", 97))}, "4097: must have at most 4096 values"},
+		"no terms":                {nil, ""},
+		"as many terms as may be": {slices.Repeat([]corev1.NodeSelectorTerm{term(in("a", 1))}, 256), ""},
+		"one term more": {slices.Repeat([]corev1.NodeSelectorTerm{term(in("a", 1))}, 257),
+			"257: must have at most 256 terms"},
+		"one term more, by name": {slices.Repeat([]corev1.NodeSelectorTerm{byName}, 257),
+			"257: must have at most 256 terms"},
+		"as many as may be": {
+			[]corev1.NodeSelectorTerm{term(slices.Repeat([]corev1.NodeSelectorRequirement{exists}, 512)...)}, ""},
+		"one expression more": {[]corev1.NodeSelectorTerm{byName,
+			term(slices.Repeat([]corev1.NodeSelectorRequirement{exists}, 512)...)}, "513: must have at most 512 expressions"},
+		"as many values as may be": {[]corev1.NodeSelectorTerm{term(in("a", 4000)), term(in("b", 96))}, ""},
+		"one value more": {[]corev1.NodeSelectorTerm{term(in("a", 4000)), term(in("b", 97))},
+			"4097: must have at most 4096 values"},
 		"nodes of the Jobs of a JobSet": {[]corev1.NodeSelectorTerm{term(in(jobset.NamespacedJobKey, 50_000))}, ""},
 	} {
 		spec := podOf(with(nil, nil))
-		spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tc.terms}}}
+		spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tc.terms}}}
 		want := tc.want
 		if want != "" {
 			want = "resources validation failed: spec.podSets[0].template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: Too many: " +

@@ -133,9 +133,11 @@ func takenName(spec *corev1.PodSpec) string {
 func agentVolumes() []corev1.Volume {
 	return []corev1.Volume{
 		{Name: agentName, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: agentToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-			ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: ptr.To[int64](tokenSeconds), Path: "token"},
-		}}}}},
+		{Name: agentToken,
+			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+				ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: audience,
+					ExpirationSeconds: ptr.To[int64](tokenSeconds), Path: "token"},
+			}}}}},
 	}
 }
 
@@ -175,7 +177,8 @@ func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
 		{Name: "MUSTER_RENDEZVOUS", Value: a.Server},
 		{Name: "MUSTER_RENDEZVOUS_CA", Value: a.CA},
 		{Name: "MUSTER_RENDEZVOUS_TOKEN", Value: tokenDir + "/token"},
-		{Name: "MUSTER_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIP"}}},
+		{Name: "MUSTER_POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1",
+			FieldPath: "status.podIP"}}},
 		{Name: "MUSTER_CHECKPOINT_GRACE", Value: strconv.FormatInt(grace, 10)},
 	}
 	if round.MaxRestarts != nil {

@@ -32,7 +32,8 @@ func trainer() corev1.PodTemplateSpec {
 
 func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 	before := trainer()
-	got, err := agent.Inject(before, Round{ID: "uid", Min: 2, Max: 4, Index: 3, Framework: "pytorch", Container: "trainingjob"})
+	got, err := agent.Inject(before,
+		Round{ID: "uid", Min: 2, Max: 4, Index: 3, Framework: "pytorch", Container: "trainingjob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +41,16 @@ func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 		t.Errorf("Inject changed the given template: %s", diff)
 	}
 	c := got.Spec.Containers[1]
-	if want := []string{"/var/run/muster/muster-agent", "run", "--", "python"}; !slices.Equal(c.Command, want) || !slices.Equal(c.Args, []string{"-u", "main.py"}) {
+	if want := []string{"/var/run/muster/muster-agent", "run", "--", "python"}; !slices.Equal(c.Command, want) ||
+		!slices.Equal(c.Args, []string{"-u", "main.py"}) {
 		t.Errorf("command = %q %q, want it run by the agent", c.Command, c.Args)
 	}
 	if diff := cmp.Diff(before.Spec.Containers[0], got.Spec.Containers[0]); diff != "" {
 		t.Errorf("Inject changed the other container: %s", diff)
 	}
 	installer := got.Spec.InitContainers[0]
-	if installer.Image != agent.Image || !slices.Equal(installer.Command, []string{"muster-agent", "install", "/var/run/muster"}) {
+	if installer.Image != agent.Image ||
+		!slices.Equal(installer.Command, []string{"muster-agent", "install", "/var/run/muster"}) {
 		t.Errorf("installer = %+v, want the agent's image and install", installer)
 	}
 	if _, gpu := installer.Resources.Requests["nvidia.com/gpu"]; gpu || installer.Resources.Requests.Cpu().Value() != 2 {
@@ -70,7 +73,8 @@ func TestAgentWrapsTheCommandOfOneContainer(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"muster.dev/rendezvous": "uid"}, got.Labels); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"muster.dev/rendezvous-size": "2:4", "muster.dev/rendezvous-index": "3"}, got.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{"muster.dev/rendezvous-size": "2:4", "muster.dev/rendezvous-index": "3"},
+		got.Annotations); diff != "" {
 		t.Error(diff)
 	}
 	if again, err := agent.Inject(got, Round{ID: "uid"}); err == nil {
@@ -95,7 +99,8 @@ func TestAgentInjectionErrors(t *testing.T) {
 func TestAgentServerMayBeAnIPv6Address(t *testing.T) {
 	server := agent
 	server.Server = "[fd00::1]:9444"
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Command: []string{"x"}}}}}
+	template := corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Command: []string{"x"}}}}}
 	out, err := server.Inject(template, Round{ID: "id", Min: 1, Max: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +109,8 @@ func TestAgentServerMayBeAnIPv6Address(t *testing.T) {
 	for _, v := range out.Spec.Containers[0].Env {
 		got[v.Name] = v.Value
 	}
-	if host, port := got["LATTICE_RDZV_CLIENT_SERVICE_HOST"], got["LATTICE_RDZV_CLIENT_SERVICE_PORT"]; host != "fd00::1" || port != "9444" {
+	if host, port := got["LATTICE_RDZV_CLIENT_SERVICE_HOST"],
+		got["LATTICE_RDZV_CLIENT_SERVICE_PORT"]; host != "fd00::1" || port != "9444" {
 		t.Errorf("host = %q and port = %q, want fd00::1 and 9444", host, port)
 	}
 }

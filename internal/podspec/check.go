@@ -67,11 +67,13 @@ func (p place) String() string {
 
 // refuse adds a violation of a rule about a resource.
 func (c *checker) refuse(at place, name corev1.ResourceName, rule, because string) {
-	c.add(at, name, invalid, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q %s)", at.path(c.podSet), name, rule, at, c.name, because))
+	c.add(at, name, invalid, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q %s)", at.path(c.podSet), name,
+		rule, at, c.name, because))
 }
 
 func (c *checker) add(at place, name corev1.ResourceName, kind kind, text string) {
-	c.found = append(c.found, Violation{Text: text, kind: kind, podSet: c.podSet, place: at.sortKey(), resource: string(name)})
+	c.found = append(c.found,
+		Violation{Text: text, kind: kind, podSet: c.podSet, place: at.sortKey(), resource: string(name)})
 }
 
 func (c *checker) checkRuntimeClass() {
@@ -139,7 +141,8 @@ func (c *checker) checkResources(at place, r *corev1.ResourceRequirements, given
 		if _, own := given[name]; !own {
 			whose = "its limit by default"
 		}
-		c.refuse(at, name, "requests must not exceed its limits", fmt.Sprintf("requests %s, %s is %s", request.String(), whose, limit.String()))
+		c.refuse(at, name, "requests must not exceed its limits",
+			fmt.Sprintf("requests %s, %s is %s", request.String(), whose, limit.String()))
 	}
 }
 
@@ -177,7 +180,8 @@ func (c *checker) checkPodAgainstContainers() {
 	sum := resourcehelper.AggregateContainerRequests(&corev1.Pod{Spec: *c.stored}, resourcehelper.PodResourcesOptions{})
 	for name, request := range pod.Requests {
 		if needed, ok := sum[name]; ok && needed.Cmp(request) > 0 {
-			c.refuse(place{}, name, "requests must not be below those of its containers", fmt.Sprintf("requests %s, its containers %s", request.String(), needed.String()))
+			c.refuse(place{}, name, "requests must not be below those of its containers",
+				fmt.Sprintf("requests %s, its containers %s", request.String(), needed.String()))
 		}
 	}
 	for i := range c.stored.Containers {
@@ -185,7 +189,8 @@ func (c *checker) checkPodAgainstContainers() {
 		at := place{field: "containers", index: i, name: container.Name}
 		for name, limit := range container.Resources.Limits {
 			if bound, ok := pod.Limits[name]; ok && limit.Cmp(bound) > 0 {
-				c.refuse(at, name, "limits must not exceed those of the pod", fmt.Sprintf("has the limit %s, the pod %s", limit.String(), bound.String()))
+				c.refuse(at, name, "limits must not exceed those of the pod",
+					fmt.Sprintf("has the limit %s, the pod %s", limit.String(), bound.String()))
 			}
 		}
 	}

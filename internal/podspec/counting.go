@@ -59,7 +59,8 @@ func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 func (c Counting) Changes() bool { return len(c.ExcludePrefixes)+len(c.Transformations) > 0 }
 
 func (c Counting) excludes(name corev1.ResourceName) bool {
-	return slices.ContainsFunc(c.ExcludePrefixes, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
+	return slices.ContainsFunc(c.ExcludePrefixes,
+		func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
 }
 
 func add(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {

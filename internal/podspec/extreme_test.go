@@ -42,14 +42,16 @@ func TestExtremeRequestsOfAPodOnItsNodeAreAddedUp(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"the only container":          {running(podOf(with(huge, nil))), "1e30"},
-		"one of two containers":       {running(podOf(with(huge, nil), with(one, nil))), "1000000000000000000000000000001"},
-		"below zero":                  {running(podOf(with(amounts("cpu", "-"+extreme), nil), with(one, nil))), "-999999999999999999999999999999"},
-		"a zero":                      {running(podOf(with(amounts("cpu", "0e2147483647"), nil), with(one, nil))), "1"},
-		"init containers":             {running(ofInit), "1000000000000000000000000000001"},
-		"overhead":                    {running(inOverhead), "1000000000000000000000000000001"},
-		"the pod as a whole":          {running(ofPod), "1e30"},
-		"what a container is granted": {running(podOf(with(one, nil)), corev1.ContainerStatus{Name: "a", AllocatedResources: huge}), "1e30"},
+		"the only container":    {running(podOf(with(huge, nil))), "1e30"},
+		"one of two containers": {running(podOf(with(huge, nil), with(one, nil))), "1000000000000000000000000000001"},
+		"below zero": {running(podOf(with(amounts("cpu", "-"+extreme), nil), with(one, nil))),
+			"-999999999999999999999999999999"},
+		"a zero":             {running(podOf(with(amounts("cpu", "0e2147483647"), nil), with(one, nil))), "1"},
+		"init containers":    {running(ofInit), "1000000000000000000000000000001"},
+		"overhead":           {running(inOverhead), "1000000000000000000000000000001"},
+		"the pod as a whole": {running(ofPod), "1e30"},
+		"what a container is granted": {running(podOf(with(one, nil)),
+			corev1.ContainerStatus{Name: "a", AllocatedResources: huge}), "1e30"},
 		"what a container has now": {running(podOf(with(one, nil)),
 			corev1.ContainerStatus{Name: "a", Resources: &corev1.ResourceRequirements{Requests: huge}}), "1e30"},
 	} {
@@ -78,7 +80,8 @@ func TestExtremeQuantitiesAreCompared(t *testing.T) {
 	}{
 		{"1", "1", 0}, {"1000m", "1", 0}, {"1n", "2n", -1}, {"1Ki", "1", 1}, {"1e29", "1e28", 1},
 		{extreme, extreme, 0}, {extreme, "1", 1}, {"1", extreme, -1}, {"-" + extreme, "1", -1}, {extreme, "-" + extreme, 1},
-		{"0e2147483647", "1", -1}, {"0e2147483647", "0", 0}, {extreme, "1e2147483646", 0}, {"1" + strings.Repeat("0", 50_000), "1", 1},
+		{"0e2147483647", "1", -1}, {"0e2147483647", "0", 0}, {extreme, "1e2147483646", 0},
+		{"1" + strings.Repeat("0", 50_000), "1", 1},
 	} {
 		soon(t, func() {
 			a, b := resource.MustParse(tc.a), resource.MustParse(tc.b)
@@ -95,7 +98,8 @@ func TestExtremeQuantitiesAreCompared(t *testing.T) {
 
 func TestExtremeQuantitiesAreFormatted(t *testing.T) {
 	for given, want := range map[string]string{
-		"1.5Gi": "1536Mi", "500m": "500m", "0": "0", "1n": "1n", extreme: "1e30", "0e2147483647": "0", "-1" + strings.Repeat("0", 50_000): "-1e30",
+		"1.5Gi": "1536Mi", "500m": "500m", "0": "0", "1n": "1n", extreme: "1e30", "0e2147483647": "0",
+		"-1" + strings.Repeat("0", 50_000): "-1e30",
 	} {
 		soon(t, func() {
 			if got := Text(resource.MustParse(given)); got != want {
@@ -111,7 +115,8 @@ func TestTextsOfUsersAreParsed(t *testing.T) {
 			t.Errorf("Parse(%q) = %s, %v, want what the API server makes of it", text, q.String(), ok)
 		}
 	}
-	for _, text := range []string{"", "one", "1e", "1 Gi", "1e-2147483647", "1E+2147483647", "1e1000", "1" + strings.Repeat("0", 100)} {
+	for _, text := range []string{"", "one", "1e", "1 Gi", "1e-2147483647", "1E+2147483647", "1e1000",
+		"1" + strings.Repeat("0", 100)} {
 		soon(t, func() {
 			if _, ok := Parse(text); ok {
 				t.Errorf("Parse(%q) accepts it", text)

@@ -10,8 +10,9 @@ import (
 )
 
 // extremes are valid quantities that are difficult for arithmetic.
-var extremes = []string{"0", "1", "-1", "0.0001", "1n", "1e30", "-1e30", "1e2147483647", "-1e2147483647", "0e2147483647",
-	"9223372036854775807", "-9223372036854775808", "9223372036854775807m", "9223372036854775808", "1E", "8Ei", "1e-30", "999999999999999999999999999999.9"}
+var extremes = []string{"0", "1", "-1", "0.0001", "1n", "1e30", "-1e30", "1e2147483647",
+	"-1e2147483647", "0e2147483647", "9223372036854775807", "-9223372036854775808", "9223372036854775807m",
+	"9223372036854775808", "1E", "8Ei", "1e-30", "999999999999999999999999999999.9"}
 
 // FuzzExtremeQuantities: whatever two containers request, a range limits and an output counts as, the result comes
 // quickly, is not negative unless an input is, and is the same when computed again.
@@ -33,9 +34,11 @@ func FuzzExtremeQuantities(f *testing.F) {
 		}
 		one := func(i int) corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: given[i]} }
 		site := ranges(limitRange("lr",
-			corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: one(2), Max: one(2), MaxLimitRequestRatio: one(2), Default: one(2), DefaultRequest: one(2)},
+			corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: one(2), Max: one(2), MaxLimitRequestRatio: one(2),
+				Default: one(2), DefaultRequest: one(2)},
 			corev1.LimitRangeItem{Type: corev1.LimitTypePod, Min: one(2), Max: one(2), MaxLimitRequestRatio: one(2)}))
-		counting := Counting{Transformations: map[corev1.ResourceName]Transformation{corev1.ResourceCPU: {Outputs: one(3), MultiplyBy: corev1.ResourceCPU}}}
+		counting := Counting{Transformations: map[corev1.ResourceName]Transformation{corev1.ResourceCPU: {Outputs: one(3),
+			MultiplyBy: corev1.ResourceCPU}}}
 		spec := corev1.PodSpec{
 			InitContainers: []corev1.Container{sidecar(one(1), nil)},
 			Containers:     []corev1.Container{with(one(0), one(1)), with(nil, nil)},

@@ -57,7 +57,8 @@ func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 	}
 	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if *required == nil {
-		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}}}
+		*required = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}}}
 		return
 	}
 	for i := range (*required).NodeSelectorTerms {

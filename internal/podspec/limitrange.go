@@ -11,7 +11,8 @@ import (
 
 // checkRange checks requests and limits against the LimitRange's items of the type: of each container, or of the pod as
 // a whole. It adds at most one violation for each bound.
-func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.LimitType, requests, limits corev1.ResourceList) {
+func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.LimitType,
+	requests, limits corev1.ResourceList) {
 	for _, item := range limitRange.Spec.Limits {
 		if item.Type != of {
 			continue
@@ -22,8 +23,10 @@ func (c *checker) checkRange(at place, limitRange *corev1.LimitRange, of corev1.
 				b.request, b.requested = requests[name]
 				b.limit, b.limited = limits[name]
 				if rule := against(b); rule != "" {
-					c.add(at, name, outOfRange, fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q has the request %s and the limit %s, the %s of LimitRange %q is %s)",
-						at.path(c.podSet), name, rule, at, c.name, quantity(b.request, b.requested), quantity(b.limit, b.limited), which, limitRange.Name, b.bound.String()))
+					c.add(at, name, outOfRange,
+						fmt.Sprintf("%s: Invalid value: [%q]: %s (%s of pod set %q has the request %s and the limit %s, the %s of LimitRange %q is %s)",
+							at.path(c.podSet), name, rule, at, c.name, quantity(b.request, b.requested), quantity(b.limit, b.limited), which,
+							limitRange.Name, b.bound.String()))
 				}
 			}
 		}

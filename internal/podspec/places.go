@@ -139,7 +139,8 @@ func (g Gang) fillsNodes(nodes map[string]*corev1.Node) bool {
 	seen := map[string]bool{}
 	for _, place := range g.Places {
 		node := nodes[place.Node()]
-		if node == nil || seen[place.Node()] || capacity(node.Status.Allocatable, requests, hasHostPort(g.Spec)) != int64(place.Count) {
+		if node == nil || seen[place.Node()] ||
+			capacity(node.Status.Allocatable, requests, hasHostPort(g.Spec)) != int64(place.Count) {
 			return false
 		}
 		seen[place.Node()] = true
@@ -189,7 +190,8 @@ func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 			return false
 		}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return true
 	}
 	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
@@ -202,14 +204,16 @@ func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 
 // NamesHost reports whether the required node affinity of the pods names the host.
 func NamesHost(spec corev1.PodSpec, host string) bool {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}
-	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
-			return e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, host)
+	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+		func(term corev1.NodeSelectorTerm) bool {
+			return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+				return e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, host)
+			})
 		})
-	})
 }
 
 func allows(term corev1.NodeSelectorTerm, domain map[string]string) bool {

@@ -26,7 +26,8 @@ func gpuNodes(gpus map[string]int64) map[string]*corev1.Node {
 		out[name] = &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-				gpu: *resource.NewQuantity(n, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("64"),
+				gpu: *resource.NewQuantity(n, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110"),
+				corev1.ResourceCPU: resource.MustParse("64"),
 			}},
 		}
 	}
@@ -36,7 +37,8 @@ func gpuNodes(gpus map[string]int64) map[string]*corev1.Node {
 // gpuPod returns the spec of a pod that requests this number of GPUs.
 func gpuPod(gpus int64) corev1.PodSpec {
 	return corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI), corev1.ResourceCPU: resource.MustParse("1500m")}}}}}
+		Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI),
+			corev1.ResourceCPU: resource.MustParse("1500m")}}}}}
 }
 
 func TestPlacesRanks(t *testing.T) {
@@ -73,16 +75,25 @@ func TestInjectionWithPlaces(t *testing.T) {
 			Injection{NodeSelector: map[string]string{corev1.LabelHostname: "a"}}},
 		"places that fill their nodes": {Gang{Places: Places{on("a", 4), on("c", 2)}, Count: 6, Spec: gpuPod(2)},
 			Injection{Nodes: []string{"a", "c"}}},
-		"places that leave too little for another pod": {Gang{Places: Places{on("a", 2), on("c", 1)}, Count: 3, Spec: gpuPod(3)},
+		"places that leave too little for another pod": {Gang{Places: Places{on("a", 2), on("c", 1)}, Count: 3,
+			Spec: gpuPod(3)},
 			Injection{Nodes: []string{"a", "c"}}},
-		"pods with a host port":             {Gang{Places: Places{on("a", 1), on("b", 1)}, Count: 2, Spec: hostPort}, Injection{Nodes: []string{"a", "b"}}},
-		"a node with capacity for one more": {Gang{Places: Places{on("a", 4), on("b", 3)}, Count: 7, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"slices that must be apart":         {Gang{Places: Places{on("a", 4), on("b", 4)}, Count: 8, Spec: gpuPod(2), SlicesApart: true}, Injection{Gates: gates}},
-		"a missing node":                    {Gang{Places: Places{on("a", 4), on("gone", 4)}, Count: 8, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"a node with two places":            {Gang{Places: Places{on("a", 4), on("b", 4), on("a", 4)}, Count: 12, Spec: gpuPod(2)}, Injection{Gates: gates}},
-		"fewer places than pods":            {Gang{Places: Places{on("a", 3)}, Count: 4, Spec: gpuPod(1)}, Injection{Gates: gates}},
-		"two places wider than a node":      {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}, {Domain: map[string]string{"rack": "2"}, Count: 2}}, Count: 4, Spec: gpuPod(4)}, Injection{Gates: gates}},
-		"one place wider than a node":       {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}}, Count: 2, Spec: gpuPod(4)}, Injection{NodeSelector: map[string]string{"rack": "1"}}},
+		"pods with a host port": {Gang{Places: Places{on("a", 1), on("b", 1)}, Count: 2, Spec: hostPort},
+			Injection{Nodes: []string{"a", "b"}}},
+		"a node with capacity for one more": {Gang{Places: Places{on("a", 4), on("b", 3)}, Count: 7, Spec: gpuPod(2)},
+			Injection{Gates: gates}},
+		"slices that must be apart": {Gang{Places: Places{on("a", 4), on("b", 4)}, Count: 8, Spec: gpuPod(2),
+			SlicesApart: true}, Injection{Gates: gates}},
+		"a missing node": {Gang{Places: Places{on("a", 4), on("gone", 4)}, Count: 8, Spec: gpuPod(2)},
+			Injection{Gates: gates}},
+		"a node with two places": {Gang{Places: Places{on("a", 4), on("b", 4), on("a", 4)}, Count: 12, Spec: gpuPod(2)},
+			Injection{Gates: gates}},
+		"fewer places than pods": {Gang{Places: Places{on("a", 3)}, Count: 4, Spec: gpuPod(1)},
+			Injection{Gates: gates}},
+		"two places wider than a node": {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2},
+			{Domain: map[string]string{"rack": "2"}, Count: 2}}, Count: 4, Spec: gpuPod(4)}, Injection{Gates: gates}},
+		"one place wider than a node": {Gang{Places: Places{{Domain: map[string]string{"rack": "1"}, Count: 2}}, Count: 2,
+			Spec: gpuPod(4)}, Injection{NodeSelector: map[string]string{"rack": "1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Injection{}.WithPlaces(tc.gang, nodes)); diff != "" {
@@ -94,9 +105,11 @@ func TestInjectionWithPlaces(t *testing.T) {
 
 func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z"}}
-	only := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"a", "b"}}
+	only := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+		Values: []string{"a", "b"}}
 	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}
-	preferred := []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}}}
+	preferred := []corev1.PreferredSchedulingTerm{{Weight: 1,
+		Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}}}
 	required := func(terms ...corev1.NodeSelectorTerm) *corev1.Affinity {
 		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution:  &corev1.NodeSelector{NodeSelectorTerms: terms},
@@ -108,10 +121,15 @@ func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ had, want *corev1.Affinity }{
 		"nothing": {nil, &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term(only)}}}}},
-		"preferred nodes only": {&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}, required(term(only))},
-		"one or the other": {required(term(zone), corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{field}}),
-			required(term(zone, only), corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{only}, MatchFields: []corev1.NodeSelectorRequirement{field}})},
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{term(only)}}}}},
+		"preferred nodes only": {
+			&corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}},
+			required(term(only))},
+		"one or the other": {required(term(zone),
+			corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{field}}),
+			required(term(zone, only), corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{only},
+				MatchFields: []corev1.NodeSelectorRequirement{field}})},
 		"a term that matches nothing": {required(term(), term(zone)), required(term(), term(zone, only))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +148,8 @@ func TestRequiredNodesExtendTheUsersAffinity(t *testing.T) {
 
 func TestAllowsPlace(t *testing.T) {
 	elsewhere := Injection{Nodes: []string{"b"}}.Inject(corev1.PodTemplateSpec{}).Spec
-	elsewhere.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn
+	required := elsewhere.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	required.NodeSelectorTerms[0].MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn
 	to := func(in Injection) corev1.PodSpec { return in.Inject(corev1.PodTemplateSpec{}).Spec }
 	for name, tc := range map[string]struct {
 		spec corev1.PodSpec
@@ -222,7 +241,8 @@ func TestAnyBindingOrderHonorsTheAssignment(t *testing.T) {
 				}
 			}
 			if j.bound[node] > int(assigned) {
-				t.Fatalf("%d pods of ranks [%d,%d) are on %s, where %d have a place (%+v)", j.bound[node], j.from, j.to, node, assigned, j.in)
+				t.Fatalf("%d pods of ranks [%d,%d) are on %s, where %d have a place (%+v)", j.bound[node], j.from, j.to,
+					node, assigned, j.in)
 			}
 			if j.slice > 0 && rackOf(node) != j.racks[rank-j.from] {
 				t.Fatalf("rank %d is in rack %d, want that of its slice, %d (%+v)", rank, rackOf(node), j.racks[rank-j.from], j.in)
@@ -258,7 +278,8 @@ func (j *job) choices(names []string, room map[string]int64) []string {
 // drawGang gives places to a gang of equal pods, slice by slice, each in one rack, and splits it into equal jobs. Pods
 // that do not fit get no places. Half of the gangs take all that is free in their racks, as only gangs that fill their
 // nodes are placed by template.
-func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[string]*corev1.Node, rackOf func(string) int) []*job {
+func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[string]*corev1.Node,
+	rackOf func(string) int) []*job {
 	perPod := rapid.Int64Range(1, 4).Draw(t, "gpus per pod")
 	fills := rapid.Bool().Draw(t, "fills racks")
 	var slice int32
@@ -309,7 +330,8 @@ func drawGang(t *rapid.T, names []string, free map[string]int64, nodes map[strin
 	var out []*job
 	for i := range parts {
 		from, to := i*count/parts, (i+1)*count/parts
-		j := &job{from: from, to: to, places: places.Ranks(from, to), gpus: perPod, slice: slice, racks: racks[from:to], bound: map[string]int{}}
+		j := &job{from: from, to: to, places: places.Ranks(from, to), gpus: perPod, slice: slice, racks: racks[from:to],
+			bound: map[string]int{}}
 		j.in = Injection{}.WithPlaces(Gang{Places: j.places, Count: to - from, Spec: gpuOnly(perPod),
 			SlicesApart: slice > 0 && from/slice != (to-1)/slice}, nodes)
 		for rank := from; rank < to; rank++ {

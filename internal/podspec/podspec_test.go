@@ -31,12 +31,17 @@ func TestRequests(t *testing.T) {
 		spec corev1.PodSpec
 		want string
 	}{
-		"several containers":              {corev1.PodSpec{Containers: []corev1.Container{container("1", ""), container("2", "3")}}, "3"},
-		"a limit without a request":       {corev1.PodSpec{Containers: []corev1.Container{container("", "2")}}, "2"},
-		"an init container with the peak": {corev1.PodSpec{InitContainers: []corev1.Container{container("5", "")}, Containers: []corev1.Container{container("1", "")}}, "5"},
-		"a sidecar":                       {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("1", "")}}, "2"},
-		"overhead":                        {corev1.PodSpec{Containers: []corev1.Container{container("1", "")}, Overhead: list("1")}, "2"},
-		"resources of the pod":            {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("7")}, Containers: []corev1.Container{container("1", "")}}, "7"},
+		"several containers": {corev1.PodSpec{Containers: []corev1.Container{container("1", ""),
+			container("2", "3")}}, "3"},
+		"a limit without a request": {corev1.PodSpec{Containers: []corev1.Container{container("", "2")}}, "2"},
+		"an init container with the peak": {corev1.PodSpec{InitContainers: []corev1.Container{container("5", "")},
+			Containers: []corev1.Container{container("1", "")}}, "5"},
+		"a sidecar": {corev1.PodSpec{InitContainers: []corev1.Container{sidecar},
+			Containers: []corev1.Container{container("1", "")}}, "2"},
+		"overhead": {corev1.PodSpec{Containers: []corev1.Container{container("1", "")},
+			Overhead: list("1")}, "2"},
+		"resources of the pod": {corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("7")},
+			Containers: []corev1.Container{container("1", "")}}, "7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Requests(tc.spec)[corev1.ResourceCPU]
@@ -50,11 +55,13 @@ func TestRequests(t *testing.T) {
 func TestInjectCopiesAndOverridesTheTemplate(t *testing.T) {
 	toleration := corev1.Toleration{Key: "simulated", Operator: corev1.TolerationOpExists}
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		NodeSelector: map[string]string{"zone": "a", "disk": "ssd"},
-		Tolerations:  []corev1.Toleration{toleration}, SchedulingGates: []corev1.PodSchedulingGate{{Name: "own"}, {Name: "topology"}},
+		NodeSelector:    map[string]string{"zone": "a", "disk": "ssd"},
+		Tolerations:     []corev1.Toleration{toleration},
+		SchedulingGates: []corev1.PodSchedulingGate{{Name: "own"}, {Name: "topology"}},
 	}}
 	before := template.DeepCopy()
-	got := Injection{NodeSelector: map[string]string{"zone": "b"}, Tolerations: []corev1.Toleration{toleration}, Gates: []string{"topology", "another"}}.Inject(template)
+	got := Injection{NodeSelector: map[string]string{"zone": "b"}, Tolerations: []corev1.Toleration{toleration},
+		Gates: []string{"topology", "another"}}.Inject(template)
 	if diff := cmp.Diff(map[string]string{"zone": "b", "disk": "ssd"}, got.Spec.NodeSelector); diff != "" {
 		t.Errorf("node selector (-want +got):\n%s", diff)
 	}

@@ -66,7 +66,8 @@ const maxText = 100
 // practically forever.
 func Parse(text string) (resource.Quantity, bool) {
 	text = strings.TrimSpace(text)
-	if at := strings.LastIndexAny(text, "eE"); len(text) > maxText || at >= 0 && len(strings.TrimLeft(text[at+1:], "+-")) > 3 {
+	if at := strings.LastIndexAny(text, "eE"); len(text) > maxText ||
+		at >= 0 && len(strings.TrimLeft(text[at+1:], "+-")) > 3 {
 		return resource.Quantity{}, false
 	}
 	q, err := resource.ParseQuantity(text)

@@ -9,9 +9,11 @@ import (
 
 func TestRanksOf(t *testing.T) {
 	for text, want := range map[string][2]int32{
-		"4-7": {4, 8}, "0-0": {0, 1}, "7-4": {}, "-1-2": {}, "4": {}, "": {}, "a-b": {}, "0-2147483647": {}, "4294967296-4294967297": {},
+		"4-7": {4, 8}, "0-0": {0, 1}, "7-4": {}, "-1-2": {}, "4": {}, "": {}, "a-b": {}, "0-2147483647": {},
+		"4294967296-4294967297": {},
 	} {
-		from, to, ok := RanksOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/ranks": text}}})
+		from, to, ok :=
+			RanksOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/ranks": text}}})
 		if from != want[0] || to != want[1] || !ok {
 			t.Errorf("RanksOf(%q) = %d, %d, %t", text, from, to, ok)
 		}

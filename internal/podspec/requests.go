@@ -25,8 +25,9 @@ func Total(stored *corev1.PodSpec) corev1.ResourceList {
 }
 
 // RequestsOnNode returns what an existing pod occupies on its node, as kube-scheduler counts it: while a container is
-// resized, the larger of its current and desired resources. No policy looks at a pod that no job made, so its quantities
-// may be extreme: they are normalized as those of Stored. The list may be one of the pod's own and must not be changed.
+// resized, the larger of its current and desired resources. No policy looks at a pod that no job made, so its
+// quantities may be extreme: they are normalized as those of Stored. The list may be one of the pod's own and must not
+// be changed.
 func RequestsOnNode(pod *corev1.Pod) corev1.ResourceList {
 	if isPlain(&pod.Spec) && !isResizing(pod.Status.ContainerStatuses) {
 		return normalizedOrSame(pod.Spec.Containers[0].Resources.Requests)
@@ -37,11 +38,13 @@ func RequestsOnNode(pod *corev1.Pod) corev1.ResourceList {
 // withNormalized returns the part of a pod that its requests on its node are computed from, with normalized quantities.
 func withNormalized(pod *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{Spec: pod.Spec, Status: pod.Status}
-	out.Spec.Containers, out.Spec.InitContainers = normalizedContainers(pod.Spec.Containers), normalizedContainers(pod.Spec.InitContainers)
+	out.Spec.Containers, out.Spec.InitContainers = normalizedContainers(pod.Spec.Containers),
+		normalizedContainers(pod.Spec.InitContainers)
 	out.Spec.Overhead, out.Spec.Resources = normalizedOrSame(pod.Spec.Overhead), normalizedResources(pod.Spec.Resources)
 	out.Status.ContainerStatuses = normalizedStatuses(pod.Status.ContainerStatuses)
 	out.Status.InitContainerStatuses = normalizedStatuses(pod.Status.InitContainerStatuses)
-	out.Status.AllocatedResources, out.Status.Resources = normalizedOrSame(pod.Status.AllocatedResources), normalizedResources(pod.Status.Resources)
+	out.Status.AllocatedResources, out.Status.Resources = normalizedOrSame(pod.Status.AllocatedResources),
+		normalizedResources(pod.Status.Resources)
 	return out
 }
 
@@ -56,7 +59,8 @@ func normalizedContainers(containers []corev1.Container) []corev1.Container {
 func normalizedStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	out := slices.Clone(statuses)
 	for i := range out {
-		out[i].AllocatedResources, out[i].Resources = normalizedOrSame(out[i].AllocatedResources), normalizedResources(out[i].Resources)
+		out[i].AllocatedResources, out[i].Resources = normalizedOrSame(out[i].AllocatedResources),
+			normalizedResources(out[i].Resources)
 	}
 	return out
 }
@@ -65,7 +69,8 @@ func normalizedResources(r *corev1.ResourceRequirements) *corev1.ResourceRequire
 	if r == nil {
 		return nil
 	}
-	return &corev1.ResourceRequirements{Requests: normalizedOrSame(r.Requests), Limits: normalizedOrSame(r.Limits), Claims: r.Claims}
+	return &corev1.ResourceRequirements{Requests: normalizedOrSame(r.Requests), Limits: normalizedOrSame(r.Limits),
+		Claims: r.Claims}
 }
 
 // HasEnded reports whether the pod has succeeded or failed: it uses nothing of its node any more.
@@ -75,7 +80,8 @@ func HasEnded(pod *corev1.Pod) bool {
 
 // isResizing reports whether a container's status may hold resources that differ from its spec.
 func isResizing(statuses []corev1.ContainerStatus) bool {
-	return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil || len(s.AllocatedResources) > 0 })
+	return slices.ContainsFunc(statuses,
+		func(s corev1.ContainerStatus) bool { return s.Resources != nil || len(s.AllocatedResources) > 0 })
 }
 
 // isPlain reports whether the requests of the pod are those of its only container.

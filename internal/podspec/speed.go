@@ -20,11 +20,12 @@ func SpeedExponent(annotations map[string]string) (float64, error) {
 	}
 	exponent, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(exponent > 0 && exponent <= maxSpeedExponent) { // also excludes NaN
-		return 0, fmt.Errorf("the annotation %s is %q: it must be a number above 0, and %d at most", muster.SpeedExponentAnnotation, text, maxSpeedExponent)
+		return 0, fmt.Errorf("the annotation %s is %q: it must be a number above 0, and %d at most",
+			muster.SpeedExponentAnnotation, text, maxSpeedExponent)
 	}
 	return max(1, math.Round(exponent*precision)) / precision, nil
 }
 
-// precision makes exponents differ by a hundredth at least. More could not be measured, and the engine keeps a table for
-// each.
+// precision makes exponents differ by a hundredth at least. More could not be measured, and the engine keeps a table
+// for each.
 const precision = 100

@@ -46,7 +46,8 @@ func defaults(limits, requests corev1.ResourceList) corev1.LimitRangeItem {
 	return corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: limits, DefaultRequest: requests}
 }
 
-func runtimeClass(name string, overhead corev1.ResourceList, scheduling *nodev1.Scheduling) map[string]*nodev1.RuntimeClass {
+func runtimeClass(name string, overhead corev1.ResourceList,
+	scheduling *nodev1.Scheduling) map[string]*nodev1.RuntimeClass {
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Scheduling: scheduling}
 	if overhead != nil {
 		class.Overhead = &nodev1.Overhead{PodFixed: overhead}
@@ -80,43 +81,55 @@ func TestStoredRequests(t *testing.T) {
 			podOf(with(nil, nil)), amounts("cpu", "8")},
 		"defaults of init containers and sidecars": {
 			ranges(limitRange("lr", defaults(nil, amounts("cpu", "1")))),
-			corev1.PodSpec{InitContainers: []corev1.Container{sidecar(nil, nil), with(amounts("cpu", "7"), nil)}, Containers: []corev1.Container{with(nil, nil), with(nil, nil)}},
+			corev1.PodSpec{InitContainers: []corev1.Container{sidecar(nil, nil), with(amounts("cpu", "7"), nil)},
+				Containers: []corev1.Container{with(nil, nil), with(nil, nil)}},
 			amounts("cpu", "8")},
 		"several ranges: the first by name that has a default": {
-			ranges(limitRange("a", defaults(nil, amounts("memory", "1Gi"))), limitRange("b", defaults(nil, amounts("cpu", "2", "memory", "2Gi"))), limitRange("c", defaults(nil, amounts("cpu", "3")))),
+			ranges(limitRange("a", defaults(nil, amounts("memory", "1Gi"))),
+				limitRange("b", defaults(nil, amounts("cpu", "2", "memory", "2Gi"))),
+				limitRange("c", defaults(nil, amounts("cpu", "3")))),
 			podOf(with(nil, nil)), amounts("cpu", "2", "memory", "1Gi")},
 		"ranges of pods and of volume claims": {
-			ranges(limitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Default: amounts("cpu", "1")}, corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, DefaultRequest: amounts("storage", "1Gi")})),
+			ranges(limitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypePod, Default: amounts("cpu", "1")},
+				corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim, DefaultRequest: amounts("storage", "1Gi")})),
 			podOf(with(amounts("memory", "1"), nil)), amounts("memory", "1")},
 		"a runtime class with overhead": {
 			Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m", "memory", "120Mi"), nil)},
 			kata(podOf(with(amounts("cpu", "1"), nil))), amounts("cpu", "1250m", "memory", "120Mi")},
 		"a pod with overhead": {
 			Environment{RuntimeClasses: runtimeClass("kata", amounts("cpu", "250m"), nil)},
-			kata(corev1.PodSpec{Overhead: amounts("cpu", "1"), Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}}), amounts("cpu", "2")},
+			kata(corev1.PodSpec{Overhead: amounts("cpu", "1"), Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}}),
+			amounts("cpu", "2")},
 		"a runtime class without overhead": {
 			Environment{RuntimeClasses: runtimeClass("kata", nil, nil)},
 			kata(podOf(with(amounts("cpu", "1"), nil))), amounts("cpu", "1")},
 		"resources of the pod": {
-			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1", "example.com/gpu", "2"), nil)}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "4")},
+				Containers: []corev1.Container{with(amounts("cpu", "1", "example.com/gpu", "2"), nil)}},
 			amounts("cpu", "4", "example.com/gpu", "2")},
 		"a limit of the pod without requests": {
-			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")},
+				Containers: []corev1.Container{with(nil, nil)}},
 			amounts("cpu", "4")},
 		"a limit of the pod and requests of its containers": {
-			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")},
+				Containers: []corev1.Container{with(amounts("cpu", "1"), nil)}},
 			amounts("cpu", "1")},
 		"defaults of containers and a limit of the pod": {
 			ranges(limitRange("lr", defaults(nil, amounts("cpu", "1")))),
-			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, Containers: []corev1.Container{with(nil, nil)}},
+			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: amounts("cpu", "4")},
+				Containers: []corev1.Container{with(nil, nil)}},
 			amounts("cpu", "1")},
 		"huge pages of the pod": {
-			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, Containers: []corev1.Container{with(nil, amounts("hugepages-2Mi", "4Mi"))}},
+			Environment{}, corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: amounts("cpu", "1")},
+				Containers: []corev1.Container{with(nil, amounts("hugepages-2Mi", "4Mi"))}},
 			amounts("cpu", "1", "hugepages-2Mi", "4Mi")},
 		"requests finer than a thousandth, rounded up in each container": {
-			Environment{}, podOf(with(amounts("cpu", "0.0001"), nil), with(amounts("cpu", "0.0001"), nil)), amounts("cpu", "2m")},
+			Environment{}, podOf(with(amounts("cpu", "0.0001"), nil), with(amounts("cpu", "0.0001"), nil)),
+			amounts("cpu", "2m")},
 		"extremely large requests": {
-			Environment{}, podOf(with(amounts("cpu", "1e2147483647"), nil), with(amounts("cpu", "1"), nil)), amounts("cpu", "1000000000000000000000000000001")},
+			Environment{}, podOf(with(amounts("cpu", "1e2147483647"), nil), with(amounts("cpu", "1"), nil)),
+			amounts("cpu", "1000000000000000000000000000001")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.spec.DeepCopy()
@@ -135,7 +148,8 @@ func TestRuntimeClassScheduling(t *testing.T) {
 	own, shared := corev1.Toleration{Key: "own"}, corev1.Toleration{Key: "sandbox", Operator: corev1.TolerationOpExists}
 	site := Environment{RuntimeClasses: runtimeClass("kata", nil, &nodev1.Scheduling{
 		NodeSelector: map[string]string{"sandbox": "kata"}, Tolerations: []corev1.Toleration{shared, shared}})}
-	spec := &corev1.PodSpec{RuntimeClassName: ptr.To("kata"), NodeSelector: map[string]string{"zone": "a"}, Tolerations: append(make([]corev1.Toleration, 0, 8), own)}
+	spec := &corev1.PodSpec{RuntimeClassName: ptr.To("kata"), NodeSelector: map[string]string{"zone": "a"},
+		Tolerations: append(make([]corev1.Toleration, 0, 8), own)}
 	before := spec.DeepCopy()
 	got := site.Stored(spec)
 	if diff := cmp.Diff(map[string]string{"zone": "a", "sandbox": "kata"}, got.NodeSelector); diff != "" {

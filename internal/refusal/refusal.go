@@ -1,6 +1,6 @@
 // Package refusal tells which errors of a write mean that the API server will not take the object as it is. Whoever
-// retries such a write for ever waits for somebody who does not know; whoever takes another error for such a one gives up
-// a write that may have taken effect.
+// retries such a write for ever waits for somebody who does not know; whoever takes another error for such a one gives
+// up a write that may have taken effect.
 //
 // Admission and jobs import it; it imports nothing of internal/.
 package refusal
@@ -41,8 +41,8 @@ func IsTooLarge(err error) bool {
 }
 
 // IsInternal reports whether the API server answered that it failed for a reason that it does not know better. Once may
-// be chance; if it answers every write to a version of an object like that, it refuses the write. A timeout, or a server
-// that is overloaded or unavailable, is no such answer.
+// be chance; if it answers every write to a version of an object like that, it refuses the write. A timeout, or a
+// server that is overloaded or unavailable, is no such answer.
 func IsInternal(err error) bool {
 	reason := apierrors.ReasonForError(err)
 	if reason != metav1.StatusReasonUnknown && reason != metav1.StatusReasonInternalError {

@@ -15,7 +15,8 @@ func TestRoundGrowsAndShrinks(t *testing.T) {
 	o := newOperator(t, "2:3")
 	first, second := o.run(0, works), o.run(1, works)
 	where := first.awaitOutput("part 0 of 2")
-	if other := second.awaitOutput("part 1 of 2"); where[strings.Index(where, " at "):] != other[strings.Index(other, " at "):] {
+	if other := second.awaitOutput("part 1 of 2"); where[strings.Index(where,
+		" at "):] != other[strings.Index(other, " at "):] {
 		t.Errorf("members have different masters: %q and %q", where, other)
 	}
 	pid := first.cmd.Process.Pid
@@ -109,7 +110,8 @@ func TestWaitingAgentExitsAtOnceOnSIGTERM(t *testing.T) {
 
 func TestCommandIsKilledAfterItsGracePeriod(t *testing.T) {
 	o := newOperator(t, "1:2")
-	deaf := o.run(0, `trap 'echo heard' TERM; echo "part $RANK of $WORLD_SIZE"; while :; do sleep 1000 & wait $!; done`, "MUSTER_CHECKPOINT_GRACE=300ms")
+	deaf := o.run(0, `trap 'echo heard' TERM; echo "part $RANK of $WORLD_SIZE"; while :; do sleep 1000 & wait $!; done`,
+		"MUSTER_CHECKPOINT_GRACE=300ms")
 	deaf.awaitOutput("part 0 of 1")
 	other := o.run(1, works)
 	deaf.awaitOutput("heard")
@@ -120,7 +122,8 @@ func TestCommandIsKilledAfterItsGracePeriod(t *testing.T) {
 
 func TestHangingCommandIsKilledAndRestarted(t *testing.T) {
 	o := newOperator(t, "1:1")
-	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; touch "$LATTICE_HEARTBEAT_FILE"; sleep 1000`, "MUSTER_HANG_TIMEOUT=300ms")
+	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; touch "$LATTICE_HEARTBEAT_FILE"; sleep 1000`,
+		"MUSTER_HANG_TIMEOUT=300ms")
 	a.awaitOutput("run 0")
 	a.awaitOutput("no heartbeat")
 	a.awaitOutput("run 1")
@@ -182,7 +185,8 @@ func TestNoRoundBeginsWhileAnotherOperatorMayLead(t *testing.T) {
 func TestCrashWhileTheOperatorIsDownIsRestartedLater(t *testing.T) {
 	o := newOperator(t, "1:1")
 	stop := t.TempDir() + "/stop"
-	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; while [ ! -e `+stop+` ]; do sleep 0.02; done; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 1`)
+	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; while [ ! -e `+stop+
+		` ]; do sleep 0.02; done; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 1`)
 	a.awaitOutput("run 0")
 	o.stop()
 	if err := os.WriteFile(stop, nil, 0o600); err != nil {
@@ -241,7 +245,8 @@ func TestAgentInstallsThePythonAddOn(t *testing.T) {
 		}
 	}
 	o := newOperator(t, "1:1")
-	a := o.runBy(filepath.Join(into, "muster-agent"), 0, `echo "at $PYTHONPATH"; ls ${PYTHONPATH%%:*}/muster/`, "PYTHONPATH=/of/the/image")
+	a := o.runBy(filepath.Join(into, "muster-agent"), 0, `echo "at $PYTHONPATH"; ls ${PYTHONPATH%%:*}/muster/`,
+		"PYTHONPATH=/of/the/image")
 	if line := a.awaitOutput("at "); line != "at "+into+"/python:/of/the/image" {
 		t.Errorf("search path of Python: %s", line)
 	}
@@ -269,8 +274,9 @@ func TestTorchIsPatchedOnlyWhereRequested(t *testing.T) {
 	}
 	for autopatch, want := range map[string]string{"torch": "followed True", "": "followed False"} {
 		o := newOperator(t, "1:1")
-		a := o.runBy(filepath.Join(into, "muster-agent"), 0, `python3 -c 'import sys, torch; print("followed", "muster._torch" in sys.modules)'`,
-			"PYTHONPATH="+fake, "PYTHONDONTWRITEBYTECODE=1", "LATTICE_AUTOPATCH="+autopatch)
+		a := o.runBy(filepath.Join(into, "muster-agent"), 0,
+			`python3 -c 'import sys, torch; print("followed", "muster._torch" in sys.modules)'`, "PYTHONPATH="+fake,
+			"PYTHONDONTWRITEBYTECODE=1", "LATTICE_AUTOPATCH="+autopatch)
 		if line := a.awaitOutput("followed"); line != want {
 			t.Errorf("with LATTICE_AUTOPATCH=%q: got %s", autopatch, line)
 		}
@@ -344,7 +350,8 @@ func (o *operator) awaitRequest(uid string) {
 	o.awaitRequestAfter(uid, 0)
 }
 
-// awaitRequestAfter waits until it has received one that is newer than the one with this serial, and returns its serial.
+// awaitRequestAfter waits until it has received one that is newer than the one with this serial, and returns its
+// serial.
 func (o *operator) awaitRequestAfter(uid string, earlier uint64) (serial uint64) {
 	o.t.Helper()
 	o.registry.mu.Lock()

@@ -42,7 +42,8 @@ func (a *attemptCoordinator) observe(caller, protocol.Request, uint64) bool { re
 // disconnected does nothing: the attempt of a pod is in its annotations.
 func (a *attemptCoordinator) disconnected(caller, uint64) {}
 
-func (a *attemptCoordinator) answer(ctx context.Context, agent caller, request protocol.Request, serial uint64) (protocol.Response, bool, error) {
+func (a *attemptCoordinator) answer(ctx context.Context, agent caller, request protocol.Request,
+	serial uint64) (protocol.Response, bool, error) {
 	if request.State == protocol.Done {
 		return protocol.Response{}, true, nil
 	}
@@ -51,10 +52,12 @@ func (a *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
 	if js.Spec.FailurePolicy == nil || js.Spec.FailurePolicy.RestartStrategy != jobset.InPlaceRestart {
-		return protocol.Response{Refused: fmt.Sprintf("JobSet %s does not restart in place, and the agent was not added to it", js.Name)}, true, nil
+		return protocol.Response{Refused: fmt.Sprintf(
+			"JobSet %s does not restart in place, and the agent was not added to it", js.Name)}, true, nil
 	}
 	var pod corev1.Pod
-	if err := a.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil ||
+		string(pod.UID) != agent.UID {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
 	pods, err := a.podsByJob(ctx, &js)
@@ -80,7 +83,8 @@ func (a *attemptCoordinator) answer(ctx context.Context, agent caller, request p
 			return protocol.Response{}, false, err
 		}
 		return protocol.Response{Round: &protocol.Round{
-			Number: attempt.Number(*decision.Go), Rank: rank, Size: size, MasterAddress: address, MasterPort: port, Min: size, Max: size,
+			Number: attempt.Number(*decision.Go), Rank: rank, Size: size, MasterAddress: address, MasterPort: port,
+			Min: size, Max: size,
 		}}, true, nil
 	}
 	return protocol.Response{}, false, nil
@@ -118,7 +122,8 @@ func (a *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (s
 	}
 	name := firstJob(js)
 	var job batchv1.Job
-	if err := a.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
+	if err := a.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil ||
+		!metav1.IsControlledBy(&job, js) {
 		return "", 0, client.IgnoreNotFound(err)
 	}
 	if !completedFirstIndex(&job) {
@@ -181,15 +186,16 @@ func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
 }
 
 // podsByJob returns how many pods each Job of a replicated job runs at a time, in the order of the spec. Jobs that were
-// made larger in the spec may be smaller than that until they get more quota: nobody must wait for pods that do not come.
-// All Jobs of a replicated job are of one size.
+// made larger in the spec may be smaller than that until they get more quota: nobody must wait for pods that do not
+// come. All Jobs of a replicated job are of one size.
 func (a *attemptCoordinator) podsByJob(ctx context.Context, js *jobset.JobSet) ([]int, error) {
 	pods := make([]int, len(js.Spec.ReplicatedJobs))
 	for i := range js.Spec.ReplicatedJobs {
 		rj := &js.Spec.ReplicatedJobs[i]
 		pods[i] = podsOf(&rj.Template.Spec)
 		var job batchv1.Job
-		if err := a.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: js.Name + "-" + rj.Name + "-0"}, &job); client.IgnoreNotFound(err) != nil {
+		if err := a.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: js.Name + "-" + rj.Name + "-0"},
+			&job); client.IgnoreNotFound(err) != nil {
 			return nil, err
 		} else if err == nil && metav1.IsControlledBy(&job, js) {
 			pods[i] = min(pods[i], podsOf(&job.Spec))
@@ -198,11 +204,12 @@ func (a *attemptCoordinator) podsByJob(ctx context.Context, js *jobset.JobSet) (
 	return pods, nil
 }
 
-// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their number. podsByJob is
-// as from podsByJob.
+// rankOf returns the rank of a pod among all pods of the JobSet, in the order of its spec, and their number. podsByJob
+// is as from podsByJob.
 func rankOf(js *jobset.JobSet, podsByJob []int, pod *corev1.Pod) (rank, size int, ok bool) {
 	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
-	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation], pod.Annotations[batchv1.JobCompletionIndexAnnotation]))
+	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[batchv1.JobCompletionIndexAnnotation],
+		pod.Annotations[batchv1.JobCompletionIndexAnnotation]))
 	if err1 != nil || err2 != nil {
 		return 0, 0, false
 	}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxStrangers bounds the connections on which no agent has been identified: those that are being opened. Others wait in
-// the queue of the kernel.
+// maxStrangers bounds the connections on which no agent has been identified: those that are being opened. Others wait
+// in the queue of the kernel.
 const maxStrangers = 512
 
 // connections is a listener that bounds its connections: few on which no agent has been identified yet, whoever opened
@@ -33,7 +33,8 @@ type connections struct {
 
 func newConnections(listener net.Listener, strangers, agents int) *connections {
 	return &connections{
-		Listener: listener, strangers: make(chan struct{}, strangers), closed: make(chan struct{}), agents: map[types.UID]*connection{}, most: agents,
+		Listener: listener, strangers: make(chan struct{}, strangers), closed: make(chan struct{}),
+		agents: map[types.UID]*connection{}, most: agents,
 	}
 }
 

@@ -25,14 +25,16 @@ import (
 func (o *operator) client() *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
-	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}
+	transport := &http.Transport{ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}
 	o.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Timeout: testTimeout, Transport: transport}
 }
 
 // ask sends a request with the token, and returns the status of the reply and its text.
 func (o *operator) ask(client *http.Client, token, text string) (*http.Response, string, error) {
-	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "https://"+o.address+protocol.Path, strings.NewReader(text))
+	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "https://"+o.address+protocol.Path,
+		strings.NewReader(text))
 	if err != nil {
 		return nil, "", err
 	}
@@ -54,9 +56,11 @@ func TestLongHeadersAreRefused(t *testing.T) {
 	o.pod(0)
 	reply, _, err := o.ask(o.client(), "token-of-job-worker-0"+strings.Repeat("x", 2*protocol.MaxHeaderBytes), waits)
 	if err == nil && reply.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("response to a long token = %s, want %d or a broken connection", reply.Status, http.StatusRequestHeaderFieldsTooLarge)
+		t.Errorf("response to a long token = %s, want %d or a broken connection", reply.Status,
+			http.StatusRequestHeaderFieldsTooLarge)
 	}
-	if reply, text, err := o.ask(o.client(), "token-of-job-worker-0", waits); err != nil || reply.StatusCode != http.StatusOK {
+	if reply, text, err := o.ask(o.client(), "token-of-job-worker-0", waits); err != nil ||
+		reply.StatusCode != http.StatusOK {
 		t.Errorf("response to a token = %v %s, %v", reply, text, err)
 	}
 }
@@ -167,7 +171,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("another pod on the first connection: error %v, want errOtherPod", err)
 	}
 	if err := third.identified("a"); err != nil || isOpen(first) || !isOpen(second) || !isOpen(third) {
-		t.Errorf("another connection of the first pod: error %v; open: first %t, second %t, third %t", err, isOpen(first), isOpen(second), isOpen(third))
+		t.Errorf("another connection of the first pod: error %v; open: first %t, second %t, third %t", err, isOpen(first),
+			isOpen(second), isOpen(third))
 	}
 	wantFull(1, 2)
 	for _, c := range []*connection{first, second, third, third} {
@@ -186,7 +191,8 @@ func TestAgentThatCannotBeAnsweredIsToldWhenToAskAgain(t *testing.T) {
 		s := &server{log: logr.Discard(), identify: func(context.Context, string) (caller, error) { return caller{}, why }}
 		reply := httptest.NewRecorder()
 		s.answer(reply, httptest.NewRequest(http.MethodPost, protocol.Path, strings.NewReader(waits)))
-		if reply.Code != http.StatusServiceUnavailable || reply.Header().Get("Retry-After") != "3" || reply.Header().Get("Connection") != "close" {
+		if reply.Code != http.StatusServiceUnavailable || reply.Header().Get("Retry-After") != "3" ||
+			reply.Header().Get("Connection") != "close" {
 			t.Errorf("response to %q = %d with header %v, want 503 with Retry-After", why, reply.Code, reply.Header())
 		}
 	}
@@ -194,7 +200,8 @@ func TestAgentThatCannotBeAnsweredIsToldWhenToAskAgain(t *testing.T) {
 
 // TestAgentsFitIntoHalfOfTheMemory: beyond, the operator would be killed, and with it all other agents would lose it.
 func TestAgentsFitIntoHalfOfTheMemory(t *testing.T) {
-	for bytes, want := range map[int64]int{0: maxAgents, 64 << 20: minAgents, 512 << 20: 5041, 1 << 30: 10_082, 64 << 30: maxAgents} {
+	for bytes, want := range map[int64]int{0: maxAgents, 64 << 20: minAgents, 512 << 20: 5041, 1 << 30: 10_082,
+		64 << 30: maxAgents} {
 		if got := agentsWithin(bytes); got != want {
 			t.Errorf("agentsWithin(%d) = %d, want %d", bytes, got, want)
 		}

@@ -31,7 +31,8 @@ func edited(pod *corev1.Pod, edit func(*corev1.Pod)) *corev1.Pod {
 
 // kept returns how many entries the registry keeps.
 func (r *registry) kept() int {
-	return len(r.targets.byOwner) + len(r.targets.byID) + len(r.byPod) + len(r.byID) + len(r.attempts) + len(r.ownership.ids) + len(r.ownership.pending) + len(r.ownership.pendingFor)
+	return len(r.targets.byOwner) + len(r.targets.byID) + len(r.byPod) + len(r.byID) + len(r.attempts) +
+		len(r.ownership.ids) + len(r.ownership.pending) + len(r.ownership.pendingFor)
 }
 
 // TestEditedPodIsForgotten: whoever edits pods must not make the operator remember them for good.
@@ -73,7 +74,8 @@ func TestEditedPodThatWaitsForItsJobIsForgotten(t *testing.T) {
 		"taken by another Job": func(pod *corev1.Pod) {
 			pod.OwnerReferences = controlledBy("batch/v1", "Job", "js-a-0", "another")
 		},
-		"label removed": edits["label removed"], "another label": edits["another label"], "invalid annotation": edits["invalid annotation"],
+		"label removed": edits["label removed"], "another label": edits["another label"],
+		"invalid annotation": edits["invalid annotation"],
 	}
 	for what, edit := range edits {
 		r := newRegistry(fake.NewClientBuilder().Build())
@@ -110,7 +112,8 @@ func TestEditedPodLeavesItsRound(t *testing.T) {
 			t.Fatalf("answer to the first pod = %+v, want a round of both", part)
 		}
 		r.updatePod(edited(leaves, edit), false)
-		runs := protocol.Request{State: protocol.Running, Round: part.Number, Size: 2, Join: "a", Master: part.Master(), ID: part.ID}
+		runs := protocol.Request{State: protocol.Running, Round: part.Number, Size: 2, Join: "a",
+			Master: part.Master(), ID: part.ID}
 		if got := send(stays, runs); got.Over == "" {
 			t.Errorf("%s: the remaining pod continues in a round with the edited one", what)
 		}
@@ -126,8 +129,10 @@ func TestDeletedJobSetIsForgottenWhileItsPodsAsk(t *testing.T) {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js-uid"}}
 	recreated := js.DeepCopy()
 	recreated.UID = "another"
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", Labels: map[string]string{jobset.JobSetNameKey: "js"},
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a",
+		OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p",
+		Labels:          map[string]string{jobset.JobSetNameKey: "js"},
 		OwnerReferences: controlledBy("batch/v1", "Job", "js-a-0", "a")}}
 	asks := caller{Namespace: "ns", Name: "p", UID: "p"}
 	for what, after := range map[string][]client.Object{"deleted": {job, pod}, "recreated": {job, pod, recreated}} {

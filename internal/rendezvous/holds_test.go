@@ -23,7 +23,8 @@ import (
 // countedClient counts the reads of a client.
 func countedClient(t *testing.T, reads *atomic.Int64, objects ...client.Object) client.Client {
 	return interceptor.NewClient(clientOf(t, objects...).(client.WithWatch), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+			options ...client.GetOption) error {
 			reads.Add(1)
 			return c.Get(ctx, key, object, options...)
 		},
@@ -32,8 +33,10 @@ func countedClient(t *testing.T, reads *atomic.Int64, objects ...client.Object) 
 
 // inJobSet returns a pod of the JobSet js, whose UID is its name.
 func inJobSet(name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), OwnerReferences: controlledBy("batch/v1", "Job", "js-a-0", "a"),
-		Labels: map[string]string{jobset.JobSetNameKey: "js", jobset.JobIndexKey: "0", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+		OwnerReferences: controlledBy("batch/v1", "Job", "js-a-0", "a"),
+		Labels: map[string]string{jobset.JobSetNameKey: "js", jobset.JobIndexKey: "0",
+			jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"}}}
 }
 
 func callerOf(pod *corev1.Pod) caller {
@@ -50,7 +53,8 @@ func TestPodHoldsOneRequest(t *testing.T) {
 		s := &server{registry: newRegistry(countedClient(t, &reads, pod, other))}
 		for range requests {
 			go func() {
-				if _, err := s.longPoll(t.Context(), callerOf(pod), protocol.Request{State: protocol.Waiting}); errors.Is(err, errReplaced) {
+				if _, err := s.longPoll(t.Context(), callerOf(pod),
+					protocol.Request{State: protocol.Waiting}); errors.Is(err, errReplaced) {
 					replaced.Add(1)
 				}
 			}()
@@ -122,9 +126,11 @@ func TestPodOfNoJobIsAnsweredAtOnce(t *testing.T) {
 // the request.
 func TestPodThatAsksBeforeItIsObservedIsAnsweredLater(t *testing.T) {
 	pod := inJobSet("p")
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a",
+		OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js-uid"}}
-	for _, order := range [][]client.Object{{pod, job, js}, {pod, js, job}, {job, pod, js}, {job, js, pod}, {js, pod, job}, {js, job, pod}} {
+	for _, order := range [][]client.Object{{pod, job, js}, {pod, js, job}, {job, pod, js}, {job, js, pod}, {js, pod, job},
+		{js, job, pod}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &server{registry: newRegistry(clientOf(t))}
 			answer := make(chan protocol.Response, 1)

@@ -58,8 +58,9 @@ type reviewer struct {
 func byTokenReview(reviews authentication.TokenReviewInterface, clock clock.PassiveClock) identify {
 	r := &reviewer{
 		reviews: reviews, clock: clock,
-		accepted: utilcache.NewLRUExpireCacheWithClock(maxAccepted, clock), refused: utilcache.NewLRUExpireCacheWithClock(maxRefused, clock),
-		turns: semaphore.NewWeighted(maxTurns), slots: semaphore.NewWeighted(maxReviews),
+		accepted: utilcache.NewLRUExpireCacheWithClock(maxAccepted, clock),
+		refused:  utilcache.NewLRUExpireCacheWithClock(maxRefused, clock),
+		turns:    semaphore.NewWeighted(maxTurns), slots: semaphore.NewWeighted(maxReviews),
 	}
 	return r.identify
 }
@@ -121,7 +122,8 @@ func podOf(status *authenticationv1.TokenReviewStatus) (caller, error) {
 	}
 	parts := strings.Split(status.User.Username, ":") // system:serviceaccount:<namespace>:<name>
 	name, uid := status.User.Extra[podNameClaim], status.User.Extra[podUIDClaim]
-	if !status.Authenticated || !forUs || len(parts) != 4 || parts[1] != "serviceaccount" || len(name) != 1 || len(uid) != 1 {
+	if !status.Authenticated || !forUs || len(parts) != 4 || parts[1] != "serviceaccount" ||
+		len(name) != 1 || len(uid) != 1 {
 		return caller{}, errUnknown
 	}
 	return caller{Namespace: parts[2], Name: name[0], UID: uid[0]}, nil

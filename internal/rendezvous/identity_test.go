@@ -22,19 +22,22 @@ import (
 func goodReview() authenticationv1.TokenReviewStatus {
 	return authenticationv1.TokenReviewStatus{
 		Authenticated: true, Audiences: []string{protocol.Audience},
-		User: authenticationv1.UserInfo{Username: "system:serviceaccount:ns:default", Extra: map[string]authenticationv1.ExtraValue{
-			podNameClaim: {"p"}, podUIDClaim: {"u"},
-		}},
+		User: authenticationv1.UserInfo{Username: "system:serviceaccount:ns:default",
+			Extra: map[string]authenticationv1.ExtraValue{
+				podNameClaim: {"p"}, podUIDClaim: {"u"},
+			}},
 	}
 }
 
 func TestTokenIdentifiesOnlyItsPod(t *testing.T) {
 	for name, spoil := range map[string]func(*authenticationv1.TokenReviewStatus){
-		"not authenticated":    func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false },
-		"for another audience": func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"https://kubernetes.default.svc"} },
-		"without an audience":  func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil },
-		"of a user":            func(s *authenticationv1.TokenReviewStatus) { s.User.Username = "alice" },
-		"of no pod":            func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil },
+		"not authenticated": func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false },
+		"for another audience": func(s *authenticationv1.TokenReviewStatus) {
+			s.Audiences = []string{"https://kubernetes.default.svc"}
+		},
+		"without an audience": func(s *authenticationv1.TokenReviewStatus) { s.Audiences = nil },
+		"of a user":           func(s *authenticationv1.TokenReviewStatus) { s.User.Username = "alice" },
+		"of no pod":           func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil },
 	} {
 		status := goodReview()
 		if agent, err := podOf(&status); err != nil || agent != (caller{"ns", "p", "u"}) {
@@ -47,8 +50,8 @@ func TestTokenIdentifiesOnlyItsPod(t *testing.T) {
 	}
 }
 
-// tokenOf returns a token as the API server makes them for the rendezvous, spoilt if spoil is not nil. The name tells it
-// apart from others.
+// tokenOf returns a token as the API server makes them for the rendezvous, spoilt if spoil is not nil. The name tells
+// it apart from others.
 func tokenOf(t *testing.T, name string, spoil func(map[string]any)) string {
 	t.Helper()
 	said := map[string]any{
@@ -69,14 +72,16 @@ func tokenOf(t *testing.T, name string, spoil func(map[string]any)) string {
 // reviews is an API server's review of a token.
 type reviews func(context.Context, *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error)
 
-func (r reviews) Create(ctx context.Context, review *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+func (r reviews) Create(ctx context.Context, review *authenticationv1.TokenReview,
+	_ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
 	return r(ctx, review)
 }
 
 func TestTokenReviewIsCached(t *testing.T) {
 	good, bad := tokenOf(t, "good", nil), tokenOf(t, "bad", nil)
 	clock, reviewed := testclock.NewFakeClock(time.Now()), 0
-	identify := byTokenReview(reviews(func(_ context.Context, review *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
+	identify := byTokenReview(reviews(func(_ context.Context,
+		review *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 		reviewed++
 		if len(review.Spec.Audiences) != 1 || review.Spec.Audiences[0] != protocol.Audience {
 			t.Errorf("reviewed audiences = %q", review.Spec.Audiences)
@@ -106,7 +111,8 @@ func TestTokenReviewIsCached(t *testing.T) {
 // TestTokenThatCannotBeAPodsIsNotReviewed: anyone who reaches the operator can send such tokens.
 func TestTokenThatCannotBeAPodsIsNotReviewed(t *testing.T) {
 	reviewed := 0
-	identify := byTokenReview(reviews(func(_ context.Context, review *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
+	identify := byTokenReview(reviews(func(_ context.Context,
+		review *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 		reviewed++
 		review.Status = goodReview()
 		return review, nil
@@ -147,7 +153,8 @@ func TestReviewsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 3 * maxTurns
 		var running, most, busy, slow atomic.Int64
-		identify := byTokenReview(reviews(func(ctx context.Context, _ *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
+		identify := byTokenReview(reviews(func(ctx context.Context,
+			_ *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
 			<-ctx.Done()
@@ -166,7 +173,8 @@ func TestReviewsAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if running.Load() != maxReviews || busy.Load() != requests-maxTurns {
-			t.Errorf("at once: %d reviews and %d refusals, want %d and %d", running.Load(), busy.Load(), maxReviews, requests-maxTurns)
+			t.Errorf("at once: %d reviews and %d refusals, want %d and %d", running.Load(), busy.Load(), maxReviews,
+				requests-maxTurns)
 		}
 		time.Sleep(turnTimeout)
 		synctest.Wait()

@@ -34,7 +34,8 @@ func (r *registry) locate(ctx context.Context, agent caller) (location, error) {
 		return location{coordinator: found}, nil
 	}
 	var pod corev1.Pod
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil ||
+		string(pod.UID) != agent.UID {
 		return location{}, client.IgnoreNotFound(err)
 	}
 	set := pod.Labels[jobset.JobSetNameKey]
@@ -42,25 +43,30 @@ func (r *registry) locate(ctx context.Context, agent caller) (location, error) {
 	case pod.Labels[muster.RendezvousLabel] != "":
 		return location{}, nil
 	case set == "":
-		return location{refused: fmt.Sprintf("it has neither the label %s nor %s", muster.RendezvousLabel, jobset.JobSetNameKey)}, nil
+		return location{refused: fmt.Sprintf("it has neither the label %s nor %s", muster.RendezvousLabel,
+			jobset.JobSetNameKey)}, nil
 	}
 	return r.locateInJobSet(ctx, &pod, set)
 }
 
-// locateInJobSet returns the coordinator of the JobSet with the name if a Job of it controls the pod. Labels alone prove
-// nothing: whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
+// locateInJobSet returns the coordinator of the JobSet with the name if a Job of it controls the pod. Labels alone
+// prove nothing: whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
 func (r *registry) locateInJobSet(ctx context.Context, pod *corev1.Pod, name string) (location, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
-		return location{refused: fmt.Sprintf("it has the label %s of JobSet %s, but no Job controls it", jobset.JobSetNameKey, name)}, nil
+		return location{refused: fmt.Sprintf("it has the label %s of JobSet %s, but no Job controls it",
+			jobset.JobSetNameKey, name)}, nil
 	}
 	var job batchv1.Job
-	if err := r.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil || job.UID != owner.UID {
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil ||
+		job.UID != owner.UID {
 		return location{awaits: owner.UID}, client.IgnoreNotFound(err)
 	}
 	set := metav1.GetControllerOf(&job)
-	if set == nil || set.Kind != "JobSet" || !strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") || set.Name != name {
-		return location{refused: fmt.Sprintf("it has the label %s of JobSet %s, which does not control its Job %s", jobset.JobSetNameKey, name, job.Name)}, nil
+	if set == nil || set.Kind != "JobSet" || !strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") ||
+		set.Name != name {
+		return location{refused: fmt.Sprintf("it has the label %s of JobSet %s, which does not control its Job %s",
+			jobset.JobSetNameKey, name, job.Name)}, nil
 	}
 	found, err := r.attemptCoordinatorOf(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, set.UID)
 	if err != nil || found == nil {
@@ -71,7 +77,8 @@ func (r *registry) locateInJobSet(ctx context.Context, pod *corev1.Pod, name str
 
 // attemptCoordinatorOf returns the coordinator of the JobSet with this name and UID; nil if there is none,
 // or none any more: the pods of a deleted JobSet still ask.
-func (r *registry) attemptCoordinatorOf(ctx context.Context, key client.ObjectKey, uid types.UID) (*attemptCoordinator, error) {
+func (r *registry) attemptCoordinatorOf(ctx context.Context, key client.ObjectKey,
+	uid types.UID) (*attemptCoordinator, error) {
 	r.mu.Lock()
 	found := r.attempts[uid]
 	r.mu.Unlock()

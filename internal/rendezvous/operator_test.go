@@ -75,7 +75,8 @@ func newOperator(t *testing.T, sizes string) *operator {
 
 // newOperatorOf uses the clock to renew certificates.
 func newOperatorOf(t *testing.T, sizes string, clock clock.WithTicker) *operator {
-	authority, err := certificate.OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), certificateUse, clock, logr.Discard())
+	authority, err := certificate.OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"),
+		certificateUse, clock, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,13 +101,14 @@ func (o *operator) start() {
 	for _, pod := range o.pods {
 		o.registry.updatePod(pod, false)
 	}
-	server := &server{authority: o.authority, registry: o.registry, leads: func() bool { return !o.deposed.Load() }, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
-		name, ok := strings.CutPrefix(token, "token-of-")
-		if !ok {
-			return caller{}, errUnknown
-		}
-		return caller{Namespace: "ns", Name: name, UID: "uid-" + name}, nil
-	}}
+	server := &server{authority: o.authority, registry: o.registry, leads: func() bool { return !o.deposed.Load() },
+		log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
+			name, ok := strings.CutPrefix(token, "token-of-")
+			if !ok {
+				return caller{}, errUnknown
+			}
+			return caller{Namespace: "ns", Name: name, UID: "uid-" + name}, nil
+		}}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
 	go func() { defer close(served); _ = server.serve(ctx, listener) }()
@@ -118,9 +120,11 @@ func (o *operator) pod(index int) string {
 	name := fmt.Sprintf("job-worker-%d", index)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("uid-" + name),
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "job", UID: "job", Controller: new(true)}},
-		Labels:          map[string]string{"muster.dev/rendezvous": "job"},
-		Annotations:     map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "job", UID: "job",
+			Controller: new(true)}},
+		Labels: map[string]string{"muster.dev/rendezvous": "job"},
+		Annotations: map[string]string{"muster.dev/rendezvous-size": o.sizes,
+			"muster.dev/rendezvous-index": fmt.Sprint(index)},
 	}}
 	o.pods[name] = pod
 	o.registry.updatePod(pod, false)
@@ -180,8 +184,8 @@ func (o *operator) agent(path string, arguments []string, index int, variables [
 	}
 	a := &agent{t: o.t, name: name, lines: make(chan string, 1000), ended: make(chan struct{})}
 	a.cmd = exec.Command(path, arguments...)
-	a.cmd.Env = append(os.Environ(), "MUSTER_RENDEZVOUS="+o.address, "MUSTER_RENDEZVOUS_CA="+o.authority.Trusted(), "MUSTER_RENDEZVOUS_TOKEN="+token,
-		"MUSTER_POD_IP=127.0.0.1", "LATTICE_RDZV_ID=job")
+	a.cmd.Env = append(os.Environ(), "MUSTER_RENDEZVOUS="+o.address, "MUSTER_RENDEZVOUS_CA="+o.authority.Trusted(),
+		"MUSTER_RENDEZVOUS_TOKEN="+token, "MUSTER_POD_IP=127.0.0.1", "LATTICE_RDZV_ID=job")
 	a.cmd.Env = append(a.cmd.Env, variables...)
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	read, write, err := os.Pipe()

@@ -27,7 +27,8 @@ type ownership struct {
 }
 
 func newOwnership() ownership {
-	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{}, pendingFor: map[types.UID]types.UID{}}
+	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{},
+		pendingFor: map[types.UID]types.UID{}}
 }
 
 // belongs reports whether the pod belongs to the job with the rendezvous ID. A pod whose Job is not known yet is kept
@@ -43,7 +44,8 @@ func (o *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	case string(owner.UID) == id:
 		// The name must match the index: if another pod already has the name, the job deletes this one as surplus.
 		return pod.Name == owner.Name+"-"+breezeml.WorkerType+"-"+pod.Annotations[muster.RendezvousIndexAnnotation]
-	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") || !strings.HasPrefix(pod.Name, owner.Name+"-"):
+	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") ||
+		!strings.HasPrefix(pod.Name, owner.Name+"-"):
 		return false
 	}
 	known, seen := o.ids[owner.UID]

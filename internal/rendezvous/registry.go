@@ -52,8 +52,9 @@ type registry struct {
 func newRegistry(c client.Client) *registry {
 	return &registry{
 		client: c, timeouts: defaultTimeouts,
-		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{}, attempts: map[types.UID]*attemptCoordinator{},
-		targets: newTargets(), ownership: newOwnership(), holds: newHolds(maxAgents),
+		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{},
+		attempts: map[types.UID]*attemptCoordinator{},
+		targets:  newTargets(), ownership: newOwnership(), holds: newHolds(maxAgents),
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 func controlledBy(version, kind, name, uid string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
+	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid),
+		Controller: new(true)}}
 }
 
 // newPod returns a pod that requests to join the rounds of the job with UID job-uid.
@@ -47,12 +48,14 @@ func TestPodJoinsOnlyItsOwnJob(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"a worker":                        {newPod("job-worker-0", "1:2", "0", own), true},
-		"a pod without an owner":          {newPod("job-worker-0", "1:2", "0", nil), false},
-		"a pod of another job":            {newPod("job-worker-0", "1:2", "0", controlledBy("breezeml.ai/v1", "TrainingJob", "job", "other")), false},
-		"a pod of another name":           {newPod("mine", "1:2", "0", own), false},
-		"a pod with another index":        {newPod("job-worker-7", "1:2", "0", own), false},
-		"a pod of a Job without a JobSet": {newPod("job-x-0-abcde", "1:2", "", controlledBy("batch/v1", "Job", "job-x", "x")), false},
+		"a worker":               {newPod("job-worker-0", "1:2", "0", own), true},
+		"a pod without an owner": {newPod("job-worker-0", "1:2", "0", nil), false},
+		"a pod of another job": {newPod("job-worker-0", "1:2", "0",
+			controlledBy("breezeml.ai/v1", "TrainingJob", "job", "other")), false},
+		"a pod of another name":    {newPod("mine", "1:2", "0", own), false},
+		"a pod with another index": {newPod("job-worker-7", "1:2", "0", own), false},
+		"a pod of a Job without a JobSet": {newPod("job-x-0-abcde", "1:2", "",
+			controlledBy("batch/v1", "Job", "job-x", "x")), false},
 	} {
 		h := newRegistry(fake.NewClientBuilder().Build())
 		h.updatePod(test.pod, false)
@@ -64,13 +67,15 @@ func TestPodJoinsOnlyItsOwnJob(t *testing.T) {
 
 func TestJobSetPodJoinsItsJobSet(t *testing.T) {
 	job := func(owner string) *batchv1.Job {
-		out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "x", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", owner)}}
+		out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "x",
+			OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", owner)}}
 		out.Spec.Template.Labels = map[string]string{"muster.dev/rendezvous": "job-uid"}
 		return out
 	}
 	for owner, want := range map[string]bool{"job-uid": true, "other": false} {
 		for _, podFirst := range []bool{true, false} {
-			h, pod := newRegistry(fake.NewClientBuilder().Build()), newPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
+			h, pod := newRegistry(fake.NewClientBuilder().Build()),
+				newPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
 			tell := []any{job(owner), pod}
 			if podFirst {
 				tell = []any{pod, job(owner)}
@@ -93,7 +98,8 @@ func TestJobSetPodJoinsItsJobSet(t *testing.T) {
 // TestPodBelongsToTheJobSetThatControlsItsJob: the owner references decide, not the labels of the pod.
 func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	job := func(name, uid, set string) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", set, "u")}}
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid),
+			OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", set, "u")}}
 	}
 	set := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "u"}}
 	alone := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alone", UID: "alone"}}
@@ -114,7 +120,8 @@ func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 			Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}}
 		h := newRegistry(clientOf(t, pod, alone, set, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")))
 		found, err := h.locate(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
-		if err != nil || (found.coordinator != nil) != test.want || found.awaits != test.awaits || (found.refused == "") != (test.want || test.awaits != "") {
+		if err != nil || (found.coordinator != nil) != test.want || found.awaits != test.awaits ||
+			(found.refused == "") != (test.want || test.awaits != "") {
 			t.Errorf("%s: location = %+v, error %v", what, found, err)
 		}
 		if remembered := len(h.attempts) > 0; remembered != test.want {
@@ -134,8 +141,10 @@ func TestSizesOfTheNewestPodApply(t *testing.T) {
 	h.updatePod(newer, false)
 	h.updatePod(older, false) // an unrelated update of the older pod
 	found := h.byPod[string(older.UID)]
-	found.observe(caller{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
-	if answer, says, _ := found.answer(t.Context(), caller{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
+	found.observe(caller{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)},
+		protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
+	if answer, says, _ := found.answer(t.Context(), caller{UID: string(newer.UID)},
+		protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
 		t.Errorf("answer to a single pod = %+v, want a round: the newest pod has a minimum of one", answer)
 	}
 }
@@ -156,7 +165,8 @@ func TestDeletedPodThatSucceededStillEndsTheRound(t *testing.T) {
 	waits := func(pod *corev1.Pod, join string) protocol.Response {
 		return send(pod, protocol.Request{State: protocol.Waiting, Join: join, Address: "10.0.0.1", Port: 1})
 	}
-	stays, leaving, joining := newPod("job-worker-0", "1:2", "0", own), newPod("job-worker-1", "1:2", "1", own), newPod("job-worker-1", "1:2", "1", own)
+	stays, leaving, joining := newPod("job-worker-0", "1:2", "0", own), newPod("job-worker-1", "1:2", "1", own),
+		newPod("job-worker-1", "1:2", "1", own)
 	joining.UID = "recreated"
 	h.updatePod(stays, false)
 	h.updatePod(leaving, false)
@@ -188,7 +198,8 @@ func TestDeletedPodThatSucceededStillEndsTheRound(t *testing.T) {
 func TestAttemptsOfAJobSetShareNoRounds(t *testing.T) {
 	h := newRegistry(fake.NewClientBuilder().Build())
 	pod := func(name, attempt string) *corev1.Pod {
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-" + name + "-0", UID: types.UID(name + attempt),
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-" + name + "-0",
+			UID:             types.UID(name + attempt),
 			OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "job-uid")}}
 		job.Spec.Template.Labels = map[string]string{"muster.dev/rendezvous": "job-uid"}
 		h.handler().OnAdd(job, false)
@@ -198,7 +209,8 @@ func TestAttemptsOfAJobSetShareNoRounds(t *testing.T) {
 		return out
 	}
 	waits := func(pod *corev1.Pod) *protocol.Round {
-		agent, request := caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, protocol.Request{State: protocol.Waiting, Join: pod.Name, Address: "10.0.0.1", Port: 1}
+		agent, request := caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)},
+			protocol.Request{State: protocol.Waiting, Join: pod.Name, Address: "10.0.0.1", Port: 1}
 		found := h.byPod[agent.UID]
 		found.observe(agent, request, 1)
 		answer, _, _ := found.answer(t.Context(), agent, request, 1)
@@ -232,16 +244,19 @@ func TestMasterAddressIsFromTheNewestRequest(t *testing.T) {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js"}}
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{RestartStrategy: jobset.InPlaceRestart}
 	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "a", Replicas: 1}}
-	first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "first", Labels: map[string]string{
-		jobset.JobIndexKey: "0", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"}}}
+	first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first",
+		UID: "first", Labels: map[string]string{
+			jobset.JobIndexKey: "0", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"}}}
 	leaving := first.DeepCopy()
-	leaving.Name, leaving.UID, leaving.DeletionTimestamp, leaving.Finalizers = "leaving", "leaving", new(metav1.Now()), []string{"example.com/stays"}
+	leaving.Name, leaving.UID, leaving.DeletionTimestamp, leaving.Finalizers = "leaving", "leaving", new(metav1.Now()),
+		[]string{"example.com/stays"}
 	h := &attemptCoordinator{client: clientOf(t, js, first, leaving), key: client.ObjectKeyFromObject(js), uid: js.UID}
 	says := func(pod *corev1.Pod, join, address string, serial uint64) (notifies bool) {
 		t.Helper()
 		changed := h.changed()
 		request := protocol.Request{State: protocol.Running, Round: 1, Join: join, Address: address, Port: 1}
-		if _, _, err := h.answer(t.Context(), caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, request, serial); err != nil {
+		if _, _, err := h.answer(t.Context(), caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, request,
+			serial); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -282,7 +297,8 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "none"}, {Name: "a", Replicas: 2}}
 	js.Status.CurrentInPlaceRestartAttempt = &one
 	second := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second",
-		Labels:      map[string]string{jobset.JobIndexKey: "1", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"},
+		Labels: map[string]string{jobset.JobIndexKey: "1", jobset.ReplicatedJobNameKey: "a",
+			"batch.kubernetes.io/job-completion-index": "0"},
 		Annotations: map[string]string{jobset.InPlaceRestartAttemptKey: "1", muster.RendezvousJoinAnnotation: "a"}}}
 	for name, tc := range map[string]struct {
 		done, owner, subdomain string
@@ -297,7 +313,8 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js.DeepCopy()
 			js.Spec.Network = &jobset.Network{Subdomain: tc.subdomain}
-			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", tc.owner)}}
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0",
+				OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", tc.owner)}}
 			job.Status.CompletedIndexes = tc.done
 			h := &attemptCoordinator{client: clientOf(t, js, second, job), key: client.ObjectKeyFromObject(js), uid: js.UID}
 			request := protocol.Request{State: protocol.Waiting, Join: "a"}
@@ -305,7 +322,8 @@ func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 			if err != nil || answered != (tc.master != "") {
 				t.Fatalf("answered = %v: %+v, error %v", answered, got, err)
 			}
-			if answered && (got.Round == nil || got.Round.MasterAddress != tc.master || got.Round.Rank != 1 || got.Round.Size != 2) {
+			if answered && (got.Round == nil || got.Round.MasterAddress != tc.master || got.Round.Rank != 1 ||
+				got.Round.Size != 2) {
 				t.Errorf("round = %+v, want rank 1 of 2 and the master's address", got.Round)
 			}
 		})
@@ -319,7 +337,8 @@ func TestWaitingAgentsAreNotifiedWhenTheFirstIndexCompletes(t *testing.T) {
 	js := &attemptCoordinator{}
 	h.attempts["js-uid"] = js
 	completed := func(indexes string) *batchv1.Job {
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0",
+			OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "js-uid")}}
 		job.Status.CompletedIndexes = indexes
 		return job
 	}
@@ -354,10 +373,12 @@ func TestSucceededPodsAreKnownToANewOperator(t *testing.T) {
 		}
 		agent := caller{Namespace: "ns", Name: runs.Name, UID: string(runs.UID)}
 		found := r.byPod[agent.UID]
-		request := protocol.Request{State: protocol.Running, Round: 1, Rank: 1, Size: 2, Join: "a", Master: "10.0.0.1:1", ID: "1-a"}
+		request := protocol.Request{State: protocol.Running, Round: 1, Rank: 1, Size: 2, Join: "a",
+			Master: "10.0.0.1:1", ID: "1-a"}
 		found.observe(agent, request, 1)
 		if answer, says, _ := found.answer(t.Context(), agent, request, 1); says {
-			t.Errorf("pods listed as %s, %s: answer to the member that runs = %+v, want none", order[0].Name, order[1].Name, answer)
+			t.Errorf("pods listed as %s, %s: answer to the member that runs = %+v, want none", order[0].Name,
+				order[1].Name, answer)
 		}
 		for _, pod := range order {
 			r.updatePod(pod, true)

@@ -26,7 +26,8 @@ func TestRoundSurvivesCertificateRenewal(t *testing.T) {
 	clock.SetTime(time.Now())
 	after := o.servedCertificate()
 	if before.Equal(after) || !after.NotAfter.After(time.Now().Add(certificate.Lifetime/2)) {
-		t.Errorf("a new connection gets a certificate valid until %s, and got one valid until %s before, want a renewed one", after.NotAfter, before.NotAfter)
+		t.Errorf("a new connection gets a certificate valid until %s, and got one valid until %s before, want a renewed one",
+			after.NotAfter, before.NotAfter)
 	}
 	proxy.close()
 	other.awaitOutput("cannot be asked")
@@ -44,7 +45,8 @@ func (o *operator) servedCertificate() *x509.Certificate {
 	o.t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
-	connection, err := tls.Dial("tcp", o.address, &tls.Config{RootCAs: roots, ServerName: protocol.ServerName, MinVersion: tls.VersionTLS13})
+	connection, err := tls.Dial("tcp", o.address,
+		&tls.Config{RootCAs: roots, ServerName: protocol.ServerName, MinVersion: tls.VersionTLS13})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package rendezvous
 
-// Agents prove their pods by tokens, and belong to the job that controls the pod. The certificate is the operator's own.
+// Agents prove their pods by tokens, and belong to the job that controls the pod. The certificate is the operator's
+// own.
 //
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch

@@ -107,7 +107,8 @@ func (r *roundCoordinator) empty() bool {
 	return r.group.Empty()
 }
 
-func (r *roundCoordinator) answer(_ context.Context, agent caller, request protocol.Request, _ uint64) (protocol.Response, bool, error) {
+func (r *roundCoordinator) answer(_ context.Context, agent caller, request protocol.Request,
+	_ uint64) (protocol.Response, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if request.State == protocol.Running && !r.group.Knows(agent.UID) {

@@ -235,8 +235,8 @@ func (s *server) holdOf(request protocol.Request) time.Duration {
 	return protocol.Hold
 }
 
-// refusal answers a pod that belongs to no job with agents. An agent with a running command heeds a refusal only once it
-// has stopped it.
+// refusal answers a pod that belongs to no job with agents. An agent with a running command heeds a refusal only once
+// it has stopped it.
 func refusal(request protocol.Request, why string) protocol.Response {
 	if request.State == protocol.Running {
 		return protocol.Response{Over: "the pod is not of this job: " + why}

@@ -34,15 +34,16 @@ type Options struct {
 	Leads func() bool
 }
 
-// AddTo adds the server to the manager, and returns the authority that agents must trust. Nobody can trust it before its
-// Secret can be read, which is tried again and again.
+// AddTo adds the server to the manager, and returns the authority that agents must trust. Nobody can trust it before
+// its Secret can be read, which is tried again and again.
 func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Authority, error) {
 	clientset, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	log := ctrl.Log.WithName("rendezvous")
-	authority, err := certificate.OpenAuthority(ctx, clientset.CoreV1().Secrets(o.Namespace), certificateUse, clock.RealClock{}, log)
+	authority, err := certificate.OpenAuthority(ctx, clientset.CoreV1().Secrets(o.Namespace), certificateUse,
+		clock.RealClock{}, log)
 	if err != nil {
 		log.Error(err, "no pods get agents until this is mended; trying again", "every", certificate.RenewInterval)
 	}

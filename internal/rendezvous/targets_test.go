@@ -60,7 +60,8 @@ func TestRoundWaitsForAllWorkersOfATrainingJob(t *testing.T) {
 func TestRoundWaitsForAllPodsOfAJobSet(t *testing.T) {
 	r := newRegistry(fake.NewClientBuilder().Build())
 	job := func(name string, pods int32) *batchv1.Job {
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "job-uid")}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+			OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "job-uid")}}
 		job.Spec.Template.Labels = map[string]string{"muster.dev/rendezvous": "job-uid"}
 		job.Spec.Parallelism, job.Spec.Completions = &pods, &pods
 		return job
@@ -89,17 +90,23 @@ func TestPodsOfJob(t *testing.T) {
 		change                              func(*batchv1.Job)
 		want                                int
 	}{
-		"all at once":          {parallelism: 4, completions: 4, want: 4},
-		"one has succeeded":    {parallelism: 4, completions: 4, succeeded: 1, want: 4},
-		"two at a time":        {parallelism: 2, completions: 4, succeeded: 1, want: 3},
-		"any number":           {parallelism: 2, want: 2},
-		"suspended":            {parallelism: 4, completions: 4, change: func(job *batchv1.Job) { job.Spec.Suspend = new(true) }},
-		"deleted":              {parallelism: 4, completions: 4, change: func(job *batchv1.Job) { job.DeletionTimestamp = new(metav1.Now()) }},
-		"failed":               {parallelism: 4, completions: 4, change: hasJobCondition(batchv1.JobFailed, corev1.ConditionTrue)},
-		"about to fail":        {parallelism: 4, completions: 4, change: hasJobCondition(batchv1.JobFailureTarget, corev1.ConditionTrue)},
-		"has not failed (yet)": {parallelism: 4, completions: 4, change: hasJobCondition(batchv1.JobFailed, corev1.ConditionFalse), want: 4},
+		"all at once":       {parallelism: 4, completions: 4, want: 4},
+		"one has succeeded": {parallelism: 4, completions: 4, succeeded: 1, want: 4},
+		"two at a time":     {parallelism: 2, completions: 4, succeeded: 1, want: 3},
+		"any number":        {parallelism: 2, want: 2},
+		"suspended": {parallelism: 4, completions: 4,
+			change: func(job *batchv1.Job) { job.Spec.Suspend = new(true) }},
+		"deleted": {parallelism: 4, completions: 4,
+			change: func(job *batchv1.Job) { job.DeletionTimestamp = new(metav1.Now()) }},
+		"failed": {parallelism: 4, completions: 4,
+			change: hasJobCondition(batchv1.JobFailed, corev1.ConditionTrue)},
+		"about to fail": {parallelism: 4, completions: 4,
+			change: hasJobCondition(batchv1.JobFailureTarget, corev1.ConditionTrue)},
+		"has not failed (yet)": {parallelism: 4, completions: 4,
+			change: hasJobCondition(batchv1.JobFailed, corev1.ConditionFalse), want: 4},
 	} {
-		job := &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: &test.parallelism}, Status: batchv1.JobStatus{Succeeded: test.succeeded}}
+		job := &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: &test.parallelism},
+			Status: batchv1.JobStatus{Succeeded: test.succeeded}}
 		if test.completions > 0 {
 			job.Spec.Completions = &test.completions
 		}

@@ -41,8 +41,9 @@ func (a *audience) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(a))
 }
 
-// checkClaims returns an errUnknown if the token's own claims show that the API server would not accept it for a pod. It
-// proves nothing, as it does not verify the signature: it spares the API server reviews of tokens that are not worth it.
+// checkClaims returns an errUnknown if the token's own claims show that the API server would not accept it for a pod.
+// It proves nothing, as it does not verify the signature: it spares the API server reviews of tokens that are not worth
+// it.
 func checkClaims(token string, now time.Time) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

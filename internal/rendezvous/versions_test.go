@@ -21,8 +21,11 @@ func (o *operator) post(index int, text string) string {
 	o.t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
-	client := &http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}}
-	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "https://"+o.address+"/v1/rendezvous", strings.NewReader(text))
+	client := &http.Client{Timeout: testTimeout,
+		Transport: &http.Transport{DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}}
+	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "https://"+o.address+"/v1/rendezvous",
+		strings.NewReader(text))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -71,8 +74,10 @@ func TestOldAndNewAgentsShareARound(t *testing.T) {
 	o.start()
 	running := []string{
 		fmt.Sprintf(`{"state":"Running","join":"A","round":%d,"size":3,"master":"10.0.0.1:29500"}`, parts[0].Number),
-		fmt.Sprintf(`{"state":"Running","join":"B","round":%d,"rank":1,"size":3,"master":"10.0.0.1:29500","id":%q}`, parts[1].Number, parts[1].ID),
-		fmt.Sprintf(`{"state":"Running","join":"C","round":%d,"rank":2,"size":3,"master":"10.0.0.1:29500","id":%q,"progress":0.5}`, parts[2].Number, parts[2].ID),
+		fmt.Sprintf(`{"state":"Running","join":"B","round":%d,"rank":1,"size":3,"master":"10.0.0.1:29500","id":%q}`,
+			parts[1].Number, parts[1].ID),
+		fmt.Sprintf(`{"state":"Running","join":"C","round":%d,"rank":2,"size":3,"master":"10.0.0.1:29500","id":%q,"progress":0.5}`,
+			parts[2].Number, parts[2].ID),
 	}
 	for i, text := range running {
 		go func() { answers[i] <- o.post(i, text) }()
@@ -109,14 +114,15 @@ func (o *operator) otherOperator() (address string, says chan<- string) {
 		o.t.Fatal(err)
 	}
 	answers := make(chan string)
-	server := &http.Server{TLSConfig: &tls.Config{GetCertificate: o.authority.GetCertificate}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		select {
-		case answer := <-answers:
-			fmt.Fprintln(w, answer)
-		case <-r.Context().Done():
-		}
-	})}
+	server := &http.Server{TLSConfig: &tls.Config{GetCertificate: o.authority.GetCertificate},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			select {
+			case answer := <-answers:
+				fmt.Fprintln(w, answer)
+			case <-r.Context().Done():
+			}
+		})}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	o.t.Cleanup(func() { server.Close() })
 	return listener.Addr().String(), answers

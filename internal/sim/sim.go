@@ -59,9 +59,11 @@ func (c Cluster) setUp() []engine.Event {
 		engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{
 			Name: queue, Strategy: c.Strategy, Namespaces: &metav1.LabelSelector{},
 			Groups: []flavor.Group{{Resources: []string{gpu}, Flavors: []string{"default"}}},
-			Quotas: quota.Quotas{{Flavor: "default", Resource: gpu}: {Nominal: c.GPUs, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
+			Quotas: quota.Quotas{{Flavor: "default", Resource: gpu}: {Nominal: c.GPUs, Borrowing: quota.Unlimited,
+				Lending: quota.Unlimited}},
 		}},
-		engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: namespace, Name: queue}, ClusterQueue: queue}},
+		engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: namespace, Name: queue},
+			ClusterQueue: queue}},
 	}
 }
 

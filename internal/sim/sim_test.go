@@ -70,26 +70,30 @@ func TestCasesWorkedOutByHand(t *testing.T) {
 		"a job shrinks for another and grows when that ends": {
 			cluster: four, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{140, 50}, makespan: 140, resizes: 2,
-			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "100 s: 4 run, 4 held", "140 s: 0 run, 0 held"},
+			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "100 s: 4 run, 4 held",
+				"140 s: 0 run, 0 held"},
 		},
 		// b starts 5 s later and ends at 105 s. By then a has done 290; it pauses until 115 s and takes 27.5 s for the
 		// rest.
 		"surplus pods keep their GPUs until they are gone": {
 			cluster: leaving, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{142.5, 55}, makespan: 142, resizes: 2,
-			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "55 s: 2 run, 2 held", "105 s: 4 run, 4 held", "142 s: 0 run, 0 held"},
+			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "55 s: 2 run, 2 held", "105 s: 4 run, 4 held",
+				"142 s: 0 run, 0 held"},
 		},
 		// b ends at 100 s, but a grows only at 110 s: it has done 300 by then, and pauses until 120 s.
 		"growth is delayed": {
 			cluster: resting, jobs: []Job{of("a", 0, 1, 4, 400), of("b", 50, 2, 2, 100)},
 			want: []float64{145, 50}, makespan: 145, resizes: 2,
-			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "110 s: 4 run, 4 held", "145 s: 0 run, 0 held"},
+			first: []string{"0 s: 4 run, 4 held", "50 s: 2 run, 4 held", "50 s: 2 run, 2 held", "110 s: 4 run, 4 held",
+				"145 s: 0 run, 0 held"},
 		},
 		// a has done 80 at 20 s, waits until 30 s, and pauses until 40 s.
 		"a job of higher priority stops another, which continues later": {
 			cluster: four, jobs: []Job{of("a", 0, 1, 4, 120), urgent},
 			want: []float64{50, 10}, makespan: 50,
-			first: []string{"0 s: 4 run, 4 held", "20 s: 0 run, 4 held", "20 s: 0 run, 0 held", "30 s: 4 run, 4 held", "50 s: 0 run, 0 held"},
+			first: []string{"0 s: 4 run, 4 held", "20 s: 0 run, 4 held", "20 s: 0 run, 0 held", "30 s: 4 run, 4 held",
+				"50 s: 0 run, 0 held"},
 		},
 		"rigid jobs in order of arrival": {
 			cluster: strict, jobs: AtMaximum([]Job{of("a", 0, 1, 3, 300), of("b", 10, 1, 4, 400), of("c", 20, 1, 1, 10)}),
@@ -126,8 +130,9 @@ func TestJobThatDoesNotFitNeverEnds(t *testing.T) {
 // drawn returns a random cluster and jobs.
 func drawn(t *rapid.T) (Cluster, []Job) {
 	c := Cluster{
-		GPUs:        rapid.Int64Range(16, 64).Draw(t, "GPUs"),
-		Strategy:    rapid.SampledFrom([]engine.Strategy{engine.BestEffort, engine.Strict, engine.ByResource}).Draw(t, "strategy"),
+		GPUs: rapid.Int64Range(16, 64).Draw(t, "GPUs"),
+		Strategy: rapid.SampledFrom([]engine.Strategy{engine.BestEffort, engine.Strict, engine.ByResource}).
+			Draw(t, "strategy"),
 		ResizeLoses: seconds(rapid.IntRange(0, 60).Draw(t, "resize loses")),
 		PodsLeaveIn: seconds(rapid.IntRange(0, 20).Draw(t, "pods leave in")),
 		Growth: elastic.Policy{GrowAfter: seconds(rapid.IntRange(0, 60).Draw(t, "grow after")),
@@ -162,7 +167,8 @@ func TestHeldGPUsNeverExceedTheCluster(t *testing.T) {
 		for _, s := range c.Run(jobs).Steps {
 			sum += int64(s.Held - held[s.Job])
 			held[s.Job] = s.Held
-			if job := jobs[s.Job]; sum > c.GPUs || s.Held < s.Replicas || s.Replicas != 0 && (s.Replicas < job.Min || s.Replicas > job.Max) {
+			if job := jobs[s.Job]; sum > c.GPUs || s.Held < s.Replicas ||
+				s.Replicas != 0 && (s.Replicas < job.Min || s.Replicas > job.Max) {
 				t.Fatalf("%d of %d GPUs are held after step %+v of job %+v", sum, c.GPUs, s, job)
 			}
 		}
@@ -187,8 +193,10 @@ func TestGrowthIsDelayed(t *testing.T) {
 			if s.Replicas == before {
 				continue
 			}
-			if rested := s.At - since[s.Job]; before > 0 && s.Replicas > before && rested+time.Second <= c.Growth.GrowAfter { // the engine counts whole seconds
-				t.Fatalf("job %d grows from %d to %d after %s, want at least %s", s.Job, before, s.Replicas, rested, c.Growth.GrowAfter)
+			if rested := s.At - since[s.Job]; before > 0 && s.Replicas > before && rested+time.Second <= c.Growth.GrowAfter {
+				// the engine counts whole seconds
+				t.Fatalf("job %d grows from %d to %d after %s, want at least %s", s.Job, before, s.Replicas, rested,
+					c.Growth.GrowAfter)
 			}
 			size[s.Job], since[s.Job] = s.Replicas, s.At
 		}

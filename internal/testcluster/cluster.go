@@ -148,8 +148,9 @@ func retryKnownCrash[T any](start func() (T, error)) (T, error) {
 // Scheme returns a scheme of Kubernetes' and Muster's types.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme,
+		tensorstack.AddToScheme, lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme,
+		breezeml.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // two packages register the same name: a bug
 		}
@@ -207,7 +208,8 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	return &Cluster{Config: config, Client: direct, Kubeconfig: kubeconfig, Dir: stateDir(kubeconfig), process: started}, nil
+	return &Cluster{Config: config, Client: direct, Kubeconfig: kubeconfig, Dir: stateDir(kubeconfig),
+		process: started}, nil
 }
 
 // writeConfiguration writes the operator's configuration, if there is any, to a file, and returns its path and a

@@ -17,7 +17,8 @@ func TestOnlyTheKnownCrashIsRetried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "crashes")
-			script := "#!/bin/sh\necho 'panic: runtime error' >&2\necho '" + strings.ReplaceAll(tc.says, "\n", "' >&2\necho '") + "' >&2\nexit 2\n"
+			script := "#!/bin/sh\necho 'panic: runtime error' >&2\necho '" + strings.ReplaceAll(tc.says, "\n", "' >&2\necho '") +
+				"' >&2\nexit 2\n"
 			if err := os.WriteFile(binary, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}

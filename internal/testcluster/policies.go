@@ -21,9 +21,9 @@ import (
 // probe is the name of a policy, of its binding and of the only object that it denies.
 const probe = "muster-testcluster-probe"
 
-// waitUntilPoliciesAreEnforced waits until all admission policies written before are enforced. The API server does not report
-// that, but it observes policies in the order in which they were written: so write one more, and try in dry runs what
-// it denies.
+// waitUntilPoliciesAreEnforced waits until all admission policies written before are enforced. The API server does not
+// report that, but it observes policies in the order in which they were written: so write one more, and try in dry runs
+// what it denies.
 func waitUntilPoliciesAreEnforced(ctx context.Context, config *rest.Config) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -50,14 +50,16 @@ func waitUntilJobsAreSuspended(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	switch _, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Get(ctx, "muster-job-hold", metav1.GetOptions{}); {
+	switch _, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Get(ctx, "muster-job-hold",
+		metav1.GetOptions{}); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("looking for the policy: %w", err)
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{kueue.QueueLabel: probe}}}
-	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "example.com/probe"}}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "main", Image: "example.com/probe"}}}
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		made, err := client.BatchV1().Jobs(metav1.NamespaceDefault).Create(ctx, job, dryRun)
@@ -74,7 +76,8 @@ func makeProbe(ctx context.Context, client kubernetes.Interface) error {
 				ResourceRules: []admissionv1.NamedRuleWithOperations{{
 					RuleWithOperations: admissionv1.RuleWithOperations{
 						Operations: []admissionv1.OperationType{admissionv1.Create},
-						Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+						Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+							Resources: []string{"configmaps"}},
 					},
 					ResourceNames: []string{probe},
 				}},
@@ -82,7 +85,8 @@ func makeProbe(ctx context.Context, client kubernetes.Interface) error {
 			Validations: []admissionv1.Validation{{Expression: "false", Message: "policies are in force", Reason: &invalid}},
 		},
 	}
-	if _, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
+	if _, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, policy,
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
@@ -92,6 +96,7 @@ func makeProbe(ctx context.Context, client kubernetes.Interface) error {
 			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}
-	_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{})
+	_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, binding,
+		metav1.CreateOptions{})
 	return err
 }

@@ -89,7 +89,8 @@ func startProcess(ctx context.Context, binary string, arguments []string) (*proc
 		if line.kubeconfig != "" {
 			return started, line.kubeconfig, nil
 		}
-		return nil, "", errors.Join(fmt.Errorf("the cluster ended before it was ready; it said:\n%s", line.said), started.stop())
+		return nil, "", errors.Join(fmt.Errorf("the cluster ended before it was ready; it said:\n%s",
+			line.said), started.stop())
 	case <-ctx.Done():
 		return nil, "", errors.Join(fmt.Errorf("waiting for the cluster to be ready: %w", ctx.Err()), started.stop())
 	}
@@ -107,7 +108,8 @@ func (p *process) stop() error {
 	case <-p.ended:
 		err = p.err
 	case <-late.C:
-		err = errors.Join(fmt.Errorf("the cluster did not stop within %s and was killed", stopTimeout), p.command.Process.Kill())
+		err = errors.Join(fmt.Errorf("the cluster did not stop within %s and was killed", stopTimeout),
+			p.command.Process.Kill())
 		<-p.ended
 	}
 	if p.forget != nil {

@@ -40,7 +40,8 @@ func Refusals(log io.Reader) error {
 		return fmt.Errorf("reading the operator's log: %w", err)
 	}
 	if len(lines) > 0 {
-		return fmt.Errorf("the operator lacks rights; give them by a marker +kubebuilder:rbac beside the code, and make generate:\n%s", strings.Join(lines, "\n"))
+		return fmt.Errorf("the operator lacks rights; give them by a marker +kubebuilder:rbac beside the code, and make generate:\n%s",
+			strings.Join(lines, "\n"))
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 		t.Fatal(err)
 	}
 	say := func(lines ...string) {
-		if err := os.WriteFile(filepath.Join(dir, "logs", "operator.log"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "logs", "operator.log"), []byte(strings.Join(lines, "\n")+"\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,7 +30,8 @@ func TestMissingRightsOfTheOperatorAreDetected(t *testing.T) {
 		t.Errorf("a refusal by a quota: got error %v, want none", err)
 	}
 	say(quota, missingRight)
-	if err := refusals(dir); err == nil || !strings.Contains(err.Error(), "cannot list") || strings.Contains(err.Error(), "exceeded") {
+	if err := refusals(dir); err == nil || !strings.Contains(err.Error(), "cannot list") ||
+		strings.Contains(err.Error(), "exceeded") {
 		t.Errorf("a missing right: got error %v, want one that names it", err)
 	}
 }

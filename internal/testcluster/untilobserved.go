@@ -40,10 +40,11 @@ func (c *Cluster) UntilObserved(t testing.TB, objects ...client.Object) {
 			continue
 		}
 		var last error
-		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-			last = shows(ctx)
-			return last == nil, nil
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience,
+			true, func(ctx context.Context) (bool, error) {
+				last = shows(ctx)
+				return last == nil, nil
+			})
 		if err != nil {
 			t.Fatalf("waiting until the API server takes %T %s into account: %v: %v", o, o.GetName(), err, last)
 		}
@@ -212,8 +213,9 @@ func rights(namespace string, rules []rbacv1.PolicyRule) (questions []authorizat
 		for _, full := range rule.Resources {
 			of, sub, _ := strings.Cut(full, "/")
 			for _, name := range slices.Concat(rule.ResourceNames, []string{""})[:max(1, len(rule.ResourceNames))] {
-				questions = append(questions, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: namespace, Group: rule.APIGroups[0], Resource: of, Subresource: sub, Name: name, Verb: rule.Verbs[0]}})
+				questions = append(questions,
+					authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: namespace, Group: rule.APIGroups[0], Resource: of, Subresource: sub, Name: name, Verb: rule.Verbs[0]}})
 			}
 		}
 	}

@@ -20,7 +20,8 @@ func TestUntilObserved(t *testing.T) {
 		return corev1.ResourceList{name: resource.MustParse(amount)}
 	}
 	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "widgets.example.com"},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "widgets.example.com"},
 		"spec": map[string]any{
 			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"kind": "Widget", "plural": "widgets"},
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
@@ -36,12 +37,14 @@ func TestUntilObserved(t *testing.T) {
 				Overhead: &nodev1.Overhead{PodFixed: amounts(corev1.ResourceCPU, "250m")}}
 		},
 		"limits of containers": func(namespace string) client.Object {
-			return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}, Spec: corev1.LimitRangeSpec{
-				Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: amounts("example.com/gpu", "1")}}}}
+			return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+				Spec: corev1.LimitRangeSpec{
+					Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: amounts("example.com/gpu", "1")}}}}
 		},
 		"limits of pods": func(namespace string) client.Object {
-			return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"}, Spec: corev1.LimitRangeSpec{
-				Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: amounts(corev1.ResourceCPU, "500m")}}}}
+			return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "small"},
+				Spec: corev1.LimitRangeSpec{
+					Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypePod, Max: amounts(corev1.ResourceCPU, "500m")}}}}
 		},
 		"a quota of pods": func(namespace string) client.Object {
 			return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "none"},
@@ -50,7 +53,8 @@ func TestUntilObserved(t *testing.T) {
 		"a quota that allows a pod": func(namespace string) client.Object {
 			hard := amounts(corev1.ResourcePods, "1")
 			hard[corev1.ResourceSecrets] = resource.MustParse("0")
-			return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}
+			return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"},
+				Spec: corev1.ResourceQuotaSpec{Hard: hard}}
 		},
 		"rights in a namespace": func(namespace string) client.Object {
 			return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "viewers"},
@@ -93,7 +97,8 @@ func TestPodRightAfterItsPriorityClassIsAccepted(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.UntilObserved(t, class)
-		if _, err := c.try(t.Context(), metav1.NamespaceDefault, func(spec *corev1.PodSpec) { spec.PriorityClassName = class.Name }); err != nil {
+		if _, err := c.try(t.Context(), metav1.NamespaceDefault,
+			func(spec *corev1.PodSpec) { spec.PriorityClassName = class.Name }); err != nil {
 			t.Error(err)
 		}
 	}

@@ -51,7 +51,8 @@ func (c *Cluster) requests(t testing.TB, verbs ...string) map[string]float64 {
 			label[pair.GetName()] = pair.GetValue()
 		}
 		// Reviews are queries, although they use POST.
-		if !slices.Contains(verbs, label["verb"]) || label["resource"] == "leases" || strings.HasSuffix(label["resource"], "reviews") {
+		if !slices.Contains(verbs, label["verb"]) || label["resource"] == "leases" ||
+			strings.HasSuffix(label["resource"], "reviews") {
 			continue
 		}
 		counts[strings.TrimRight(label["verb"]+" "+label["resource"]+"/"+label["subresource"], "/")] += m.Counter.GetValue()

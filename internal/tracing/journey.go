@@ -86,7 +86,8 @@ type step struct {
 // observeWorkload updates the journey with the current state of the Workload.
 func (j *journey) observeWorkload(w *kueue.Workload, now time.Time) {
 	a := &j.attempt
-	if a.reserved.known() && (w.Status.Admission == nil || !a.reserved.kept.Equal(workload.TrueSince(w, kueue.WorkloadQuotaReserved))) {
+	if a.reserved.known() && (w.Status.Admission == nil ||
+		!a.reserved.kept.Equal(workload.TrueSince(w, kueue.WorkloadQuotaReserved))) {
 		*a = attempt{}
 	}
 	j.queue = string(w.Spec.QueueName)
@@ -145,7 +146,8 @@ func notBefore(earlier instant, at time.Time) instant {
 
 // forgetPod updates the journey after the deletion of a pod, which will be replaced.
 func (j *journey) forgetPod(pod *corev1.Pod) {
-	if a := &j.attempt; a.admitted.known() && !pod.CreationTimestamp.Time.Before(a.admitted.kept) && !a.pods.complete && a.pods.made > 0 {
+	if a := &j.attempt; a.admitted.known() && !pod.CreationTimestamp.Time.Before(a.admitted.kept) && !a.pods.complete &&
+		a.pods.made > 0 {
 		a.pods.made--
 	}
 }
@@ -183,7 +185,8 @@ func (a *attempt) steps() []step {
 // began returns when the journey began: with the job, or with its Workload if that was created at about the same
 // time, since the latter's time is known more exactly.
 func (j *journey) began() time.Time {
-	if since := j.attempt.since.exact; !j.job.created.IsZero() && (since.IsZero() || since.Sub(j.job.created) >= exactWithin || since.Before(j.job.created)) {
+	if since := j.attempt.since.exact; !j.job.created.IsZero() &&
+		(since.IsZero() || since.Sub(j.job.created) >= exactWithin || since.Before(j.job.created)) {
 		return j.job.created
 	}
 	return j.attempt.since.exact

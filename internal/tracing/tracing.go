@@ -75,9 +75,11 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, kind := range o.Kinds {
 		kinds[kind] = true
 	}
-	t := &watch{client: mgr.GetClient(), scheme: mgr.GetScheme(), kinds: kinds, exporter: sender, clock: clock.RealClock{}, journeys: map[types.UID]*journey{}, sampled: func(uid types.UID) bool {
-		return sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample
-	}}
+	t := &watch{client: mgr.GetClient(), scheme: mgr.GetScheme(), kinds: kinds, exporter: sender, clock: clock.RealClock{},
+		journeys: map[types.UID]*journey{}, sampled: func(uid types.UID) bool {
+			return sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(),
+				TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample
+		}}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, jobIndex, func(o client.Object) []string {
 		return []string{string(jobOf(o.(*kueue.Workload)))}
 	}); err != nil {
@@ -128,10 +130,12 @@ func (s sender) export(exported span) {
 	ctx := withIDs(context.Background(), ids)
 	if !exported.attempt.IsZero() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID: ids.trace, SpanID: spanOf(uid, exported.job.kind, time.Time{}), TraceFlags: trace.FlagsSampled, Remote: true}))
+			TraceID: ids.trace, SpanID: spanOf(uid, exported.job.kind, time.Time{}),
+			TraceFlags: trace.FlagsSampled, Remote: true}))
 	}
-	attributes := []attribute.KeyValue{attribute.String("k8s.namespace.name", exported.job.namespace), attribute.String("muster.job.kind", exported.job.kind),
-		attribute.String("muster.job.name", exported.job.name), attribute.String("muster.job.uid", string(uid))}
+	attributes := []attribute.KeyValue{attribute.String("k8s.namespace.name", exported.job.namespace),
+		attribute.String("muster.job.kind", exported.job.kind), attribute.String("muster.job.name", exported.job.name),
+		attribute.String("muster.job.uid", string(uid))}
 	for key, value := range exported.attributes {
 		if value != "" {
 			attributes = append(attributes, attribute.String(key, value))

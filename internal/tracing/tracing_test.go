@@ -31,8 +31,10 @@ func TestStepsAreChildrenOfTheJobsSpan(t *testing.T) {
 		t.Fatalf("%d and %d spans were exported, want 2 each", len(one), len(other))
 	}
 	step, whole := one[0], one[1]
-	if step.Parent.SpanID() != whole.SpanContext.SpanID() || whole.Parent.IsValid() || step.SpanContext.TraceID() != traceOf(jobUID) {
-		t.Errorf("span of the step = %+v with parent %+v, span of the job = %+v", step.SpanContext, step.Parent, whole.SpanContext)
+	if step.Parent.SpanID() != whole.SpanContext.SpanID() || whole.Parent.IsValid() ||
+		step.SpanContext.TraceID() != traceOf(jobUID) {
+		t.Errorf("span of the step = %+v with parent %+v, span of the job = %+v", step.SpanContext, step.Parent,
+			whole.SpanContext)
 	}
 	for i := range one {
 		if !one[i].SpanContext.Equal(other[i].SpanContext) {
@@ -49,7 +51,8 @@ func TestSampling(t *testing.T) {
 	const jobs = 4000
 	for i := range jobs {
 		uid := types.UID(fmt.Sprintf("%08x-0000-4000-8000-000000000000", i))
-		if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample {
+		if sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(),
+			TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample {
 			sampled++
 		}
 	}
@@ -59,12 +62,14 @@ func TestSampling(t *testing.T) {
 }
 
 func TestInvalidOptionsAreRefused(t *testing.T) {
-	for _, right := range []Options{{Endpoint: "http://collector:4318", Sampling: 1}, {Endpoint: "https://c.example.com/v1/traces", Sampling: 0.01}} {
+	for _, right := range []Options{{Endpoint: "http://collector:4318", Sampling: 1},
+		{Endpoint: "https://c.example.com/v1/traces", Sampling: 0.01}} {
 		if err := right.Validate(); err != nil {
 			t.Errorf("%+v is rejected: %v", right, err)
 		}
 	}
-	for _, wrong := range []Options{{Endpoint: "collector:4317", Sampling: 1}, {Endpoint: "grpc://collector:4317", Sampling: 1}, {Endpoint: "http://", Sampling: 1},
+	for _, wrong := range []Options{{Endpoint: "collector:4317", Sampling: 1},
+		{Endpoint: "grpc://collector:4317", Sampling: 1}, {Endpoint: "http://", Sampling: 1},
 		{Endpoint: "http://collector:4318"}, {Endpoint: "http://collector:4318", Sampling: 1.1}} {
 		if wrong.Validate() == nil {
 			t.Errorf("%+v is accepted, want an error", wrong)

@@ -191,7 +191,8 @@ func (wa *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
 		return j
 	}
 	var list kueue.WorkloadList
-	if err := wa.client.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{jobIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {
+	if err := wa.client.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{jobIndex: string(uid)},
+		client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {
 		return j
 	}
 	if j = wa.journeyOf(ctx, &list.Items[0]); j != nil {
@@ -235,7 +236,8 @@ func (wa *watch) send(j *journey, name string, from, to, attempt time.Time, fail
 	if j.attempt.pods.name != "" && (name == stepSchedule || name == stepReady) {
 		attributes["k8s.pod.name"] = j.attempt.pods.name
 	}
-	wa.exporter.export(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
+	wa.exporter.export(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed,
+		attributes: attributes})
 }
 
 // jobOf returns the UID of the Workload's job, that of the Workload itself if it has none.
@@ -262,7 +264,8 @@ func (wa *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
 		return owner.UID
 	}
 	var job batchv1.Job
-	if err := wa.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err == nil && job.UID == owner.UID {
+	if err := wa.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err == nil &&
+		job.UID == owner.UID {
 		if above := metav1.GetControllerOf(&job); above != nil && wa.kinds[groupKind(above)] {
 			return above.UID
 		}
@@ -297,7 +300,8 @@ func (wa *watch) read(ctx context.Context, namespace string, owner *metav1.Owner
 		return nil
 	}
 	job := made.(client.Object)
-	if err := wa.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: owner.Name}, job); err != nil || job.GetUID() != owner.UID {
+	if err := wa.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: owner.Name}, job); err != nil ||
+		job.GetUID() != owner.UID {
 		return nil
 	}
 	return job

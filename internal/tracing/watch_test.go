@@ -45,7 +45,8 @@ func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) 
 			t.Fatal(err)
 		}
 	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: jobUID, CreationTimestamp: metav1.NewTime(epoch)}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train", UID: jobUID,
+		CreationTimestamp: metav1.NewTime(epoch)}}
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job-train", UID: "w", CreationTimestamp: metav1.NewTime(epoch),
 			Labels:          map[string]string{kueue.JobUIDLabel: string(jobUID)},
@@ -53,9 +54,11 @@ func newWorld(t *testing.T, pods int32, sampled bool, objects ...client.Object) 
 		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: pods}}},
 	}
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, job, w)...).
-		WithIndex(&kueue.Workload{}, jobIndex, func(o client.Object) []string { return []string{string(jobOf(o.(*kueue.Workload)))} }).Build()
+		WithIndex(&kueue.Workload{}, jobIndex,
+			func(o client.Object) []string { return []string{string(jobOf(o.(*kueue.Workload)))} }).Build()
 	out := &world{t: t, clock: testclock.NewFakePassiveClock(epoch), w: w}
-	out.watch = &watch{client: reader, scheme: scheme, kinds: map[schema.GroupKind]bool{{Group: "batch", Kind: "Job"}: true}, exporter: out,
+	out.watch = &watch{client: reader, scheme: scheme,
+		kinds: map[schema.GroupKind]bool{{Group: "batch", Kind: "Job"}: true}, exporter: out,
 		clock: out.clock, journeys: map[types.UID]*journey{}, sampled: func(types.UID) bool { return sampled }}
 	return out
 }
@@ -76,13 +79,16 @@ func (w *world) now(change func(*kueue.Workload)) {
 }
 
 func (w *world) condition(kind string, status metav1.ConditionStatus, reason string) {
-	w.w.Status.Conditions = slices.DeleteFunc(w.w.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kind })
-	w.w.Status.Conditions = append(w.w.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "for " + reason, LastTransitionTime: w.second()})
+	w.w.Status.Conditions = slices.DeleteFunc(w.w.Status.Conditions,
+		func(c metav1.Condition) bool { return c.Type == kind })
+	w.w.Status.Conditions = append(w.w.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason,
+		Message: "for " + reason, LastTransitionTime: w.second()})
 }
 
 func (w *world) reserve() {
 	w.now(func(o *kueue.Workload) {
-		o.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To(o.Spec.PodSets[0].Count)}}}
+		o.Status.Admission = &kueue.Admission{ClusterQueue: "cq",
+			PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To(o.Spec.PodSets[0].Count)}}}
 		w.condition(kueue.WorkloadQuotaReserved, "True", "QuotaReserved")
 	})
 }
@@ -92,14 +98,16 @@ func (w *world) admit() {
 }
 
 func (w *world) makePod(name string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: w.second(),
-		Labels: map[string]string{muster.JobUIDLabel: string(jobUID)}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+		CreationTimestamp: w.second(),
+		Labels:            map[string]string{muster.JobUIDLabel: string(jobUID)}}}
 	w.pod(context.Background(), pod, true)
 	return pod
 }
 
 func (w *world) podIs(pod *corev1.Pod, kind corev1.PodConditionType) {
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: w.second()})
+	pod.Status.Conditions = append(pod.Status.Conditions,
+		corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: w.second()})
 	w.pod(context.Background(), pod, false)
 }
 
@@ -157,7 +165,8 @@ func TestANewLeaderContinuesTraces(t *testing.T) {
 	w.wantExported() // another replica leads
 	w.at(60 * time.Second).makePod("a")
 	w.at(70 * time.Second).startLeading()
-	w.wantExported(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // the previous leader may not have exported it
+	// the previous leader may not have exported it
+	w.wantExported(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000})
 	again := w.makePod("a")
 	w.podIs(again, corev1.PodReady)
 	w.wantExported(line{stepReady, 60000, 70000}, line{"Job", 0, 70000})
@@ -198,7 +207,8 @@ func TestAnEvictionStartsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w.wantExported()
 	w.at(21 * time.Second).makePod("a")
 	for _, s := range w.exported {
-		if slices.ContainsFunc(was, func(b span) bool { return spanOf(b.job.uid, b.name, b.attempt) == spanOf(s.job.uid, s.name, s.attempt) }) {
+		if slices.ContainsFunc(was,
+			func(b span) bool { return spanOf(b.job.uid, b.name, b.attempt) == spanOf(s.job.uid, s.name, s.attempt) }) {
 			t.Errorf("%s of the second attempt has the ID of the first", s.name)
 		}
 	}
@@ -242,7 +252,8 @@ func TestAPodObservedBeforeItsWorkloadCounts(t *testing.T) {
 	if err := w.client.(client.Client).Get(t.Context(), client.ObjectKeyFromObject(w.w), w.w); err != nil {
 		t.Fatal(err)
 	}
-	w.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
+	w.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq",
+		PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
 	w.condition(kueue.WorkloadQuotaReserved, "True", "QuotaReserved")
 	w.condition(kueue.WorkloadAdmitted, "True", "Admitted")
 	if err := w.client.(client.Client).Update(t.Context(), w.w); err != nil {

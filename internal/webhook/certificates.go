@@ -29,7 +29,8 @@ func Open(ctx context.Context, cluster *rest.Config, namespace, service string) 
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	use := certificate.Use{Secret: SecretName, Server: service}
-	authority, err := certificate.OpenAuthority(ctx, clients.CoreV1().Secrets(namespace), use, clock.RealClock{}, ctrl.Log.WithName("webhook"))
+	authority, err := certificate.OpenAuthority(ctx, clients.CoreV1().Secrets(namespace), use, clock.RealClock{},
+		ctrl.Log.WithName("webhook"))
 	if err != nil {
 		return nil, fmt.Errorf("opening the authority of the webhooks: %w", err)
 	}
@@ -38,7 +39,8 @@ func Open(ctx context.Context, cluster *rest.Config, namespace, service string) 
 
 // Options returns the options of a webhook server that uses the certificates.
 func (c *Certificates) Options(port int) webhook.Options {
-	return webhook.Options{Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = c.authority.GetCertificate }}}
+	return webhook.Options{Port: port,
+		TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = c.authority.GetCertificate }}}
 }
 
 // AddTo adds to the manager the renewal of the certificates, and the controller that makes the API server trust them.

@@ -20,7 +20,8 @@ const configurationName = "muster-webhooks"
 
 // Cached restricts the operator's cache to that one webhook configuration, the only one that it may read.
 func Cached() (client.Object, cache.ByObject) {
-	return &registration.MutatingWebhookConfiguration{}, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", configurationName)}
+	return &registration.MutatingWebhookConfiguration{},
+		cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", configurationName)}
 }
 
 // keeper sets the CA bundles of the webhook configuration to the trusted certificates.
@@ -30,7 +31,8 @@ type keeper struct {
 }
 
 func (k *keeper) addTo(mgr manager.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).Named("webhook").For(&registration.MutatingWebhookConfiguration{}).Complete(k); err != nil {
+	if err := ctrl.NewControllerManagedBy(mgr).Named("webhook").For(&registration.MutatingWebhookConfiguration{}).
+		Complete(k); err != nil {
 		return fmt.Errorf("keeping %s: %w", configurationName, err)
 	}
 	return nil
@@ -51,7 +53,8 @@ func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	}
 	if changed {
 		// A patch replaces the whole list of webhooks, so it must not overwrite a concurrent change.
-		if err := k.client.Patch(ctx, after, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := k.client.Patch(ctx, after,
+			client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{})); err != nil {
 			return ctrl.Result{}, fmt.Errorf("updating the CA bundles: %w", err)
 		}
 	}

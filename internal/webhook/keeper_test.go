@@ -57,7 +57,8 @@ func TestNothingIsWrittenWithoutAWebhookConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &keeper{client: fake.NewClientBuilder().WithScheme(scheme).Build(), trusted: func() string { return "" }}
-	if result, err := k.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: configurationName}}); err != nil || result != (ctrl.Result{}) {
+	if result, err := k.Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: client.ObjectKey{Name: configurationName}}); err != nil || result != (ctrl.Result{}) {
 		t.Errorf("Reconcile = %+v, %v, want nothing", result, err)
 	}
 }

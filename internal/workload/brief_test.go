@@ -16,12 +16,15 @@ import (
 
 // smallest returns an admitted Workload, with a job, whose status is as small as that of any other.
 func smallest() *kueue.Workload {
-	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Generation: 1, OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "a"}}}}
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Generation: 1,
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "a"}}}}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "q", PodSetAssignments: []kueue.PodSetAssignment{{
 		Name: "a", Count: ptr.To[int32](1), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"},
 		ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
-	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "Quota reserved in ClusterQueue q", start)
-	SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "The workload is admitted", start)
+	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason,
+		"Quota reserved in ClusterQueue q", start)
+	SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason,
+		"The workload is admitted", start)
 	return w
 }
 
@@ -31,7 +34,8 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func TestTheBriefFormAlwaysFits(t *testing.T) {
 	later := start.Add(1000 * time.Hour)
 	evicted := smallest()
-	Evict(evicted, Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: "InClusterQueue", Message: "for another"}, later)
+	Evict(evicted, Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: "InClusterQueue",
+		Message: "for another"}, later)
 	released := evicted.DeepCopy()
 	GiveBack(released, later)
 	shrunk := smallest()
@@ -47,7 +51,8 @@ func TestTheBriefFormAlwaysFits(t *testing.T) {
 			if brief == nil || HoldsQuota(brief) || IsAdmitted(brief) || !IsEvictedInBrief(brief) {
 				t.Fatalf("the brief form = %+v, want one without quota", brief)
 			}
-			if at := meta.FindStatusCondition(brief.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime; name != "fewer pods" && !at.Time.Equal(later) {
+			if at := meta.FindStatusCondition(brief.Status.Conditions,
+				kueue.WorkloadAdmitted).LastTransitionTime; name != "fewer pods" && !at.Time.Equal(later) {
 				t.Errorf("it is not admitted since %s, want %s", at, later)
 			}
 			if was, is := bytesOf(t, test.seen), bytesOf(t, brief); is >= was {

@@ -15,7 +15,8 @@ const ConditionMessageBytes = 32768
 
 // SetCondition sets a condition of the Workload for its current generation. The transition time changes only with the
 // status; a message beyond the API's limit is truncated.
-func SetCondition(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
+func SetCondition(w *kueue.Workload, kind string, status metav1.ConditionStatus,
+	reason, message string, now time.Time) {
 	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: Cut(message, ConditionMessageBytes),
 		ObservedGeneration: w.Generation, LastTransitionTime: metav1.NewTime(now),
@@ -36,8 +37,8 @@ func TrueSince(w *kueue.Workload, kind string) time.Time {
 }
 
 // QueuedSince returns when the Workload last entered its queue: the last transition of its condition Requeued, or its
-// creation if it never was evicted. If Requeued is False, that is the time since which it is out of its queue. The write
-// that admits a drained Workload sets Requeued to True, so that the time that its queue was stopped never counts.
+// creation if it never was evicted. If Requeued is False, that is the time since which it is out of its queue. The
+// write that admits a drained Workload sets Requeued to True, so that the time that its queue was stopped never counts.
 func QueuedSince(w *kueue.Workload) time.Time {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
 		return c.LastTransitionTime.Time

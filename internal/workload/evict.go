@@ -62,10 +62,10 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	}
 }
 
-// IsOwned reports whether it is reported when the pods of the Workload are gone: by the controller of an owner, or, if the
-// job of the Workload was deleted without its pods, by package jobs. The owner need not be a controller reference: the
-// pods of a group own their Workload together. But a Workload that only points at a job that Muster runs is not the job's,
-// and nobody reports on it.
+// IsOwned reports whether it is reported when the pods of the Workload are gone: by the controller of an owner, or, if
+// the job of the Workload was deleted without its pods, by package jobs. The owner need not be a controller reference:
+// the pods of a group own their Workload together. But a Workload that only points at a job that Muster runs is not the
+// job's, and nobody reports on it.
 func IsOwned(w *kueue.Workload) bool {
 	return IsOrphaned(w) || slices.ContainsFunc(w.OwnerReferences, func(o metav1.OwnerReference) bool {
 		group, _, _ := strings.Cut(o.APIVersion, "/")
@@ -74,7 +74,8 @@ func IsOwned(w *kueue.Workload) bool {
 }
 
 // jobGroups are the API groups of jobs that Muster runs, each of which controls its Workload.
-var jobGroups = []string{"batch", "jobset.x-k8s.io", "batch.tensorstack.dev", "lattice.dev", "batch.volcano.sh", "breezeml.ai"}
+var jobGroups = []string{"batch", "jobset.x-k8s.io", "batch.tensorstack.dev", "lattice.dev",
+	"batch.volcano.sh", "breezeml.ai"}
 
 // IsOrphaned reports whether the Workload was made for a job and has no owner any more, for instance since the job was
 // deleted with the propagation policy Orphan. Pods of the job may run on.
@@ -183,8 +184,9 @@ func Release(w *kueue.Workload, reason, message string, now time.Time) {
 // happens: a reactivation, the end of a backoff, the restart of a queue, or a decision of another cluster.
 func staysOutAfter(reason string) bool {
 	switch reason {
-	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedOnManagerCluster,
-		kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadEvictedByLocalQueueStopped:
+	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck,
+		kueue.WorkloadEvictedOnManagerCluster, kueue.WorkloadEvictedByClusterQueueStopped,
+		kueue.WorkloadEvictedByLocalQueueStopped:
 		return true
 	}
 	return IsDeactivation(reason)

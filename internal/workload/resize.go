@@ -35,13 +35,15 @@ func Want(w *kueue.Workload, pods int32) {
 // pod set only for the job that wants fewer.
 func IsTied(podSet *kueue.PodSet) bool {
 	asked := podSet.TopologyRequest
-	return asked != nil && (asked.PodSetSliceRequiredTopology != nil || len(asked.PodsetSliceRequiredTopologyConstraints) > 0 || asked.PodSetGroupName != nil)
+	return asked != nil && (asked.PodSetSliceRequiredTopology != nil ||
+		len(asked.PodsetSliceRequiredTopologyConstraints) > 0 || asked.PodSetGroupName != nil)
 }
 
 // FinishShrink releases what the surplus pods of a pod set used, once they are gone. Until then the resourceRequests
 // of an admitted Workload have, for such a pod set, what it was left with plus what these pods use.
 func FinishShrink(w *kueue.Workload, podSet kueue.PodSetReference) {
-	w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests, func(r kueue.PodSetRequest) bool { return r.Name == podSet })
+	w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests,
+		func(r kueue.PodSetRequest) bool { return r.Name == podSet })
 	if len(w.Status.ResourceRequests) == 0 {
 		w.Status.ResourceRequests = nil
 	}

@@ -24,9 +24,11 @@ var (
 // admitted returns a job's Workload that has run since began, with all pods ready.
 func admitted() *kueue.Workload {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}}}
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job",
+			Controller: ptr.To(true)}}}}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
-	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", began)
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue,
+		kueue.WorkloadQuotaReservedReason, "", began)
 	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", began)
 	workload.SetCondition(w, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, "", began)
 	return w
@@ -50,7 +52,8 @@ func expect(t *testing.T, what string, got, want any) {
 
 func TestAnEvictedWorkloadKeepsItsQuota(t *testing.T) {
 	w := admitted()
-	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason,
+		Message: "because"}, now)
 	if !workload.HoldsQuota(w) || !workload.IsAdmitted(w) {
 		t.Error("the Workload released its quota while its pods run")
 	}
@@ -65,7 +68,8 @@ func TestAnEvictedWorkloadKeepsItsQuota(t *testing.T) {
 func TestAnUnownedWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 	w := admitted()
 	w.OwnerReferences = nil
-	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason,
+		Message: "because"}, now)
 	if workload.HoldsQuota(w) {
 		t.Error("the Workload holds quota, want it released")
 	}
@@ -79,7 +83,8 @@ func TestAnUnownedWorkloadReleasesItsQuotaWithItsEviction(t *testing.T) {
 
 func TestADeactivationHasItsCauseInTheReason(t *testing.T) {
 	w := admitted()
-	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadRequeuingLimitExceeded}, now)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated,
+		Cause: kueue.WorkloadRequeuingLimitExceeded}, now)
 	if !slices.Contains(conditions(w), "Evicted=True DeactivatedDueToRequeuingLimitExceeded: ") {
 		t.Errorf("conditions = %q", conditions(w))
 	}
@@ -89,8 +94,10 @@ func TestAnEvictionResetsChecks(t *testing.T) {
 	w := admitted()
 	updates := []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"a": "b"}}}
 	w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
-		{Name: "ready", State: kueue.CheckStateReady, Message: "nodes are there", PodSetUpdates: updates, LastTransitionTime: metav1.NewTime(began)},
-		{Name: "retry", State: kueue.CheckStateRetry, Message: "no nodes", RequeueAfterSeconds: ptr.To[int32](5), RetryCount: ptr.To[int32](1)},
+		{Name: "ready", State: kueue.CheckStateReady, Message: "nodes are there", PodSetUpdates: updates,
+			LastTransitionTime: metav1.NewTime(began)},
+		{Name: "retry", State: kueue.CheckStateRetry, Message: "no nodes", RequeueAfterSeconds: ptr.To[int32](5),
+			RetryCount: ptr.To[int32](1)},
 		{Name: "pending", State: kueue.CheckStatePending, Message: "looking", LastTransitionTime: metav1.NewTime(began)},
 	}
 	w.Status.UnhealthyNodes, w.Status.ClusterName = []kueue.UnhealthyNode{{Name: "n"}}, ptr.To("another")
@@ -172,7 +179,8 @@ func TestGiveBackNeedsAnEviction(t *testing.T) {
 }
 
 func TestWhichEvictionsRequeueAtOnce(t *testing.T) {
-	drained := map[string]bool{kueue.WorkloadEvictedByClusterQueueStopped: true, kueue.WorkloadEvictedByLocalQueueStopped: true}
+	drained := map[string]bool{kueue.WorkloadEvictedByClusterQueueStopped: true,
+		kueue.WorkloadEvictedByLocalQueueStopped: true}
 	for reason, want := range map[string]bool{
 		kueue.WorkloadEvictedByPreemption:                                           true,
 		kueue.WorkloadEvictedDueToNodeFailures:                                      true,
@@ -233,7 +241,8 @@ func TestAClockSetBackTakesNoExecutionTimeAway(t *testing.T) {
 func TestReactivationResetsTheExecutionTime(t *testing.T) {
 	w := admitted()
 	w.Spec.Active = ptr.To(false)
-	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadMaximumExecutionTimeExceeded}, now)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated,
+		Cause: kueue.WorkloadMaximumExecutionTimeExceeded}, now)
 	workload.GiveBack(w, now)
 	expect(t, "seconds", w.Status.AccumulatedPastExexcutionTimeSeconds, (*int32)(nil))
 }
@@ -281,8 +290,10 @@ func TestQueuedSince(t *testing.T) {
 		want    time.Time
 	}{
 		"never requeued": {nil, created},
-		"preempted":      {[]func(*kueue.Workload){requeued(metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, evicted)}, evicted},
-		"in backoff":     {[]func(*kueue.Workload){requeued(metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout, evicted)}, evicted},
+		"preempted": {[]func(*kueue.Workload){requeued(metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption,
+			evicted)}, evicted},
+		"in backoff": {[]func(*kueue.Workload){requeued(metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout,
+			evicted)}, evicted},
 		"after backoff": {[]func(*kueue.Workload){
 			requeued(metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout, evicted),
 			requeued(metav1.ConditionTrue, kueue.WorkloadBackoffFinished, returned)}, returned},
@@ -305,17 +316,20 @@ func TestQueuedSince(t *testing.T) {
 
 // TestResetsOfACheckDoNotNest: its controller may change the state again and leave the message.
 func TestResetsOfACheckDoNotNest(t *testing.T) {
-	w := &kueue.Workload{Status: kueue.WorkloadStatus{AdmissionChecks: []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateRetry, Message: "no room"}}}}
+	w := &kueue.Workload{Status: kueue.WorkloadStatus{AdmissionChecks: []kueue.AdmissionCheckState{{Name: "c",
+		State: kueue.CheckStateRetry, Message: "no room"}}}}
 	for range 3 {
 		workload.ResetChecks(w, time.Time{})
-		if got, want := w.Status.AdmissionChecks[0].Message, "Reset to Pending after eviction. Previously: no room"; got != want {
+		if got, want := w.Status.AdmissionChecks[0].Message,
+			"Reset to Pending after eviction. Previously: no room"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		w.Status.AdmissionChecks[0].State = kueue.CheckStateRetry
 	}
 }
 
-// TestAWorkloadThatOnlyPointsAtAJobIsNotTheJobs: nobody would report that its pods are gone, and it would keep its quota.
+// TestAWorkloadThatOnlyPointsAtAJobIsNotTheJobs: nobody would report that its pods are gone, and it would keep its
+// quota.
 func TestAWorkloadThatOnlyPointsAtAJobIsNotTheJobs(t *testing.T) {
 	owner := func(version, kind string, controller bool) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "a", UID: "a", Controller: ptr.To(controller)}}

@@ -35,18 +35,23 @@ func TestAlertsFire(t *testing.T) {
 			kueue_reserving_active_workloads{cluster_queue="busy"} 2+0x120
 			kueue_pending_workloads{cluster_queue="idle",status="active"} 0+0x120
 			kueue_reserving_active_workloads{cluster_queue="idle"} 0+0x120`, nil},
-		"nothing is read":         {`up{job="other"} 1+0x120`, []string{"MusterDown"}},
-		"no operator leads":       {`muster_quota_audits_total{pod="a",result="equal"} 0+1x100 100+0x20`, []string{"MusterDown"}},
-		"an audit found a fault":  {audits + `muster_quota_audit_difference{cluster_queue="q",flavor="f",resource="cpu"} 0x60 -2x60`, []string{"MusterQuotaDiffers q f cpu"}},
-		"an object is unreadable": {audits + `muster_unreadable_objects_total{kind="JobSet"} 0+0x115 1+0x4`, []string{"MusterUnreadableObjects JobSet"}},
+		"nothing is read": {`up{job="other"} 1+0x120`, []string{"MusterDown"}},
+		"no operator leads": {`muster_quota_audits_total{pod="a",result="equal"} 0+1x100 100+0x20`,
+			[]string{"MusterDown"}},
+		"an audit found a fault": {audits + `muster_quota_audit_difference{cluster_queue="q",flavor="f",resource="cpu"} 0x60 -2x60`,
+			[]string{"MusterQuotaDiffers q f cpu"}},
+		"an object is unreadable": {audits + `muster_unreadable_objects_total{kind="JobSet"} 0+0x115 1+0x4`,
+			[]string{"MusterUnreadableObjects JobSet"}},
 		"pods stay gated": {audits + `muster_gated_pods 0x100 5x20
 			muster_gated_pod_wait_seconds_count 7x120`, []string{"MusterPodsStayGated"}},
 		"passes are long": {audits + `muster_engine_pass_seconds_bucket{le="0.2"} 0+97x120
 			muster_engine_pass_seconds_bucket{le="0.8"} 0+100x120
 			muster_engine_pass_seconds_bucket{le="+Inf"} 0+100x120`, []string{"MusterDecidesSlowly"}},
 		"the engine rests between long rows of passes": {audits + `muster_engine_stalled_seconds 0+4x2 0x117`, nil},
-		"a job was overlooked":                         {audits + `muster_engine_missed_wakes_total{pod="a"} 0x115 1+0x4`, []string{"MusterJobOverlooked"}},
-		"the engine decides nothing":                   {audits + `muster_engine_stalled_seconds{pod="a"} 0x119 14`, []string{"MusterEngineBusyInVain"}},
+		"a job was overlooked": {audits + `muster_engine_missed_wakes_total{pod="a"} 0x115 1+0x4`,
+			[]string{"MusterJobOverlooked"}},
+		"the engine decides nothing": {audits + `muster_engine_stalled_seconds{pod="a"} 0x119 14`,
+			[]string{"MusterEngineBusyInVain"}},
 		"a queue is stopped": {audits + `kueue_cluster_queue_status{cluster_queue="q",status="pending"} 0x80 1x40
 			kueue_pending_workloads{cluster_queue="q",status="active"} 2x120
 			kueue_reserving_active_workloads{cluster_queue="q"} 0x120`, []string{"MusterClusterQueueInactive q"}},

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPageListsDirectDependencies checks that docs/develop/dependencies.md has every direct dependency of each module, and no
-// others.
+// TestPageListsDirectDependencies checks that docs/develop/dependencies.md has every direct dependency of each module,
+// and no others.
 func TestPageListsDirectDependencies(t *testing.T) {
 	page, err := os.ReadFile("../../docs/develop/dependencies.md")
 	if err != nil {
@@ -30,7 +30,8 @@ func TestPageListsDirectDependencies(t *testing.T) {
 		files = append(files, more...)
 	}
 	if err != nil || len(files) != len(sections) {
-		t.Errorf("docs/develop/dependencies.md has %d sections, want one for each of the %d modules (%v)", len(sections), len(files), err)
+		t.Errorf("docs/develop/dependencies.md has %d sections, want one for each of the %d modules (%v)",
+			len(sections), len(files), err)
 	}
 	for _, file := range files {
 		folder := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(file, "../../")))

@@ -30,7 +30,8 @@ var theGraph = sync.OnceValues(func() (*graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &graph{files: map[string]int{}, methods: map[string]int{}, cycles: map[string][]string{}, functions: map[string]int{}}
+	g := &graph{files: map[string]int{}, methods: map[string]int{}, cycles: map[string][]string{},
+		functions: map[string]int{}}
 	for _, p := range list {
 		if len(p.Errors) > 0 {
 			return nil, p.Errors[0]

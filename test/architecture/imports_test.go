@@ -1,5 +1,6 @@
-// Package architecture checks the code against pages in docs/develop: packages.md for allowed imports, architecture.md for
-// writers to the API server, and dependencies.md for direct dependencies. It also checks how large rooms are, and names.
+// Package architecture checks the code against pages in docs/develop: packages.md for allowed imports, architecture.md
+// for writers to the API server, and dependencies.md for direct dependencies. It also checks how large rooms are, and
+// names.
 package architecture
 
 import (
@@ -23,14 +24,21 @@ const (
 // forbidden holds the packages that a package tree must not import, by the prefix of their path: code that decides has
 // no client, no clock of its own and no controller.
 var forbidden = map[string][]string{
-	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
-	"internal/sim":                 {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "k8s.io/utils/clock"},
-	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
-	"internal/replicas":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
-	"internal/workload":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
-	"internal/admission/translate": {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock", metrics, decisions, report},
-	"internal/admission/whatif":    {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock", metrics, decisions, report},
-	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/engine": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand",
+		"k8s.io/utils/clock"},
+	"internal/sim": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http",
+		"k8s.io/utils/clock"},
+	"internal/podspec": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
+	"internal/replicas": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand",
+		"k8s.io/utils/clock"},
+	"internal/workload": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand",
+		"k8s.io/utils/clock"},
+	"internal/admission/translate": {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock", metrics,
+		decisions, report},
+	"internal/admission/whatif": {"k8s.io/client-go", "net/http", "math/rand", "k8s.io/utils/clock", metrics,
+		decisions, report},
+	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand",
+		"k8s.io/utils/clock"},
 	"internal/rendezvous/protocol": {"k8s.io", "sigs.k8s.io", "net/http"},
 	"internal/rendezvous/round":    {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},
 	"internal/rendezvous/attempt":  {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},
@@ -80,7 +88,8 @@ func TestNoJobAPIImportsAnother(t *testing.T) {
 	const jobs = module + "internal/jobs/"
 	for _, p := range load(t) {
 		for imported := range p.Imports {
-			if strings.HasPrefix(imported, jobs) && strings.HasPrefix(p.PkgPath, jobs) && folder(imported, jobs) != folder(p.PkgPath, jobs) {
+			if strings.HasPrefix(imported, jobs) && strings.HasPrefix(p.PkgPath, jobs) &&
+				folder(imported, jobs) != folder(p.PkgPath, jobs) {
 				t.Errorf("%s imports %s: an API folder under internal/jobs imports another's", p.PkgPath, imported)
 			}
 			if strings.HasPrefix(imported, jobs) && p.PkgPath+"/" == jobs {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestReceiversBeginLikeTheirTypes checks that the receiver of each method begins with the first letter of its type, and
-// that all methods of a type call it the same: who reads p.place in a method then knows whose method that is.
+// TestReceiversBeginLikeTheirTypes checks that the receiver of each method begins with the first letter of its type,
+// and that all methods of a type call it the same: who reads p.place in a method then knows whose method that is.
 func TestReceiversBeginLikeTheirTypes(t *testing.T) {
 	receivers := map[string]string{}
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {

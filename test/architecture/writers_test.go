@@ -56,7 +56,8 @@ func writes(t *testing.T, path string) (does bool) {
 			return true
 		}
 		verb, ok := call.Fun.(*ast.SelectorExpr)
-		if ok && slices.Contains([]string{"Create", "Update", "Patch", "Apply", "Delete", "DeleteAllOf", "DeleteCollection"}, verb.Sel.Name) && isContext(call.Args[0]) {
+		if ok && slices.Contains([]string{"Create", "Update", "Patch", "Apply", "Delete", "DeleteAllOf", "DeleteCollection"},
+			verb.Sel.Name) && isContext(call.Args[0]) {
 			does = true
 		}
 		return true

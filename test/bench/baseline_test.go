@@ -46,7 +46,8 @@ func TestIdleMemory(t *testing.T) {
 	up := figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid")).Resident(t)
 	operator := figure.ProcessOf(t, filepath.Join(cluster.Dir, "operator.pid")).Resident(t)
 	figure.Reach(t, "idle memory in all", figure.MiB(up+operator), figure.MiB(idleMost), up+operator <= idleMost)
-	figure.Reach(t, "idle memory of the operator", figure.MiB(operator), figure.MiB(operatorMost), operator <= operatorMost)
+	figure.Reach(t, "idle memory of the operator", figure.MiB(operator), figure.MiB(operatorMost),
+		operator <= operatorMost)
 }
 
 // TestApplyToRunning measures the time from the creation of a JobSet of four workers until four processes run. The
@@ -69,7 +70,8 @@ func TestApplyToRunning(t *testing.T) {
 			floor += bare / (rounds - 1)
 		}
 	}
-	figure.Reach(t, "apply of a 4-worker JobSet to 4 running processes", figure.Seconds(withMuster), figure.Seconds(startMost), withMuster <= startMost)
+	figure.Reach(t, "apply of a 4-worker JobSet to 4 running processes", figure.Seconds(withMuster),
+		figure.Seconds(startMost), withMuster <= startMost)
 	figure.Note("  the same as a bare Job, the floor", figure.Seconds(floor))
 	figure.Note("  ratio", fmt.Sprintf("%.2f", float64(withMuster)/float64(floor)))
 }

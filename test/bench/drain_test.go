@@ -36,9 +36,11 @@ func TestDrain(t *testing.T) {
 	each := func(d drainRound) time.Duration { return (d.deciding + d.applying) / drainWorkloads }
 	slices.SortFunc(rounds, func(a, b drainRound) int { return cmp.Compare(each(a), each(b)) })
 	best := rounds[0]
-	figure.Reach(t, fmt.Sprintf("engine time a decision, %d in %d queues, best of %d", drainWorkloads, drainQueues, drainRounds),
+	figure.Reach(t, fmt.Sprintf("engine time a decision, %d in %d queues, best of %d", drainWorkloads,
+		drainQueues, drainRounds),
 		each(best).String(), decisionMost.String(), each(best) <= decisionMost)
-	figure.Note("  the median and the worst round", fmt.Sprintf("%s, %s", each(rounds[drainRounds/2]), each(rounds[drainRounds-1])))
+	figure.Note("  the median and the worst round",
+		fmt.Sprintf("%s, %s", each(rounds[drainRounds/2]), each(rounds[drainRounds-1])))
 	figure.Note("  in the best round, deciding", (best.deciding / drainWorkloads).String())
 	figure.Note("  in the best round, taking in events", (best.applying / drainWorkloads).String())
 	slices.SortFunc(rounds, func(a, b drainRound) int { return cmp.Compare(a.longest, b.longest) })

@@ -39,17 +39,20 @@ func TestReason(t *testing.T) {
 	for round := range rounds {
 		longest = max(longest, timeToReason(t, c, tooLarge(namespace, fmt.Sprintf("waits-%d", round), full)))
 	}
-	figure.Reach(t, "from a Workload that does not fit to its reason, at most", figure.Seconds(longest), figure.Seconds(reasonMost), longest <= reasonMost)
+	figure.Reach(t, "from a Workload that does not fit to its reason, at most", figure.Seconds(longest),
+		figure.Seconds(reasonMost), longest <= reasonMost)
 }
 
 // tooLarge returns a Workload that asks for more than the quota of fullQueue.
 func tooLarge(namespace, name string, queue kueue.LocalQueueName) *kueue.Workload {
 	return &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: kueue.WorkloadSpec{
-		QueueName: queue, PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever,
-			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}},
-		}}}}}}
+		QueueName: queue, PodSets: []kueue.PodSet{{Name: "main",
+			Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer",
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}},
+			}}}}}}
 }
 
 // TestReasonsOfABurst measures the same for many Workloads that eight clients create at once, each from its own
@@ -71,7 +74,8 @@ func TestReasonsOfABurst(t *testing.T) {
 		}
 		defer changes.Stop()
 		began := time.Now()
-		created, creating := createConcurrently(ctx, t, c, size, func(i int) *kueue.Workload { return tooLarge(namespace, fmt.Sprintf("burst-%d", i), full) })
+		created, creating := createConcurrently(ctx, t, c, size,
+			func(i int) *kueue.Workload { return tooLarge(namespace, fmt.Sprintf("burst-%d", i), full) })
 		reported := map[string]time.Time{}
 		for len(reported) < size {
 			event, open := <-changes.ResultChan()
@@ -82,7 +86,8 @@ func TestReasonsOfABurst(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if _, known := reported[o.Name]; !known && meta.IsStatusConditionFalse(o.Status.Conditions, kueue.WorkloadQuotaReserved) {
+			if _, known := reported[o.Name]; !known &&
+				meta.IsStatusConditionFalse(o.Status.Conditions, kueue.WorkloadQuotaReserved) {
 				reported[o.Name] = time.Now()
 			}
 		}
@@ -95,14 +100,16 @@ func TestReasonsOfABurst(t *testing.T) {
 		what := fmt.Sprintf("%d Workloads that do not fit, at once: to the reason, ", size)
 		figure.Note(what+"median", figure.Seconds(waits[size/2]))
 		figure.Note(what+"longest", figure.Seconds(waits[size-1]))
-		figure.Note("  to create them; until the last has its reason", fmt.Sprintf("%s, %s", figure.Seconds(creations), figure.Seconds(time.Since(began))))
+		figure.Note("  to create them; until the last has its reason",
+			fmt.Sprintf("%s, %s", figure.Seconds(creations), figure.Seconds(time.Since(began))))
 	}
 }
 
 // createConcurrently starts to create size Workloads with eight clients at a time and returns at once. The channel
 // receives the time that it took when all are created. Only then may the caller read created, which holds when the
 // creation of each Workload began.
-func createConcurrently(ctx context.Context, t *testing.T, c client.Client, size int, of func(i int) *kueue.Workload) (created []time.Time, took <-chan time.Duration) {
+func createConcurrently(ctx context.Context, t *testing.T, c client.Client, size int,
+	of func(i int) *kueue.Workload) (created []time.Time, took <-chan time.Duration) {
 	t.Helper()
 	created = make([]time.Time, size)
 	done := make(chan time.Duration, 1)
@@ -143,7 +150,8 @@ func fullQueue(t *testing.T, c client.Client, namespace string) kueue.LocalQueue
 			}},
 		}},
 	}
-	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "full", Namespace: namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(namespace)}}
+	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "full", Namespace: namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(namespace)}}
 	for _, o := range append(owned, queue) {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -164,7 +172,8 @@ func timeToReason(t *testing.T, c client.WithWatch, workload *kueue.Workload) ti
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	changes, err := c.Watch(ctx, &kueue.WorkloadList{}, client.InNamespace(workload.Namespace), client.MatchingFields{"metadata.name": workload.Name})
+	changes, err := c.Watch(ctx, &kueue.WorkloadList{}, client.InNamespace(workload.Namespace),
+		client.MatchingFields{"metadata.name": workload.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,9 +45,11 @@ func createForeignDefinition(t *testing.T, group, plural, kind, owner string) {
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group, Labels: map[string]string{"app.kubernetes.io/name": owner}},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind,
+				ListKind: kind + "List"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+					XPreserveUnknownFields: &preserve}}}},
 		},
 	}
 	if group == "jobset.x-k8s.io" {
@@ -172,7 +174,8 @@ func deleteDefinitions(t *testing.T) {
 			t.Logf("%s is left: %+v", definition.Name, definition.Status.Conditions)
 		}
 		for _, object := range finalized(t) {
-			t.Logf("%T %s/%s of %v is left with %v", object, object.GetNamespace(), object.GetName(), object.GetOwnerReferences(), object.GetFinalizers())
+			t.Logf("%T %s/%s of %v is left with %v", object, object.GetNamespace(), object.GetName(),
+				object.GetOwnerReferences(), object.GetFinalizers())
 		}
 		t.Fatalf("waiting until all definitions are deleted: %v", err)
 	}
@@ -184,7 +187,8 @@ func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 	h := newHelm(t)
 	createForeignDefinition(t, "jobset.x-k8s.io", "jobsets", "JobSet", "the-other-jobset")
 	_, err := h.installer().Run(load(t), nil)
-	if err == nil || !strings.Contains(err.Error(), "jobsets.jobset.x-k8s.io belongs to the-other-jobset") || !strings.Contains(err.Error(), "crds.adopt") {
+	if err == nil || !strings.Contains(err.Error(), "jobsets.jobset.x-k8s.io belongs to the-other-jobset") ||
+		!strings.Contains(err.Error(), "crds.adopt") {
 		t.Fatalf("installation returned %v, want an error with the definition, its owner and crds.adopt", err)
 	}
 	checkOnlyForeignDefinition(t)
@@ -195,7 +199,8 @@ func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 		t.Fatalf("adopting the definition: %v", err)
 	}
 	var adopted apiextensionsv1.CustomResourceDefinition
-	if err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &adopted); err != nil || adopted.Labels["muster.dev/served"] != "true" {
+	if err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"},
+		&adopted); err != nil || adopted.Labels["muster.dev/served"] != "true" {
 		t.Errorf("the adopted definition has labels %v, want muster.dev/served=true (%v)", adopted.Labels, err)
 	}
 }
@@ -205,11 +210,13 @@ func TestDefinitionsOfOtherOwnersAreRejectedByName(t *testing.T) {
 func TestVolcanosDefinitionsAreLeftAlone(t *testing.T) {
 	h := newHelm(t)
 	createForeignDefinition(t, "batch.volcano.sh", "jobs", "Job", "volcano")
-	if _, err := h.installer().Run(load(t), values{"config": values{"volcano": "native"}}); err == nil || !strings.Contains(err.Error(), "jobs.batch.volcano.sh belongs to volcano") {
+	if _, err := h.installer().Run(load(t), values{"config": values{"volcano": "native"}}); err == nil ||
+		!strings.Contains(err.Error(), "jobs.batch.volcano.sh belongs to volcano") {
 		t.Fatalf("installation with volcano: native returned %v, want an error with Volcano's definition", err)
 	}
 	installed := h.install(nil)
-	for text, want := range map[string]bool{"name: jobs.batch.volcano.sh": false, "muster-vcjob": false, "jobsets.jobset.x-k8s.io": true} {
+	for text, want := range map[string]bool{"name: jobs.batch.volcano.sh": false, "muster-vcjob": false,
+		"jobsets.jobset.x-k8s.io": true} {
 		if got := strings.Contains(installed.Manifest, text); got != want {
 			t.Errorf("the manifest contains %q = %t, want %t", text, got, want)
 		}

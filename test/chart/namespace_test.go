@@ -28,9 +28,11 @@ func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 	h, w := newHelm(t), harness.New(t)
 	h.install(values{"monitorNamespace": w.Namespace})
 	cluster := testcluster.Get(t)
-	operator.StartAs(t, "../../bin/muster-operator", cluster, account, "--leader-election-namespace", namespace, "--namespace", w.Namespace).AwaitReady(t)
+	operator.StartAs(t, "../../bin/muster-operator", cluster, account, "--leader-election-namespace", namespace,
+		"--namespace", w.Namespace).AwaitReady(t)
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{
-		corev1.ResourcePods: resource.MustParse("20"), corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi")})
+		corev1.ResourcePods: resource.MustParse("20"), corev1.ResourceCPU: resource.MustParse("4"),
+		corev1.ResourceMemory: resource.MustParse("4Gi")})
 	for _, job := range oneOfEach(w) {
 		w.Create(job)
 		w.UntilWorkloadOf(job.GetName(), "runs", harness.Runs)
@@ -50,8 +52,9 @@ func TestNamespacedRoleMayWriteOnlyInItsNamespace(t *testing.T) {
 		{"create", "events.k8s.io", "events", true, true},
 	} {
 		for in, want := range map[string]bool{w.Namespace: c.here, "default": c.elsewhere} {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: account, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: in}}}
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: account,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: in}}}
 			if err := cluster.Client.Create(t.Context(), review); err != nil {
 				t.Fatal(err)
 			}
@@ -70,17 +73,22 @@ func oneOfEach(w *harness.World) []client.Object {
 	pods := w.Job("any", "q", 1).Spec
 	pods.Suspend = nil
 	set := &jobset.JobSet{ObjectMeta: queued("a-jobset")}
-	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: pods}}}
+	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1,
+		Template: batchv1.JobTemplateSpec{Spec: pods}}}
 	generic := &tensorstack.GenericJob{ObjectMeta: queued("a-genericjob")}
-	generic.Spec.ReplicaSpecs = []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](1), Template: pods.Template}}
+	generic.Spec.ReplicaSpecs = []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](1),
+		Template: pods.Template}}
 	training := &breezeml.TrainingJob{ObjectMeta: queued("a-trainingjob")}
 	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](1), ptr.To[int32](1)
 	training.Spec.ReplicaSpecs.Template = pods.Template
 	vc := &volcano.Job{ObjectMeta: queued("a-vcjob")}
 	vc.Spec.Tasks = []volcano.TaskSpec{{Name: "t", Replicas: 1, Template: pods.Template}}
-	limits := &lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
-	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "local", Resources: &lattice.ResourceRequirements{Limits: limits}}}
+	limits := &lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")),
+		Memory: ptr.To(resource.MustParse("64Mi"))}
+	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "local",
+		Resources: &lattice.ResourceRequirements{Limits: limits}}}
 	compiled := &lattice.LatticeJob{ObjectMeta: queued("a-latticejob"), Spec: lattice.LatticeJobSpec{Queue: "q",
-		Tasks: map[string]lattice.JobTaskSpec{"worker": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
+		Tasks: map[string]lattice.JobTaskSpec{
+			"worker": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
 	return []client.Object{w.Job("a-job", "q", 2), set, generic, training, vc, compiled}
 }

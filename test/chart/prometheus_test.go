@@ -24,7 +24,8 @@ func TestServiceMonitorSelectsTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := decode(t, text)
-	monitor, service := find(t, objects, "ServiceMonitor", "lattice-operator"), find(t, objects, "Service", "lattice-operator")
+	monitor, service := find(t, objects, "ServiceMonitor", "lattice-operator"),
+		find(t, objects, "Service", "lattice-operator")
 	if monitor == nil || service == nil {
 		t.Fatalf("the ServiceMonitor is %v, the Service %v", monitor, service)
 	}

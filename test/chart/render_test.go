@@ -29,30 +29,40 @@ const (
 var combinations = map[string]values{
 	"defaults": {},
 	"every value of the reference chart": {
-		"affinity": values{"nodeAffinity": values{"requiredDuringSchedulingIgnoredDuringExecution": values{"nodeSelectorTerms": []any{
-			values{"matchExpressions": []any{values{"key": "kubernetes.io/os", "operator": "In", "values": []any{"linux"}}}}}}}},
-		"group": "training.example.com", "image": "registry.example.com:5000/lattice/operator:1.2", "imagePullPolicy": "Always",
+		"affinity": values{"nodeAffinity": values{
+			"requiredDuringSchedulingIgnoredDuringExecution": values{"nodeSelectorTerms": []any{
+				values{"matchExpressions": []any{values{"key": "kubernetes.io/os", "operator": "In",
+					"values": []any{"linux"}}}}}}}},
+		"group": "training.example.com", "image": "registry.example.com:5000/lattice/operator:1.2",
+		"imagePullPolicy":  "Always",
 		"monitorNamespace": "ml", "nodeSelector": values{"eks.amazonaws.com/nodegroup": "Group1"}, "replicaCount": 1,
-		"resources":                     values{"limits": values{"cpu": "100m", "memory": "128Mi"}, "requests": values{"cpu": "100m", "memory": "128Mi"}},
-		"service":                       values{"enablePrometheus": true, "externalPort": 9090, "internalPort": 9091, "probePort": 9092, "type": "NodePort"},
+		"resources": values{"limits": values{"cpu": "100m", "memory": "128Mi"},
+			"requests": values{"cpu": "100m", "memory": "128Mi"}},
+		"service": values{"enablePrometheus": true, "externalPort": 9090, "internalPort": 9091,
+			"probePort": 9092, "type": "NodePort"},
 		"terminationGracePeriodSeconds": 30, "license": "a key",
 		"jfrog": values{"secretName": "a", "dockerSecretName": "b", "username": "me", "password": "secret"},
 	},
 	"every value of Muster's own": {
 		"nameOverride": "muster", "imagePullSecrets": []any{values{"name": "registry"}},
-		"config":      values{"batchJob": values{"webhook": true}, "placement": values{"webhook": true}, "latticejob": values{"immutable": "deny"}, "volcano": "native"},
+		"config": values{"batchJob": values{"webhook": true}, "placement": values{"webhook": true},
+			"latticejob": values{"immutable": "deny"}, "volcano": "native"},
 		"tolerations": []any{values{"key": "a", "operator": "Exists"}}, "priorityClassName": "system-cluster-critical",
 		"topologySpreadConstraints": []any{values{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}},
-		"podAnnotations":            values{"a": "b"}, "podLabels": values{"c": "d"}, "extraArgs": []any{"--zap-log-level=debug"},
-		"dashboard":           values{"enabled": true, "namespace": "default", "labels": values{"g": "h"}, "annotations": values{"i": "j"}},
+		"podAnnotations":            values{"a": "b"}, "podLabels": values{"c": "d"},
+		"extraArgs": []any{"--zap-log-level=debug"},
+		"dashboard": values{"enabled": true, "namespace": "default", "labels": values{"g": "h"},
+			"annotations": values{"i": "j"}},
 		"podDisruptionBudget": values{"enabled": false}, "rendezvous": values{"enabled": true, "port": 7000},
 		"webhook":        values{"port": 7001},
 		"tracing":        values{"endpoint": "http://collector:4318", "sampling": 0.25},
 		"serviceAccount": values{"create": true, "name": "someone", "annotations": values{"e": "f"}},
 	},
 	"everything optional off": {
-		"replicaCount": 0, "rendezvous": values{"enabled": false}, "serviceAccount": values{"create": false}, "rbac": values{"create": false, "aggregate": false},
-		"crds": values{"install": false}, "resources": values{"limits": nil, "requests": nil}, "config": values{"volcano": "external"},
+		"replicaCount": 0, "rendezvous": values{"enabled": false}, "serviceAccount": values{"create": false},
+		"rbac": values{"create": false, "aggregate": false},
+		"crds": values{"install": false}, "resources": values{"limits": nil, "requests": nil},
+		"config": values{"volcano": "external"},
 	},
 }
 
@@ -82,7 +92,8 @@ func TestAPIServerAcceptsEveryObject(t *testing.T) {
 			}
 			objects := decode(t, text)
 			for _, o := range objects {
-				err := cluster.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership)
+				err := cluster.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.DryRunAll,
+					client.FieldOwner("test"), client.ForceOwnership)
 				if err != nil {
 					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
 				}
@@ -165,19 +176,23 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 		with values
 		want string
 	}{
-		"unknown value":              {values{"replicas": 3}, "replicas"},
-		"group set twice":            {values{"config": values{"trainingJob": values{"group": "other.ai"}}}, "set group alone"},
+		"unknown value": {values{"replicas": 3}, "replicas"},
+		"group set twice": {values{"config": values{"trainingJob": values{"group": "other.ai"}}},
+			"set group alone"},
 		"user name without password": {values{"jfrog": values{"username": "me"}}, "set both"},
 		"account without registry":   {values{"jfrog": values{"username": "me", "password": "secret"}}, "names none"},
 		"sampling above 1":           {values{"tracing": values{"sampling": 2}}, "tracing.sampling"},
 		"sampling as a string":       {values{"tracing": values{"sampling": "0.0"}}, "tracing.sampling"},
 		"port out of range":          {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
-		"port used twice":            {values{"rendezvous": values{"port": 8080}}, "service.internalPort and rendezvous.port are both 8080"},
-		"monitor without metrics":    {values{"serviceMonitor": values{"enabled": true}}, "service.enablePrometheus is false"},
-		"section without values":     {values{"service": nil}, "missing property 'service'"},
-		"webhooks without values":    {values{"webhook": nil, "config": values{"batchJob": values{"webhook": true}}}, "missing property 'webhook'"},
+		"port used twice": {values{"rendezvous": values{"port": 8080}},
+			"service.internalPort and rendezvous.port are both 8080"},
+		"monitor without metrics": {values{"serviceMonitor": values{"enabled": true}}, "service.enablePrometheus is false"},
+		"section without values":  {values{"service": nil}, "missing property 'service'"},
+		"webhooks without values": {values{"webhook": nil, "config": values{"batchJob": values{"webhook": true}}},
+			"missing property 'webhook'"},
 	} {
-		if _, err := render(t, tested, test.with); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
+		if _, err := render(t, tested, test.with); err == nil ||
+			!strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
 			t.Errorf("%s: rendering returned %v, want an error with %q", what, err, test.want)
 		}
 	}
@@ -187,9 +202,10 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 // whose lines below it are all commented out.
 func TestEmptyConfigurationIsTheDefault(t *testing.T) {
 	for what, with := range map[string]values{
-		"config":   {"config": nil},
-		"sections": {"config": values{"batchJob": nil, "placement": nil, "latticejob": nil, "defaultQueue": nil, "trainingJob": nil}},
-		"volcano":  {"config": values{"volcano": nil}},
+		"config": {"config": nil},
+		"sections": {"config": values{"batchJob": nil, "placement": nil, "latticejob": nil, "defaultQueue": nil,
+			"trainingJob": nil}},
+		"volcano": {"config": values{"volcano": nil}},
 	} {
 		text, err := render(t, tested, with)
 		if err != nil {
@@ -227,7 +243,8 @@ func TestOperatorPodsMeetTheRestrictedStandard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod, _, _ := unstructured.NestedMap(find(t, decode(t, text), "Deployment", "lattice-operator").Object, "spec", "template", "spec")
+	pod, _, _ := unstructured.NestedMap(find(t, decode(t, text), "Deployment", "lattice-operator").Object, "spec",
+		"template", "spec")
 	podSecurity, _, _ := unstructured.NestedMap(pod, "securityContext")
 	containers, _, _ := unstructured.NestedSlice(pod, "containers")
 	security, _, _ := unstructured.NestedMap(containers[0].(map[string]any), "securityContext")
@@ -259,7 +276,8 @@ func TestOperatorAcceptsTheFlagsOfTheChart(t *testing.T) {
 		}
 		// --print-config makes the operator validate its flags, print and exit. The configuration file exists only in
 		// its pod.
-		output, err := exec.Command("../../bin/muster-operator", append(flags, "--config=", "--print-config")...).CombinedOutput()
+		output, err := exec.Command("../../bin/muster-operator",
+			append(flags, "--config=", "--print-config")...).CombinedOutput()
 		if err != nil || len(flags) < 4 {
 			t.Errorf("%s: the operator does not accept the flags %q: %v\n%s", what, flags, err, output)
 		}

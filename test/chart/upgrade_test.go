@@ -39,13 +39,16 @@ func older(t *testing.T) *helmchart.Chart {
 	t.Helper()
 	c := load(t)
 	c.Metadata.Version, c.Metadata.AppVersion = "0.0.1", "0.0.1"
-	c.Files = slices.DeleteFunc(c.Files, func(f *helmchart.File) bool { return f.Name == "policies/workload-trusted.yaml" })
+	c.Files = slices.DeleteFunc(c.Files,
+		func(f *helmchart.File) bool { return f.Name == "policies/workload-trusted.yaml" })
 	for _, f := range c.Files {
 		if strings.HasPrefix(f.Name, "apis/") {
-			f.Data = bytes.ReplaceAll(f.Data, []byte("\n        properties:\n"), []byte("\n        properties:\n          "+olderField+": {type: string}\n"))
+			f.Data = bytes.ReplaceAll(f.Data, []byte("\n        properties:\n"),
+				[]byte("\n        properties:\n          "+olderField+": {type: string}\n"))
 		}
 	}
-	c.Templates = slices.DeleteFunc(c.Templates, func(f *helmchart.File) bool { return f.Name == "templates/network.yaml" })
+	c.Templates = slices.DeleteFunc(c.Templates,
+		func(f *helmchart.File) bool { return f.Name == "templates/network.yaml" })
 	delete(c.Values, "networkPolicy")
 	c.Schema = nil
 	return c
@@ -109,7 +112,8 @@ func TestJobsKeepRunningThroughUpgradeRollbackAndReinstallation(t *testing.T) {
 // startOperator starts the operator with the chart's service account.
 func startOperator(t *testing.T) *operator.Operator {
 	t.Helper()
-	o := operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account, "--leader-election-namespace", namespace)
+	o := operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account,
+		"--leader-election-namespace", namespace)
 	o.AwaitReady(t)
 	return o
 }
@@ -157,15 +161,16 @@ func isOlder(t *testing.T) bool {
 // hasPolicy reports whether the policy exists that only the current chart has.
 func hasPolicy(t *testing.T) bool {
 	t.Helper()
-	err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: newerPolicy}, &admissionv1.ValidatingAdmissionPolicy{})
+	err := definitionClient(t).Get(t.Context(), client.ObjectKey{Name: newerPolicy},
+		&admissionv1.ValidatingAdmissionPolicy{})
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	return err == nil
 }
 
-// TestEverythingIsRemovedWhileTheOperatorRuns follows docs/operate/install.md: the definitions are deleted first, with jobs that
-// run and jobs that wait, because only the operator removes the finalizers of what is in use.
+// TestEverythingIsRemovedWhileTheOperatorRuns follows docs/operate/install.md: the definitions are deleted first, with
+// jobs that run and jobs that wait, because only the operator removes the finalizers of what is in use.
 func TestEverythingIsRemovedWhileTheOperatorRuns(t *testing.T) {
 	h := newHelm(t)
 	h.install(nil)

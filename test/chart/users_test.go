@@ -32,23 +32,27 @@ func TestUserRolesIncludeJobs(t *testing.T) {
 	}
 	may := func(user, verb, group, resource, subresource, namespace string) bool {
 		t.Helper()
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace}}}
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace}}}
 		if err := cluster.Client.Create(t.Context(), review); err != nil {
 			t.Fatal(err)
 		}
 		return review.Status.Allowed
 	}
-	jobs := map[string]string{"jobsets": "jobset.x-k8s.io", "genericjobs": "batch.tensorstack.dev", "latticejobs": "lattice.dev", "jobs": "batch.volcano.sh", "trainingjobs": "breezeml.ai"}
+	jobs := map[string]string{"jobsets": "jobset.x-k8s.io", "genericjobs": "batch.tensorstack.dev",
+		"latticejobs": "lattice.dev", "jobs": "batch.volcano.sh", "trainingjobs": "breezeml.ai"}
 	const queues = "kueue.x-k8s.io"
-	for user, right := range map[string][2]string{"view": {"list", "jobsets"}, "edit": {"create", "jobsets"}, "admin": {"create", "workloads"}} {
+	for user, right := range map[string][2]string{"view": {"list", "jobsets"}, "edit": {"create", "jobsets"},
+		"admin": {"create", "workloads"}} {
 		verb, resource, group := right[0], right[1], queues
 		if resource == "jobsets" {
 			group = jobs["jobsets"]
 		}
 		// A controller aggregates the rules of these roles.
 		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) { return may(user, verb, group, resource, "", in), nil })
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true,
+			func(context.Context) (bool, error) { return may(user, verb, group, resource, "", in), nil })
 		cancel()
 		if err != nil {
 			t.Fatalf("waiting until %s may %s %s: %v", user, verb, resource, err)
@@ -79,7 +83,8 @@ func TestUserRolesIncludeJobs(t *testing.T) {
 	}
 	for resource, group := range jobs {
 		for _, user := range []string{"view", "edit", "admin"} {
-			for verb, want := range map[string]bool{"get": true, "watch": true, "create": user != "view", "patch": user != "view", "delete": user != "view"} {
+			for verb, want := range map[string]bool{"get": true, "watch": true, "create": user != "view",
+				"patch": user != "view", "delete": user != "view"} {
 				if got := may(user, verb, group, resource, "", in); got != want {
 					t.Errorf("%s may %s %s = %t, want %t", user, verb, resource, got, want)
 				}

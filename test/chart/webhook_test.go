@@ -49,10 +49,12 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	}
 	redirectService(t, cluster.Client)
 	w := harness.New(t)
-	w.UntilHeld(w.Job("any", "q", 1), false) // the webhook is not served yet, and the API server has observed the deletion of the policies
+	// the webhook is not served yet, and the API server has observed the deletion of the policies
+	w.UntilHeld(w.Job("any", "q", 1), false)
 	operator.StartAs(t, "../../bin/muster-operator", cluster, account, flagsOfTheChart(t, cluster.Client)...).AwaitReady(t)
 
-	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}}})
+	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}}})
 	w.Queue("q", kueue.ResourceFlavorSpec{
 		NodeLabels:   map[string]string{"muster.dev/simulated": "true"},
 		Tolerations:  []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
@@ -73,7 +75,8 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	}
 	for _, pod := range w.UntilPodsOf("gang", 3) {
 		if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.NodeSelector[corev1.LabelHostname] == "" || pod.Generation != 1 {
-			t.Errorf("%s has gates %v, node selector %v and generation %d, want a place from its creation on", pod.Name, pod.Spec.SchedulingGates, pod.Spec.NodeSelector, pod.Generation)
+			t.Errorf("%s has gates %v, node selector %v and generation %d, want a place from its creation on", pod.Name,
+				pod.Spec.SchedulingGates, pod.Spec.NodeSelector, pod.Generation)
 		}
 	}
 }
@@ -84,7 +87,8 @@ func redirectService(t *testing.T, c client.Client) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lattice-operator-webhook"}}
 	const toLocalhost = `{"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null}}`
-	if err := c.Patch(t.Context(), service, client.RawPatch("application/merge-patch+json", []byte(toLocalhost))); err != nil {
+	if err := c.Patch(t.Context(), service,
+		client.RawPatch("application/merge-patch+json", []byte(toLocalhost))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +123,8 @@ func TestUpgradeKeepsTheCABundleOfTheWebhooks(t *testing.T) {
 	h.install(with)
 	c := testcluster.Get(t).Client
 	object := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooks}}
-	operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account, append(flagsOfTheChart(t, c), "--webhook-port="+freePort(t))...)
+	operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account,
+		append(flagsOfTheChart(t, c), "--webhook-port="+freePort(t))...)
 	before := untilCABundle(t, c, object)
 	h.upgrade(values{"config": with["config"], "replicaCount": 3})
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
@@ -142,13 +147,14 @@ func freePort(t *testing.T) string {
 // untilCABundle waits until the operator has written the CA bundle, and returns it.
 func untilCABundle(t *testing.T, c client.Client, object *admissionv1.MutatingWebhookConfiguration) (bundle string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return false, err
-		}
-		bundle = string(object.Webhooks[0].ClientConfig.CABundle)
-		return bundle != "", nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience,
+		true, func(ctx context.Context) (bool, error) {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return false, err
+			}
+			bundle = string(object.Webhooks[0].ClientConfig.CABundle)
+			return bundle != "", nil
+		})
 	if err != nil {
 		t.Fatalf("waiting until %s has a CA bundle: %v", object.Name, err)
 	}
@@ -165,7 +171,8 @@ func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 		"defaults": {values{}, nil},
 		"Jobs":     {values{"config": values{"batchJob": values{"webhook": true}}}, []string{"job-hold.muster.dev"}},
 		"pods":     {values{"config": values{"placement": values{"webhook": true}}}, []string{"pod-places.muster.dev"}},
-		"both in one namespace": {values{"monitorNamespace": "ml", "config": values{"batchJob": values{"webhook": true}, "placement": values{"webhook": true}}},
+		"both in one namespace": {values{"monitorNamespace": "ml",
+			"config": values{"batchJob": values{"webhook": true}, "placement": values{"webhook": true}}},
 			[]string{"job-hold.muster.dev", "pod-places.muster.dev"}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -182,7 +189,8 @@ func TestWebhooksAreInstalledOnRequest(t *testing.T) {
 					got = append(got, hook["name"].(string))
 					in, _, _ := unstructured.NestedString(hook, "namespaceSelector", "matchLabels", corev1.LabelMetadataName)
 					if one, _ := test.with["monitorNamespace"].(string); hook["failurePolicy"] != "Ignore" || in != one {
-						t.Errorf("%s has failurePolicy %v and namespace %q, want Ignore and %q", hook["name"], hook["failurePolicy"], in, one)
+						t.Errorf("%s has failurePolicy %v and namespace %q, want Ignore and %q", hook["name"],
+							hook["failurePolicy"], in, one)
 					}
 				}
 			}

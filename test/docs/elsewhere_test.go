@@ -69,7 +69,8 @@ func TestCommandsThatAreNotRunExist(t *testing.T) {
 		}
 		words := strings.Fields(strings.TrimPrefix(command, "bin/"))
 		check(t, words)
-		if words[0] == "make" && !regexp.MustCompile(`(?m)^(tests )?`+command+`( RACE=-race)?$`).MatchString(read(t, ".ci/run")) {
+		if words[0] == "make" &&
+			!regexp.MustCompile(`(?m)^(tests )?`+command+`( RACE=-race)?$`).MatchString(read(t, ".ci/run")) {
 			t.Errorf("%s: the gate does not run it", command)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // tells whom.
 var kindsOfPictures = []string{"flowchart TD", "flowchart LR", "stateDiagram-v2", "sequenceDiagram"}
 
-// TestPicturesCanBeDrawn checks what most often keeps Mermaid from drawing a picture: a first line that names no kind, a
-// quotation mark or a bracket that has no partner, and the word end as the name of a node.
+// TestPicturesCanBeDrawn checks what most often keeps Mermaid from drawing a picture: a first line that names no kind,
+// a quotation mark or a bracket that has no partner, and the word end as the name of a node.
 func TestPicturesCanBeDrawn(t *testing.T) {
 	found := 0
 	for _, page := range pages(t) {

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// TestReasonsOfTroubleshootingExist checks that docs/use/troubleshooting.md has a row only for reasons that the code uses,
-// and one for each code in docs/reference/reasons.md.
+// TestReasonsOfTroubleshootingExist checks that docs/use/troubleshooting.md has a row only for reasons that the code
+// uses, and one for each code in docs/reference/reasons.md.
 func TestReasonsOfTroubleshootingExist(t *testing.T) {
 	used := literals(t, "internal", "api", "cmd/muster/view")
 	listed := map[string]bool{}
@@ -43,13 +43,14 @@ func TestReasonsOfTroubleshootingExist(t *testing.T) {
 	}
 }
 
-// TestMessagesOfInstallPageExist checks that the operator and the chart print what docs/operate/install.md quotes of them in its
-// table of what keeps an installation from starting. A … stands for what differs.
+// TestMessagesOfInstallPageExist checks that the operator and the chart print what docs/operate/install.md quotes of
+// them in its table of what keeps an installation from starting. A … stands for what differs.
 func TestMessagesOfInstallPageExist(t *testing.T) {
 	_, table, _ := strings.Cut(read(t, "docs/operate/install.md"), "\n## If it does not start\n")
 	printed := slices.Sorted(maps.Keys(literals(t, "internal", "cmd/muster-operator")))
 	printed = append(printed, read(t, "charts/muster/templates/apis.yaml"))
-	others := map[string]bool{"chart requires kubeVersion": true, "cannot be imported into the current release": true, "ImagePullBackOff": true}
+	others := map[string]bool{"chart requires kubeVersion": true, "cannot be imported into the current release": true,
+		"ImagePullBackOff": true}
 	found := 0
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
@@ -77,7 +78,8 @@ func TestMessagesOfInstallPageExist(t *testing.T) {
 func TestLinksOfPagesResolve(t *testing.T) {
 	linked := map[string]bool{}
 	for _, page := range pages(t) {
-		for _, match := range regexp.MustCompile(`\]\(([a-zA-Z./-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+		for _, match := range regexp.MustCompile(`\]\(([a-zA-Z./-]*\.md|)(#[^)]*)?\)`).
+			FindAllStringSubmatch(read(t, page), -1) {
 			to := filepath.Join(filepath.Dir(page), match[1])
 			if match[1] == "" {
 				to = page

@@ -21,9 +21,11 @@ func TestHelmInstallsTheChartInPlaceOfTheBundle(t *testing.T) {
 		}
 	}
 	// Two operators would run the same jobs.
-	kubectl("delete", "deployment", "lattice-operator", "--namespace", "muster-system", "--cascade=foreground", "--timeout=1m")
-	output, err := machine.Helm(t.Context(), w.Cluster, "install", "operator", filepath.Join("..", "..", "charts", "muster"),
-		"--namespace", "lattice", "--create-namespace", "--take-ownership", "--wait", "--timeout", "3m")
+	kubectl("delete", "deployment", "lattice-operator", "--namespace", "muster-system",
+		"--cascade=foreground", "--timeout=1m")
+	output, err := machine.Helm(t.Context(), w.Cluster, "install", "operator",
+		filepath.Join("..", "..", "charts", "muster"), "--namespace", "lattice", "--create-namespace", "--take-ownership",
+		"--wait", "--timeout", "3m")
 	if err != nil {
 		pods, _ := machine.Kubectl(t.Context(), w.Cluster, "describe", "pods", "--namespace", "lattice")
 		t.Fatalf("%v\n%s", err, pods)

@@ -24,7 +24,8 @@ func images() (map[string]*registry.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	withLanguages := append(slices.Clone(system), registry.File{Name: "usr/local/bin/torchrun", Mode: 0o755, Content: []byte(torchrun)})
+	withLanguages := append(slices.Clone(system),
+		registry.File{Name: "usr/local/bin/torchrun", Mode: 0o755, Content: []byte(torchrun)})
 	for _, add := range []func() ([]registry.File, error){registry.Python, registry.Perl, bash} {
 		files, err := add()
 		if err != nil {

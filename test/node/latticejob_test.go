@@ -39,7 +39,8 @@ spec:
             readinessProbe: {httpGet: {path: /index.html, port: 8080}, periodSeconds: 1}
             livenessProbe: {exec: {command: [/bin/test, -e, /tmp/alive]}, periodSeconds: 1, failureThreshold: 1}
 `)
-	harness.UntilOne(w.World, &lattice.LatticeJobList{}, "web", "runs", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Running })
+	harness.UntilOne(w.World, &lattice.LatticeJobList{}, "web", "runs",
+		func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Running })
 	name := "web-server-0"
 	w.untilPod(name, "is ready", ready)
 	for command, want := range map[string]string{
@@ -54,7 +55,8 @@ spec:
 		}
 	}
 	w.kubectl("exec", name, "--", "rm", "/tmp/alive")
-	w.untilPod(name, "is restarted and ready", func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1 })
+	w.untilPod(name, "is restarted and ready",
+		func(pod *corev1.Pod) bool { return ready(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1 })
 }
 
 func ready(pod *corev1.Pod) bool {
@@ -107,5 +109,6 @@ spec:
 // untilSucceeded waits until the LatticeJob has succeeded.
 func (w *world) untilSucceeded(name string) {
 	w.Helper()
-	harness.UntilOne(w.World, &lattice.LatticeJobList{}, name, "has succeeded", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Succeeded })
+	harness.UntilOne(w.World, &lattice.LatticeJobList{}, name, "has succeeded",
+		func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Succeeded })
 }

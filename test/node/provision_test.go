@@ -29,7 +29,8 @@ func (w *world) provisionClaims() {
 		defer close(done)
 		for event := range events.ResultChan() {
 			claim, ok := event.Object.(*corev1.PersistentVolumeClaim)
-			if !ok || claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != class || claim.Spec.VolumeName != "" {
+			if !ok || claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != class ||
+				claim.Spec.VolumeName != "" {
 				continue
 			}
 			if err := w.provision(ctx, claim); err != nil && ctx.Err() == nil {

@@ -22,21 +22,25 @@ func TestTrainingGrowsWithAgentsFromTheImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	edited := string(manifest)
-	for old, replacement := range map[string]string{`"STEPS", "2400"`: `"STEPS", "100000000"`, "path: /tmp/": "path: /run/"} {
+	for old, replacement := range map[string]string{`"STEPS", "2400"`: `"STEPS", "100000000"`,
+		"path: /tmp/": "path: /run/"} {
 		before := edited
 		if edited = strings.Replace(before, old, replacement, 1); edited == before {
 			t.Fatalf("the example does not contain %q, which this test replaces", old)
 		}
 	}
 	w.apply(edited)
-	pod := w.untilPod("spirals-worker-0", "runs", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
-	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "muster-operator:") }) {
+	pod := w.untilPod("spirals-worker-0", "runs",
+		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+	if !slices.ContainsFunc(pod.Spec.InitContainers,
+		func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "muster-operator:") }) {
 		t.Errorf("%s has no init container with the operator's image", pod.Name)
 	}
 	w.untilLogHas(pod.Name, "trainingjob", "round of 2 begins at step 0", "workers 2")
 	w.untilLogHas(pod.Name, "trainingjob", "saved at step", "round of 4 begins at step")
 	w.untilLogHas(pod.Name, "trainingjob", "workers 4")
-	after := w.untilPod("spirals-worker-0", "runs", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+	after := w.untilPod("spirals-worker-0", "runs",
+		func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
 	if after.UID != pod.UID {
 		t.Errorf("pod %s was replaced, want it to continue in the second round", pod.Name)
 	}
@@ -76,9 +80,10 @@ spec:
         - name: state
           hostPath: {path: /run/` + w.Namespace + `, type: DirectoryOrCreate}
 `)
-	job := harness.UntilOne(w.World, &breezeml.TrainingJobList{}, "codes", "has failed", func(job *breezeml.TrainingJob) bool {
-		return has(job, breezeml.JobFailed)
-	})
+	job := harness.UntilOne(w.World, &breezeml.TrainingJobList{}, "codes",
+		"has failed", func(job *breezeml.TrainingJob) bool {
+			return has(job, breezeml.JobFailed)
+		})
 	if has(job, breezeml.JobSucceeded) {
 		t.Error("the job has both conditions Failed and Succeeded, want only Failed")
 	}

@@ -57,7 +57,8 @@ func (w *world) printAfterFailure() {
 func (w *world) in(namespace string) *world {
 	w.Helper()
 	prerequisites.Do(func() {
-		if _, err := machine.Kubectl(w.Context(), w.Cluster, "apply", "--server-side", "-f", example("prerequisites")); err != nil {
+		if _, err := machine.Kubectl(w.Context(), w.Cluster, "apply", "--server-side", "-f",
+			example("prerequisites")); err != nil {
 			w.Fatal(err)
 		}
 	})
@@ -120,7 +121,8 @@ func (w *world) tryLogs(pod, container string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(w.Context())
+	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod,
+		&corev1.PodLogOptions{Container: container}).DoRaw(w.Context())
 	return string(log), err
 }
 
@@ -128,17 +130,19 @@ func (w *world) tryLogs(pod, container string) (string, error) {
 func (w *world) untilLogHas(pod, container string, texts ...string) {
 	w.Helper()
 	var log string
-	err := wait.PollUntilContextTimeout(w.Context(), 300*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-		log, _ = w.tryLogs(pod, container) // fails while the container has not started
-		rest, found := log, true
-		for _, text := range texts {
-			if _, rest, found = strings.Cut(rest, text); !found {
-				return false, nil
+	err := wait.PollUntilContextTimeout(w.Context(), 300*time.Millisecond, harness.Patience,
+		true, func(context.Context) (bool, error) {
+			log, _ = w.tryLogs(pod, container) // fails while the container has not started
+			rest, found := log, true
+			for _, text := range texts {
+				if _, rest, found = strings.Cut(rest, text); !found {
+					return false, nil
+				}
 			}
-		}
-		return true, nil
-	})
+			return true, nil
+		})
 	if err != nil {
-		w.Fatalf("timed out after %s waiting until the log of %s has %q in this order; it is:\n%s", harness.Patience, pod, texts, log)
+		w.Fatalf("timed out after %s waiting until the log of %s has %q in this order; it is:\n%s",
+			harness.Patience, pod, texts, log)
 	}
 }

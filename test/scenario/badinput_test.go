@@ -35,13 +35,15 @@ func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string
 // untilPending waits until the Workload has no quota, for the reason and with these words in the message.
 func (w *world) untilPending(name, reason, message string) {
 	w.Helper()
-	w.UntilWorkload(name, fmt.Sprintf("waits with reason %q and message %q", reason, message), harness.Waits(reason, message))
+	w.UntilWorkload(name, fmt.Sprintf("waits with reason %q and message %q", reason, message),
+		harness.Waits(reason, message))
 }
 
 // setQuota sets the nominal quota of the world's ClusterQueue.
 func (w *world) setQuota(gpus resource.Quantity) {
 	w.Helper()
-	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
+	w.ChangeQueue(w.Namespace,
+		func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
 }
 
 // localQueue returns the LocalQueue gpu, which points to the world's ClusterQueue.
@@ -68,7 +70,8 @@ func (w *world) secondQueue() {
 // the repair b runs too.
 func TestMisconfiguredQueues(t *testing.T) {
 	cohort := func(w *world, name, parent string) *kueue.Cohort {
-		return &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(parent)}}
+		return &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(parent)}}
 	}
 	for name, tc := range map[string]struct {
 		misconfigure func(w *world)
@@ -162,7 +165,8 @@ func TestMisconfiguredQueues(t *testing.T) {
 }
 
 // TestGiganticRequestsWaitWithoutBlockingOthers creates Workloads with the largest quantities and counts that the API
-// accepts. They wait because they exceed the capacity, and smaller Workloads are admitted. Larger quantities are refused.
+// accepts. They wait because they exceed the capacity, and smaller Workloads are admitted. Larger quantities are
+// refused.
 func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -174,7 +178,8 @@ func TestGiganticRequestsWaitWithoutBlockingOthers(t *testing.T) {
 		return o
 	}
 	for _, amount := range []string{"9223372036854775808", "1e30", "1e999"} {
-		if err := w.Client.Create(t.Context(), asking("larger", amount, 1)); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "nvidia.com/gpu: "+amount) {
+		if err := w.Client.Create(t.Context(), asking("larger", amount, 1)); !apierrors.IsInvalid(err) ||
+			!strings.Contains(err.Error(), "nvidia.com/gpu: "+amount) {
 			t.Errorf("creating a Workload of %s GPUs: error %v, want it refused by this amount", amount, err)
 		}
 	}

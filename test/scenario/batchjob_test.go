@@ -79,7 +79,8 @@ func userFields(t *testing.T, job *batchv1.Job) string {
 	t.Helper()
 	spec := job.Spec.DeepCopy()
 	spec.Suspend = nil
-	text, err := json.MarshalIndent(map[string]any{"labels": job.Labels, "annotations": job.Annotations, "spec": spec}, "", " ")
+	text, err := json.MarshalIndent(map[string]any{"labels": job.Labels, "annotations": job.Annotations,
+		"spec": spec}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +116,10 @@ func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) && len(wl.Finalizers) == 0
 	})
 	finished := meta.FindStatusCondition(done.Status.Conditions, kueue.WorkloadFinished)
-	if finished.Reason != kueue.WorkloadFinishedReasonSucceeded || finished.Message != "Reached expected number of succeeded pods" {
-		t.Errorf("condition Finished has reason %q and message %q, want Succeeded and the message of the Job", finished.Reason, finished.Message)
+	if finished.Reason != kueue.WorkloadFinishedReasonSucceeded ||
+		finished.Message != "Reached expected number of succeeded pods" {
+		t.Errorf("condition Finished has reason %q and message %q, want Succeeded and the message of the Job",
+			finished.Reason, finished.Message)
 	}
 }
 
@@ -137,13 +140,16 @@ func TestEvictedBatchJobIsRestored(t *testing.T) {
 	}
 	for _, pod := range pods.Items {
 		if pod.Labels[kueue.PodSetLabel] != "main" || pod.Spec.NodeSelector["muster.dev/simulated"] != "true" {
-			t.Errorf("pod %s has labels %v and node selector %v, want pod set main and simulated nodes", pod.Name, pod.Labels, pod.Spec.NodeSelector)
+			t.Errorf("pod %s has labels %v and node selector %v, want pod set main and simulated nodes", pod.Name, pod.Labels,
+				pod.Spec.NodeSelector)
 		}
 	}
 	w.Patch(w.untilOnlyWorkload("exists", exists), `{"spec": {"active": false}}`)
 	w.untilRestored("job", before)
-	idle := w.untilOnlyWorkload("has released its quota", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
-	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil || c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
+	idle := w.untilOnlyWorkload("has released its quota",
+		func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil ||
+		c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
 		t.Errorf("condition Requeued = %+v, want False with reason Deactivated", c)
 	}
 	w.Patch(idle, `{"spec": {"active": true}}`)
@@ -157,7 +163,8 @@ func TestBatchJobIsPartiallyAdmitted(t *testing.T) {
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 4, time.Hour)
 	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
-	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1", kueue.JobCompletionsEqualParallelismAnnotation: "true"}
+	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1",
+		kueue.JobCompletionsEqualParallelismAnnotation: "true"}
 	w.untilHeld(job)
 	w.Create(job)
 	before := userFields(t, job)
@@ -199,11 +206,12 @@ func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 	w.UntilJob("runs", "runs", running(2))
 	w.Create(waits)
 	start := client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"suspend": false}}`))
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		tried := waits.DeepCopy()
-		err := w.Client.Patch(ctx, tried, start, client.DryRunAll)
-		return ptr.Deref(tried.Spec.Suspend, false), err
-	})
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience,
+		true, func(ctx context.Context) (bool, error) {
+			tried := waits.DeepCopy()
+			err := w.Client.Patch(ctx, tried, start, client.DryRunAll)
+			return ptr.Deref(tried.Spec.Suspend, false), err
+		})
 	if err != nil {
 		t.Fatalf("waiting until the policy is enforced: %v", err)
 	}
@@ -212,10 +220,12 @@ func TestUserCannotStartAPendingBatchJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !*started.Spec.Suspend || started.Generation != waits.Generation {
-		t.Errorf("Job has suspend %t and generation %d, want true and the generation %d from before", *started.Spec.Suspend, started.Generation, waits.Generation)
+		t.Errorf("Job has suspend %t and generation %d, want true and the generation %d from before", *started.Spec.Suspend,
+			started.Generation, waits.Generation)
 	}
 	// The policy must not keep the operator from starting the Job once there is quota.
-	if err := w.Client.Delete(t.Context(), runs, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := w.Client.Delete(t.Context(), runs,
+		client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
 	w.UntilJob("waits", "has succeeded", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
@@ -238,7 +248,8 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := history.UntilDeleted("job"); last.DeletionTimestamp.IsZero() || last.Status.Admission == nil {
-		t.Errorf("last state of the Workload has deletionTimestamp %v and admission %v, want both set", last.DeletionTimestamp, last.Status.Admission)
+		t.Errorf("last state of the Workload has deletionTimestamp %v and admission %v, want both set",
+			last.DeletionTimestamp, last.Status.Admission)
 	}
 	if pods := w.checkPodsEnded(); pods != 2 {
 		t.Errorf("%d pods are left, want 2", pods)
@@ -275,7 +286,8 @@ func (w *world) unblockDeletion(job string) { w.patchPods(job, `{"metadata": {"f
 func (w *world) patchPods(job, patch string) {
 	w.Helper()
 	var pods corev1.PodList
-	if err := w.Client.List(w.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
+	if err := w.Client.List(w.Context(), &pods, client.InNamespace(w.Namespace),
+		client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
 		w.Fatal(err)
 	}
 	for i := range pods.Items {
@@ -312,7 +324,8 @@ func TestBatchJobUsesItsPrebuiltWorkload(t *testing.T) {
 func TestUnqueuedBatchJobUsesTheLocalQueueNamedDefault(t *testing.T) {
 	w := newWorld(t)
 	free := w.batchJob("free", "", 1, time.Hour)
-	free.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
+	free.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated",
+		Operator: corev1.TolerationOpExists}}
 	w.Create(free)
 	w.UntilJob("free", "runs", running(1))
 	w.gpuQueue(muster.DefaultQueue, 8)

@@ -50,14 +50,15 @@ func (w *world) editor() client.Client {
 		w.Fatal(err)
 	}
 	w.Create(w.bare("probe", "none", 1))
-	err = wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		probe := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}
-		err := c.Patch(ctx, probe, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"active":false}}`)))
-		if apierrors.IsForbidden(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
+	err = wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, harness.Patience,
+		true, func(ctx context.Context) (bool, error) {
+			probe := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}
+			err := c.Patch(ctx, probe, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"active":false}}`)))
+			if apierrors.IsForbidden(err) {
+				return false, nil
+			}
+			return err == nil, err
+		})
 	if err != nil {
 		w.Fatalf("waiting until a user with the role edit may stop a Workload: %v", err)
 	}
@@ -85,12 +86,13 @@ func (w *world) podsOf() func() map[string]int {
 	}
 }
 
-// TestAUserStartsNoJobThatWaits, in a full queue, whatever names the queue and whatever the same change removes: none of
-// the Jobs ever gets a pod.
+// TestAUserStartsNoJobThatWaits, in a full queue, whatever names the queue and whatever the same change removes: none
+// of the Jobs ever gets a pod.
 func TestAUserStartsNoJobThatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 1)
-	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "default"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "default"},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 	ada := w.editor()
 	w.Create(w.bare("filler", "gpu", 1))
 	w.UntilWorkload("filler", "holds the quota", runs)
@@ -100,7 +102,8 @@ func TestAUserStartsNoJobThatWaits(t *testing.T) {
 	made := w.podsOf()
 
 	owned := func(name string, uid types.UID) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: name, UID: uid, Controller: ptr.To(true)}}
+		return []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: name, UID: uid,
+			Controller: ptr.To(true)}}
 	}
 	const nothing = "11111111-1111-1111-1111-111111111111"
 	start := `"spec":{"suspend":false}`
@@ -110,16 +113,20 @@ func TestAUserStartsNoJobThatWaits(t *testing.T) {
 		edit    func(*batchv1.Job)
 		patches []string
 	}{
-		"free":     {"", nil, []string{"{" + start + "}"}},
-		"label":    {"gpu", nil, []string{"{" + start + "}", `{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":null}},` + start + "}"}},
+		"free": {"", nil, []string{"{" + start + "}"}},
+		"label": {"gpu", nil, []string{"{" + start + "}",
+			`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":null}},` + start + "}"}},
 		"empty":    {"gpu", nil, []string{`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":""}},` + start + "}"}},
 		"two-step": {"gpu", nil, []string{`{"metadata":{"labels":{"kueue.x-k8s.io/queue-name":null}}}`, "{" + start + "}"}},
 		"annotation": {"", func(job *batchv1.Job) { job.Annotations = map[string]string{kueue.QueueAnnotation: "gpu"} },
 			[]string{`{"metadata":{"annotations":{"kueue.x-k8s.io/queue-name":null}},` + start + "}"}},
-		"unmarked":       {"gpu", nil, []string{`{"metadata":{"annotations":{"muster.dev/queued":null}}}`, `{"metadata":{"labels":null,"annotations":null},` + start + "}"}},
-		"adopted":        {"gpu", nil, []string{`{"metadata":{"labels":null,` + reference + `},` + start + "}"}},
-		"real-evil0":     {"gpu", func(job *batchv1.Job) { job.OwnerReferences = owned("real", real.UID) }, []string{"{" + start + "}"}},
-		"real-workers-0": {"gpu", func(job *batchv1.Job) { job.OwnerReferences = owned("real", real.UID) }, []string{"{" + start + "}"}},
+		"unmarked": {"gpu", nil, []string{`{"metadata":{"annotations":{"muster.dev/queued":null}}}`,
+			`{"metadata":{"labels":null,"annotations":null},` + start + "}"}},
+		"adopted": {"gpu", nil, []string{`{"metadata":{"labels":null,` + reference + `},` + start + "}"}},
+		"real-evil0": {"gpu", func(job *batchv1.Job) { job.OwnerReferences = owned("real", real.UID) },
+			[]string{"{" + start + "}"}},
+		"real-workers-0": {"gpu", func(job *batchv1.Job) { job.OwnerReferences = owned("real", real.UID) },
+			[]string{"{" + start + "}"}},
 		"zz-w-0": {"gpu", func(job *batchv1.Job) {
 			job.OwnerReferences = owned("zz", nothing)
 			job.Labels["jobset.sigs.k8s.io/jobset-name"] = "zz"
@@ -152,8 +159,10 @@ func TestAUserStartsNoJobThatWaits(t *testing.T) {
 	w.UntilHeld(free, false)
 	forged := w.batchJob("real-workers-9", "", 1, time.Hour)
 	forged.Spec.Suspend, forged.OwnerReferences = ptr.To(true), owned("real", real.UID)
-	if err := ada.Create(t.Context(), forged); err != nil || forged.Annotations[muster.QueuedAnnotation] != muster.NotQueued {
-		t.Errorf("a Job without a queue that names a JobSet as its controller: mark %q, error %v, want it marked as nobody's", forged.Annotations[muster.QueuedAnnotation], err)
+	if err := ada.Create(t.Context(), forged); err != nil ||
+		forged.Annotations[muster.QueuedAnnotation] != muster.NotQueued {
+		t.Errorf("a Job without a queue that names a JobSet as its controller: mark %q, error %v, want it marked as nobody's",
+			forged.Annotations[muster.QueuedAnnotation], err)
 	}
 	w.Create(free)
 	w.UntilPodsOf("elsewhere", 1)
@@ -164,8 +173,8 @@ func TestAUserStartsNoJobThatWaits(t *testing.T) {
 	}
 }
 
-// TestAUserGivesARunningJobNoMorePodsThanItWasGranted: the Job asks for 50 pods, and the queue has room for one. Its manifest
-// can be applied again and again, and no other pod is ever created: they would end slowly.
+// TestAUserGivesARunningJobNoMorePodsThanItWasGranted: the Job asks for 50 pods, and the queue has room for one. Its
+// manifest can be applied again and again, and no other pod is ever created: they would end slowly.
 func TestAUserGivesARunningJobNoMorePodsThanItWasGranted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit    func(*batchv1.Job)
@@ -225,7 +234,8 @@ func TestAUserGivesARunningJobNoMorePodsThanItWasGranted(t *testing.T) {
 			if name == "elastic" {
 				w.Delete(filler)
 				w.UntilJob("job", "has grown", func(job *batchv1.Job) bool {
-					return *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2 && job.Annotations[muster.GrantedPodsAnnotation] == "2"
+					return *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2 &&
+						job.Annotations[muster.GrantedPodsAnnotation] == "2"
 				})
 			}
 		})
@@ -245,10 +255,12 @@ func TestAUserWithTheRoleEditStopsAndContinuesAJob(t *testing.T) {
 	w.UntilJob("job", "runs", running(1))
 	own := w.UntilWorkloadOf("job", "is admitted", runs)
 	patch := func(patch string) error {
-		return ada.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: own.Name}}, client.RawPatch(types.MergePatchType, []byte(patch)))
+		return ada.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: own.Name}},
+			client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
 	for _, refused := range []string{`{"spec":{"priority":1000}}`, `{"metadata":{"labels":{"a":"b"}}}`,
-		`{"metadata":{"ownerReferences":null}}`, `{"metadata":{"finalizers":null}}`, `{"metadata":{"annotations":{"a":"b"}}}`} {
+		`{"metadata":{"ownerReferences":null}}`, `{"metadata":{"finalizers":null}}`,
+		`{"metadata":{"annotations":{"a":"b"}}}`} {
 		if err := patch(refused); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "spec.active alone") {
 			t.Errorf("%s: %v, want it refused, as spec.active alone is the user's", refused, err)
 		}
@@ -269,15 +281,18 @@ var jobsOfOnePod = map[string]func(*world) client.Object{
 	"jobset": func(w *world) client.Object { return w.gang("a", "gpu", 1, time.Hour) },
 	"trainingjob": func(w *world) client.Object {
 		pod, meta := templateOfOnePod(w)
-		return &breezeml.TrainingJob{ObjectMeta: meta, Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: pod}}}
+		return &breezeml.TrainingJob{ObjectMeta: meta,
+			Spec: breezeml.TrainingJobSpec{ReplicaSpecs: breezeml.ReplicaSpec{Template: pod}}}
 	},
 	"genericjob": func(w *world) client.Object {
 		pod, meta := templateOfOnePod(w)
-		return &tensorstack.GenericJob{ObjectMeta: meta, Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "w", Template: pod}}}}
+		return &tensorstack.GenericJob{ObjectMeta: meta,
+			Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "w", Template: pod}}}}
 	},
 	"vcjob": func(w *world) client.Object {
 		pod, meta := templateOfOnePod(w)
-		return &volcano.Job{ObjectMeta: meta, Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "w", Replicas: 1, Template: pod}}}}
+		return &volcano.Job{ObjectMeta: meta,
+			Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "w", Replicas: 1, Template: pod}}}}
 	},
 }
 
@@ -287,7 +302,8 @@ func templateOfOnePod(w *world) (corev1.PodTemplateSpec, metav1.ObjectMeta) {
 	return job.Spec.Template, metav1.ObjectMeta{Namespace: w.Namespace, Name: "a", Labels: job.Labels}
 }
 
-// TestOrphanedPodsKeepTheirQuota until they have ended: a job that is deleted without its pods makes no room for another.
+// TestOrphanedPodsKeepTheirQuota until they have ended: a job that is deleted without its pods makes no room for
+// another.
 func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
 	for name, make := range jobsOfOnePod {
 		for _, end := range []string{"ends", "is evicted"} {
@@ -324,8 +340,8 @@ func TestOrphanedPodsKeepTheirQuota(t *testing.T) {
 	}
 }
 
-// TestAJobThatAFinalizerKeepsCanBeEvicted: its user gives it, or the Job of a JobSet, a finalizer and deletes it. Its pods run
-// on until the queue takes the quota back.
+// TestAJobThatAFinalizerKeepsCanBeEvicted: its user gives it, or the Job of a JobSet, a finalizer and deletes it. Its
+// pods run on until the queue takes the quota back.
 func TestAJobThatAFinalizerKeepsCanBeEvicted(t *testing.T) {
 	all := maps.Clone(jobsOfOnePod)
 	all["job of a jobset"] = jobsOfOnePod["jobset"]
@@ -344,11 +360,13 @@ func TestAJobThatAFinalizerKeepsCanBeEvicted(t *testing.T) {
 			})
 			kept := a
 			if name == "job of a jobset" {
-				kept = harness.UntilOne(w.World, &batchv1.JobList{}, "a-workers-0", "is there", func(*batchv1.Job) bool { return true })
+				kept = harness.UntilOne(w.World, &batchv1.JobList{}, "a-workers-0", "is there",
+					func(*batchv1.Job) bool { return true })
 			}
 			w.Patch(kept, `{"metadata": {"finalizers": ["example.com/mine"]}}`)
 			defer w.Patch(kept, `{"metadata": {"finalizers": null}}`)
-			if err := w.Client.Delete(t.Context(), kept, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			if err := w.Client.Delete(t.Context(), kept,
+				client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 				t.Fatal(err)
 			}
 			w.Create(w.bare("b", "gpu", 1))
@@ -367,11 +385,12 @@ func TestAJobThatAFinalizerKeepsCanBeEvicted(t *testing.T) {
 	}
 }
 
-// TestPodsOfAnOrphanedLatticeJobKeepTheirQuota: its VCJob runs on without the LatticeJob, and the pods without both. The
-// quota is theirs until they have ended, and they are listed.
+// TestPodsOfAnOrphanedLatticeJobKeepTheirQuota: its VCJob runs on without the LatticeJob, and the pods without both.
+// The quota is theirs until they have ended, and they are listed.
 func TestPodsOfAnOrphanedLatticeJobKeepTheirQuota(t *testing.T) {
 	w := newWorld(t)
-	w.Queue("gpu", simulated, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Ti")})
+	w.Queue("gpu", simulated,
+		corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Ti")})
 	job := w.latticeJob()
 	w.Create(job)
 	own := w.UntilWorkloadOf("job", "is admitted", runs)
@@ -404,9 +423,11 @@ func TestPodsOfAnOrphanedLatticeJobKeepTheirQuota(t *testing.T) {
 		t.Errorf("muster jobs does not list the pods as of a %s, with %q:\n%s", kind, message, said)
 	}
 	orphan(job)
-	vcjob := harness.UntilOne(w.World, &volcano.JobList{}, "job", "has no owner", func(o *volcano.Job) bool { return len(o.OwnerReferences) == 0 })
+	vcjob := harness.UntilOne(w.World, &volcano.JobList{}, "job", "has no owner",
+		func(o *volcano.Job) bool { return len(o.OwnerReferences) == 0 })
 	next := w.batchJob("next", "gpu", 1, time.Hour)
-	next.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+	next.Spec.Template.Spec.Containers[0].Resources =
+		corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
 	w.Create(next)
 	w.UntilWorkloadOf("next", "waits for the quota of the VCJob", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
 	listed("VCJob", "")
@@ -415,7 +436,8 @@ func TestPodsOfAnOrphanedLatticeJobKeepTheirQuota(t *testing.T) {
 	w.KillOperator()
 	listed("Workload", "its job was deleted without its pods, which keep its quota until they end")
 	for name, pod := range running {
-		if wl := w.UntilWorkload(own.Name, "is there", func(*kueue.Workload) bool { return true }); wl.Status.Admission == nil {
+		if wl := w.UntilWorkload(own.Name, "is there",
+			func(*kueue.Workload) bool { return true }); wl.Status.Admission == nil {
 			t.Errorf("it holds no quota while %s runs", name)
 		}
 		w.Delete(&pod)

@@ -25,7 +25,8 @@ func TestTimestampsOfASkewedClock(t *testing.T) {
 		})
 	}
 	w.Create(w.bare("next", "gpu", 8))
-	w.UntilWorkload("next", "waits", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadQuotaReserved, "False", "WaitingForQuota") })
+	w.UntilWorkload("next", "waits",
+		func(o *kueue.Workload) bool { return is(o, kueue.WorkloadQuotaReserved, "False", "WaitingForQuota") })
 	w.finish("ahead")
 	w.finish("behind")
 	w.UntilWorkload("next", "runs", runs)

@@ -25,7 +25,8 @@ func TestOperatorRejectsAnInvalidConfiguration(t *testing.T) {
 	}
 	state := filepath.Join(t.TempDir(), "state")
 	for name, command := range map[string]*exec.Cmd{
-		"the operator":    exec.Command("../../bin/muster-operator", "--config", file, "--kubeconfig", filepath.Join(state, "none")),
+		"the operator": exec.Command("../../bin/muster-operator", "--config", file, "--kubeconfig",
+			filepath.Join(state, "none")),
 		"a local cluster": exec.Command("../../bin/muster", "up", "--dir", state, "--config", file),
 	} {
 		t.Run(name, func(t *testing.T) {

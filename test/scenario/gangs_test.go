@@ -71,14 +71,15 @@ func TestAReplacementPodDoesNotWaitForFinishedPods(t *testing.T) {
 func (w *world) untilBound(job string, count int) map[string]*corev1.Pod {
 	w.Helper()
 	var found map[string]*corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s run", count, job), func(list *corev1.PodList) bool {
-		found = map[string]*corev1.Pod{}
-		for i := range list.Items {
-			if pod := &list.Items[i]; pod.Labels[batchv1.JobNameLabel] == job && pod.Status.Phase == corev1.PodRunning {
-				found[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = pod
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s run", count, job),
+		func(list *corev1.PodList) bool {
+			found = map[string]*corev1.Pod{}
+			for i := range list.Items {
+				if pod := &list.Items[i]; pod.Labels[batchv1.JobNameLabel] == job && pod.Status.Phase == corev1.PodRunning {
+					found[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = pod
+				}
 			}
-		}
-		return len(found) == count
-	})
+			return len(found) == count
+		})
 	return found
 }

@@ -43,15 +43,16 @@ func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 	})
 	w.KillOperator() // while the JobSets are being queued
 	for _, done := range []int{1, 3, 5} {
-		all.untilJobSets(fmt.Sprintf("%d JobSets of the demo have completed", done), func(jobSets map[string]jobset.JobSet) bool {
-			count := 0
-			for _, name := range names {
-				if jobSetCompleted(jobSets[name]) {
-					count++
+		all.untilJobSets(fmt.Sprintf("%d JobSets of the demo have completed", done),
+			func(jobSets map[string]jobset.JobSet) bool {
+				count := 0
+				for _, name := range names {
+					if jobSetCompleted(jobSets[name]) {
+						count++
+					}
 				}
-			}
-			return count >= done
-		})
+				return count >= done
+			})
 		w.KillOperator()
 	}
 	all.untilCompleted(names...)
@@ -121,7 +122,8 @@ func (w *world) recordCreations(namespaces ...string) func() (jobs, pods map[str
 		w.Cleanup(events.Stop)
 		go func() {
 			for event := range events.ResultChan() {
-				if o, ok := event.Object.(client.Object); ok && event.Type == watch.Added && slices.Contains(namespaces, o.GetNamespace()) {
+				if o, ok := event.Object.(client.Object); ok && event.Type == watch.Added &&
+					slices.Contains(namespaces, o.GetNamespace()) {
 					mu.Lock()
 					add(o)
 					mu.Unlock()

@@ -68,7 +68,8 @@ func TestADeactivatedWorkloadReleasesQuotaAndRunsAgainWhenActivated(t *testing.T
 	})
 	w.UntilWorkload("second", "runs", runs)
 	w.activate("first", true)
-	w.UntilWorkload("first", "waits again", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadReactivated) })
+	w.UntilWorkload("first", "waits again",
+		func(o *kueue.Workload) bool { return is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadReactivated) })
 	w.finish("second")
 	w.UntilWorkload("first", "runs again", runs)
 }
@@ -134,8 +135,10 @@ func TestADeletedQueueExistsUntilItsLastWorkloadFinishes(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	w.Create(w.bare("a", "gpu", 1))
 	w.UntilWorkload("a", "runs", runs)
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue has its finalizer", func(list *kueue.ClusterQueueList) bool { return inUse(w, list) })
-	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the ResourceFlavor has its finalizer", func(list *kueue.ResourceFlavorList) bool { return inUse(w, list) })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue has its finalizer",
+		func(list *kueue.ClusterQueueList) bool { return inUse(w, list) })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the ResourceFlavor has its finalizer",
+		func(list *kueue.ResourceFlavorList) bool { return inUse(w, list) })
 	for _, o := range []client.Object{
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
@@ -148,8 +151,10 @@ func TestADeletedQueueExistsUntilItsLastWorkloadFinishes(t *testing.T) {
 	w.Create(w.bare("b", "gpu", 1))
 	w.UntilWorkload("a", "still runs", runs)
 	w.finish("a")
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue is deleted", func(list *kueue.ClusterQueueList) bool { return findOwn(w, list) == nil })
-	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the ResourceFlavor is deleted", func(list *kueue.ResourceFlavorList) bool { return findOwn(w, list) == nil })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue is deleted",
+		func(list *kueue.ClusterQueueList) bool { return findOwn(w, list) == nil })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the ResourceFlavor is deleted",
+		func(list *kueue.ResourceFlavorList) bool { return findOwn(w, list) == nil })
 	for _, o := range w.workloads() {
 		if o.Name == "b" && o.Status.Admission != nil {
 			t.Errorf("b was admitted by a ClusterQueue that was being deleted")
@@ -196,7 +201,8 @@ func TestExecutionTimeAccumulatesAcrossAdmissions(t *testing.T) {
 	}
 	w.setStopPolicy(kueue.None)
 	again := w.UntilWorkloadOf("job", "runs again", runs)
-	deactivated := w.UntilWorkloadOf("job", "is deactivated", harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
+	deactivated := w.UntilWorkloadOf("job", "is deactivated",
+		harness.IsEvicted(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
 	since := meta.FindStatusCondition(again.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime
 	until := meta.FindStatusCondition(deactivated.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
 	if ran := until.Sub(since.Time); ran < time.Duration(limit-past)*time.Second || ran >= limit*time.Second {

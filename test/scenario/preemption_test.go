@@ -80,7 +80,8 @@ func (w *world) record(exclusive ...string) *history {
 		if live[job] == nil {
 			live[job] = map[string]bool{}
 		}
-		ended := event.Type == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		ended := event.Type == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded ||
+			pod.Status.Phase == corev1.PodFailed
 		live[job][pod.Name] = !ended
 		var withPods []string
 		for _, name := range exclusive {
@@ -126,7 +127,8 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 	for name, kill := range map[string]bool{"undisturbed": false, "killed operator": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.gpuQueue("gpu", 8, withPreemption(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
+			w.gpuQueue("gpu", 8,
+				withPreemption(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
 			h := w.record("low-workers-0", "high-workers-0")
 			w.Create(w.gang("low", "gpu", 6, time.Hour))
 			w.UntilJob("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
@@ -159,7 +161,8 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 					t.Errorf("states of the victim's condition %s (-want +got):\n%s", kind, diff)
 				}
 			}
-			want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPreemption, UnderlyingCause: kueue.InClusterQueueReason, Count: 1}}
+			want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPreemption,
+				UnderlyingCause: kueue.InClusterQueueReason, Count: 1}}
 			if diff := cmp.Diff(want, victim.Status.SchedulingStats.Evictions); diff != "" {
 				t.Errorf("evictions in the victim's status (-want +got):\n%s", diff)
 			}
@@ -169,7 +172,8 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 			waits := h.Conditions("high", kueue.WorkloadQuotaReserved)
 			const pending = ". Pending the preemption of 1 workload(s)"
 			if !slices.ContainsFunc(waits, func(line string) bool {
-				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") && strings.HasSuffix(line, pending)
+				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") &&
+					strings.HasSuffix(line, pending)
 			}) && !kill {
 				t.Errorf("states of the preemptor's condition QuotaReserved = %q, want one that ends with %q", waits, pending)
 			}
@@ -203,7 +207,8 @@ func TestLentQuotaIsReclaimed(t *testing.T) {
 	w.endPods("mine", 4)
 	h.WaitFor(w.UntilWorkloadOf("second", "runs again", runs))
 	h.check(t, 8)
-	message := preemptionMessage(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
+	message := preemptionMessage(preemptor, "reclamation within the cohort",
+		fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
 	if diff := cmp.Diff(want, h.Conditions("second", kueue.WorkloadPreempted)); diff != "" {
 		t.Errorf("states of the victim's condition Preempted (-want +got):\n%s", diff)

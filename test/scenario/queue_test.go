@@ -53,10 +53,12 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 		}
 		return len(list.Items) == 2
 	})
-	harness.Until(w.World, &kueue.LocalQueueList{}, "the LocalQueue is active and reports no Workloads", func(list *kueue.LocalQueueList) bool {
-		s := list.Items[0].Status
-		return s.PendingWorkloads == 0 && s.ReservingWorkloads == 0 && meta.IsStatusConditionTrue(s.Conditions, kueue.LocalQueueActive)
-	})
+	harness.Until(w.World, &kueue.LocalQueueList{}, "the LocalQueue is active and reports no Workloads",
+		func(list *kueue.LocalQueueList) bool {
+			s := list.Items[0].Status
+			return s.PendingWorkloads == 0 && s.ReservingWorkloads == 0 &&
+				meta.IsStatusConditionTrue(s.Conditions, kueue.LocalQueueActive)
+		})
 }
 
 // TestJobSetWithoutQueueStartsAtOnce: a JobSet without a queue label gets no Workload if there is no default queue.
@@ -78,9 +80,10 @@ func TestLocalQueueIsCreatedForTheNameOfAClusterQueue(t *testing.T) {
 		return len(list.Items) == 1 && list.Items[0].Name == muster.DefaultQueue &&
 			list.Items[0].Labels[muster.MadeForLabel] == muster.DefaultQueue
 	})
-	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload is in the LocalQueue", func(list *kueue.WorkloadList) bool {
-		return len(list.Items) == 1 && list.Items[0].Spec.QueueName == muster.DefaultQueue
-	})
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload is in the LocalQueue",
+		func(list *kueue.WorkloadList) bool {
+			return len(list.Items) == 1 && list.Items[0].Spec.QueueName == muster.DefaultQueue
+		})
 	w.Create(w.gang("free", "", 1, 0))
 	w.UntilJob("free-workers-0", "runs", running(1))
 	if list := w.workloads(); len(list) != 1 {
@@ -105,13 +108,14 @@ func TestUnqueuedJobSetUsesTheLocalQueueNamedDefault(t *testing.T) {
 func TestJobSetWaitsForAQueueThatComesLater(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.gang("early", "gpu", 1, 0))
-	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload waits because its LocalQueue does not exist", func(list *kueue.WorkloadList) bool {
-		if len(list.Items) != 1 {
-			return false
-		}
-		c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadQuotaReserved)
-		return c != nil && c.Reason == kueue.WorkloadInadmissible && c.Message == "LocalQueue gpu doesn't exist"
-	})
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload waits because its LocalQueue does not exist",
+		func(list *kueue.WorkloadList) bool {
+			if len(list.Items) != 1 {
+				return false
+			}
+			c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadQuotaReserved)
+			return c != nil && c.Reason == kueue.WorkloadInadmissible && c.Message == "LocalQueue gpu doesn't exist"
+		})
 	w.gpuQueue("gpu", 1)
 	w.untilCompleted("early")
 }
@@ -133,16 +137,19 @@ func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
 	}
 	failed := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetFailed))
 	if js.Status.Restarts != 1 || failed.Reason != jobset.ReachedMaxRestartsReason {
-		t.Errorf("JobSet has %d restarts and failed with reason %s, want 1 and %s", js.Status.Restarts, failed.Reason, jobset.ReachedMaxRestartsReason)
+		t.Errorf("JobSet has %d restarts and failed with reason %s, want 1 and %s", js.Status.Restarts, failed.Reason,
+			jobset.ReachedMaxRestartsReason)
 	}
-	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload is finished as failed", func(list *kueue.WorkloadList) bool {
-		c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadFinished)
-		return c != nil && c.Reason == kueue.WorkloadFinishedReasonFailed
-	})
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload is finished as failed",
+		func(list *kueue.WorkloadList) bool {
+			c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadFinished)
+			return c != nil && c.Reason == kueue.WorkloadFinishedReasonFailed
+		})
 }
 
 // TestJobSetWithTooManyPodSetsGetsAnEvent: the API server rejects a Workload with more than 64 pod sets. A JobSet that
-// names no queue may have more of them, and is queued by the LocalQueue default: an event must say that it never will be.
+// names no queue may have more of them, and is queued by the LocalQueue default: an event must say that it never will
+// be.
 func TestJobSetWithTooManyPodSetsGetsAnEvent(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("default", 8)
@@ -155,15 +162,16 @@ func TestJobSetWithTooManyPodSetsGetsAnEvent(t *testing.T) {
 		js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, next)
 	}
 	w.Create(js)
-	harness.Until(w.World, &eventsv1.EventList{}, "the JobSet has the event WorkloadCreationFailed", func(list *eventsv1.EventList) bool {
-		for _, event := range list.Items {
-			if event.Regarding.Name == "wide" && event.Reason == "WorkloadCreationFailed" {
-				if !strings.Contains(event.Note, "spec.podSets: Too many: 65: must have at most 64 items") {
-					t.Errorf("event has the note %q, want the error about spec.podSets", event.Note)
+	harness.Until(w.World, &eventsv1.EventList{}, "the JobSet has the event WorkloadCreationFailed",
+		func(list *eventsv1.EventList) bool {
+			for _, event := range list.Items {
+				if event.Regarding.Name == "wide" && event.Reason == "WorkloadCreationFailed" {
+					if !strings.Contains(event.Note, "spec.podSets: Too many: 65: must have at most 64 items") {
+						t.Errorf("event has the note %q, want the error about spec.podSets", event.Note)
+					}
+					return true
 				}
-				return true
 			}
-		}
-		return false
-	})
+			return false
+		})
 }

@@ -19,7 +19,8 @@ import (
 // hasReclaimable reports whether a Workload has that many reclaimable pods, all of the pod set main.
 func hasReclaimable(count int32) func(*kueue.Workload) bool {
 	return func(o *kueue.Workload) bool {
-		return len(o.Status.ReclaimablePods) == 1 && o.Status.ReclaimablePods[0] == kueue.ReclaimablePod{Name: "main", Count: count}
+		return len(o.Status.ReclaimablePods) == 1 &&
+			o.Status.ReclaimablePods[0] == kueue.ReclaimablePod{Name: "main", Count: count}
 	}
 }
 
@@ -55,13 +56,16 @@ func TestReclaimablePodsDoNotShrinkWhileQuotaIsReserved(t *testing.T) {
 	w.UntilWorkload("a", "runs", runs)
 	w.Create(w.bare("b", "gpu", 2))
 	w.untilPending("b", kueue.WorkloadWaitingForQuota, "2 more needed")
-	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) { s.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 2}} })
+	w.ChangeStatus("a", func(s *kueue.WorkloadStatus) {
+		s.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 2}}
+	})
 	w.UntilWorkload("b", "runs with the quota of two reclaimable pods", runs)
 	for what, patch := range map[string]string{
 		"fewer": `{"status": {"reclaimablePods": [{"name": "main", "count": 1}]}}`,
 		"none":  `{"status": {"reclaimablePods": null}}`,
 	} {
-		if err := w.Client.Status().Patch(t.Context(), a.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsInvalid(err) {
+		if err := w.Client.Status().Patch(t.Context(), a.DeepCopy(),
+			client.RawPatch(types.MergePatchType, []byte(patch))); !apierrors.IsInvalid(err) {
 			t.Errorf("reporting %s reclaimable pods: error %v, want Invalid", what, err)
 		}
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 // TestAJobWhoseObjectsAreRefusedReleasesItsQuota: an object that a job needs is refused by a quota of the namespace, or
-// another owner has its name. The status of the job, `muster jobs` and `muster explain` say so. No pod runs, and the next
-// Workload gets the quota. The cases run in parallel because they mostly wait.
+// another owner has its name. The status of the job, `muster jobs` and `muster explain` say so. No pod runs, and the
+// next Workload gets the quota. The cases run in parallel because they mostly wait.
 func TestAJobWhoseObjectsAreRefusedReleasesItsQuota(t *testing.T) {
 	t.Parallel()
 	const taken = "is taken by an object that belongs to another owner"
@@ -43,12 +43,12 @@ func TestAJobWhoseObjectsAreRefusedReleasesItsQuota(t *testing.T) {
 		"Job of a JobSet, whose name is taken": {func(w *world) { w.Create(w.foreignJob("job-workers-0")) },
 			func(w *world) client.Object { return w.gang("job", "gpu", 2, time.Hour) }, "jobset", &jobset.JobSetList{},
 			"Its Jobs cannot be created", taken},
-		"Services of a GenericJob": {func(w *world) { w.allowNo("services") }, (*world).servingGenericJob, "genericjob", &tensorstack.GenericJobList{},
-			"Its Services cannot be created", "exceeded quota: none"},
+		"Services of a GenericJob": {func(w *world) { w.allowNo("services") }, (*world).servingGenericJob, "genericjob",
+			&tensorstack.GenericJobList{}, "Its Services cannot be created", "exceeded quota: none"},
 		"Service of a GenericJob, whose name is taken": {func(w *world) { w.Create(w.foreignService("job-worker-1")) },
 			(*world).servingGenericJob, "genericjob", &tensorstack.GenericJobList{}, "Its Services cannot be created", taken},
-		"Services of a TrainingJob": {func(w *world) { w.allowNo("services") }, (*world).trainingJob, "trainingjob", &breezeml.TrainingJobList{},
-			"Its Services cannot be created", "exceeded quota: none"},
+		"Services of a TrainingJob": {func(w *world) { w.allowNo("services") }, (*world).trainingJob, "trainingjob",
+			&breezeml.TrainingJobList{}, "Its Services cannot be created", "exceeded quota: none"},
 		"pod of a TrainingJob, whose name is taken": {func(w *world) { w.Create(w.pod("job-worker-1", nil)) },
 			(*world).trainingJob, "trainingjob", &breezeml.TrainingJobList{}, "Its pods cannot be created", taken},
 		"Service of a VCJob": {func(w *world) { w.allowNo("services") }, (*world).vcJob, "vcjob", &volcano.JobList{},
@@ -56,8 +56,8 @@ func TestAJobWhoseObjectsAreRefusedReleasesItsQuota(t *testing.T) {
 		"ConfigMap of a VCJob, whose name is taken": {func(w *world) {
 			w.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job-svc", Namespace: w.Namespace}})
 		}, (*world).vcJob, "vcjob", &volcano.JobList{}, "Its ConfigMaps cannot be created", taken},
-		"pods of a LatticeJob": {func(w *world) { w.allowNo(corev1.ResourcePods) }, (*world).latticeJob, "latticejob", &lattice.LatticeJobList{},
-			"Its pods cannot be created", "exceeded quota: none"},
+		"pods of a LatticeJob": {func(w *world) { w.allowNo(corev1.ResourcePods) }, (*world).latticeJob, "latticejob",
+			&lattice.LatticeJobList{}, "Its pods cannot be created", "exceeded quota: none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +71,8 @@ func TestAJobWhoseObjectsAreRefusedReleasesItsQuota(t *testing.T) {
 			})
 			w.UntilWorkloadOf("job", "says what is refused", func(wl *kueue.Workload) bool {
 				for _, c := range wl.Status.Conditions {
-					if (c.Type == "muster.dev/Refused" || c.Type == kueue.WorkloadEvicted) && strings.HasPrefix(c.Message, tc.what+": ") {
+					if (c.Type == "muster.dev/Refused" || c.Type == kueue.WorkloadEvicted) &&
+						strings.HasPrefix(c.Message, tc.what+": ") {
 						return true
 					}
 				}
@@ -85,7 +86,8 @@ func TestAJobWhoseObjectsAreRefusedReleasesItsQuota(t *testing.T) {
 			}
 			w.Create(w.bare("next", "gpu", 2))
 			released := w.UntilWorkloadOf("job", "is evicted", harness.IsEvicted(kueue.WorkloadEvictedByPodsReadyTimeout))
-			if c := meta.FindStatusCondition(released.Status.Conditions, kueue.WorkloadEvicted); !strings.HasPrefix(c.Message, tc.what+": ") || !strings.Contains(c.Message, tc.why) {
+			if c := meta.FindStatusCondition(released.Status.Conditions,
+				kueue.WorkloadEvicted); !strings.HasPrefix(c.Message, tc.what+": ") || !strings.Contains(c.Message, tc.why) {
 				t.Errorf("condition Evicted has the message %q, want %q because of %q", c.Message, tc.what, tc.why)
 			}
 			w.UntilWorkload("next", "runs", runs)
@@ -97,7 +99,8 @@ func TestAJobWhoseObjectsAreRefusedReleasesItsQuota(t *testing.T) {
 func (w *world) allowNo(resources corev1.ResourceName) {
 	w.Helper()
 	w.Create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.Namespace},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{resources: resource.MustParse("0"), corev1.ResourceSecrets: resource.MustParse("0")}}})
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{resources: resource.MustParse("0"),
+			corev1.ResourceSecrets: resource.MustParse("0")}}})
 }
 
 // alsoCPU lets the queue give as much CPU and memory as is asked for.
@@ -105,7 +108,8 @@ func (w *world) alsoCPU(q *kueue.ClusterQueueSpec) {
 	group := &q.ResourceGroups[0]
 	for _, plenty := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		group.CoveredResources = append(group.CoveredResources, plenty)
-		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: plenty, NominalQuota: resource.MustParse("1000Ti")})
+		group.Flavors[0].Resources = append(group.Flavors[0].Resources,
+			kueue.ResourceQuota{Name: plenty, NominalQuota: resource.MustParse("1000Ti")})
 	}
 }
 
@@ -118,7 +122,8 @@ func (w *world) foreignJob(name string) client.Object {
 
 // foreignService returns a Service without a controller.
 func (w *world) foreignService(name string) client.Object {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
 // servingGenericJob returns a GenericJob of two pods, each of which has a Service.
@@ -130,7 +135,8 @@ func (w *world) servingGenericJob() client.Object {
 
 // trainingJob returns a TrainingJob of two workers.
 func (w *world) trainingJob() client.Object {
-	return &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "gpu"}},
+	return &breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace,
+		Labels: map[string]string{kueue.QueueLabel: "gpu"}},
 		Spec: breezeml.TrainingJobSpec{MinSize: ptr.To[int32](2), MaxSize: ptr.To[int32](2),
 			ReplicaSpecs: breezeml.ReplicaSpec{Template: w.template("trainingjob")}}}
 }
@@ -145,9 +151,12 @@ func (w *world) vcJob() client.Object {
 // latticeJob returns a LatticeJob of two pods of one CPU each.
 func (w *world) latticeJob() client.Object {
 	cpu := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("1")), Memory: ptr.To(resource.MustParse("64Mi"))}
-	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Requests: &cpu, Limits: &cpu}}}
-	return &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace}, Spec: lattice.LatticeJobSpec{Queue: "gpu",
-		Tasks: map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To[int32](2), Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
+	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "example.com/worker:1",
+		Resources: &lattice.ResourceRequirements{Requests: &cpu, Limits: &cpu}}}
+	return &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace},
+		Spec: lattice.LatticeJobSpec{Queue: "gpu",
+			Tasks: map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To[int32](2),
+				Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
 }
 
 // template returns a template of pods of one GPU whose container has the name.

@@ -39,8 +39,10 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 		reject func(w *world, text string) (allow func())
 		text   string
 	}{
-		"ResourceQuota":                  {func(w *world) client.Object { return w.gang("gang", "gpu", 2, time.Hour) }, (*world).limitToOnePod, "exceeded quota: one-pod"},
-		"PodSecurity":                    {(*world).hostNetworkGang, (*world).enforcePodSecurity, `violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
+		"ResourceQuota": {func(w *world) client.Object { return w.gang("gang", "gpu", 2, time.Hour) },
+			(*world).limitToOnePod, "exceeded quota: one-pod"},
+		"PodSecurity": {(*world).hostNetworkGang, (*world).enforcePodSecurity,
+			`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`},
 		"ValidatingAdmissionPolicy":      {(*world).indexedGang, (*world).rejectOtherRanks, "rank 0 is enough"},
 		"ValidatingWebhookConfiguration": {(*world).genericGang, (*world).rejectByWebhook, "we have seen enough of these"},
 	} {
@@ -60,13 +62,15 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 
 			released := w.UntilWorkloadOf("gang", "is evicted", harness.IsEvicted(kueue.WorkloadEvictedByPodsReadyTimeout))
 			checkRelease(t, released, tc.text)
-			harness.Until(w.World, &corev1.PodList{}, "all pods of the gang are deleted", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+			harness.Until(w.World, &corev1.PodList{}, "all pods of the gang are deleted",
+				func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 			w.UntilWorkload("next", "runs", runs)
 
 			// Deactivation clears the back-off, so the gang can be requeued at once after a repair.
 			allow()
 			w.activate(released.Name, false)
-			w.UntilWorkload(released.Name, "has no back-off", func(o *kueue.Workload) bool { return o.Status.RequeueState == nil })
+			w.UntilWorkload(released.Name, "has no back-off",
+				func(o *kueue.Workload) bool { return o.Status.RequeueState == nil })
 			w.activate(released.Name, true)
 			w.finish("next")
 			ready := w.UntilWorkloadOf("gang", "is ready", func(o *kueue.Workload) bool {
@@ -91,7 +95,8 @@ func checkRelease(t *testing.T, released *kueue.Workload, text string) {
 	if !is(released, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByPodsReadyTimeout) {
 		t.Errorf("conditions = %+v, want Requeued=False with reason PodsReadyTimeout", released.Status.Conditions)
 	}
-	want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: "PodsRefused", Count: 1}}
+	want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPodsReadyTimeout,
+		UnderlyingCause: "PodsRefused", Count: 1}}
 	if diff := cmp.Diff(want, released.Status.SchedulingStats.Evictions); diff != "" {
 		t.Errorf("evictions in the status (-want +got):\n%s", diff)
 	}
@@ -109,7 +114,8 @@ func checkRelease(t *testing.T, released *kueue.Workload, text string) {
 func (w *world) limitToOnePod(string) (allow func()) {
 	w.Helper()
 	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceSecrets: resource.MustParse("0")}}}
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"),
+			corev1.ResourceSecrets: resource.MustParse("0")}}}
 	w.Create(limit)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: w.Namespace}}
 	return func() { w.Delete(limit); w.untilRejected(secret, "") }
@@ -149,15 +155,17 @@ func (w *world) indexedGang() client.Object {
 func (w *world) rejectOtherRanks(text string) (allow func()) {
 	w.Helper()
 	const rank = "object.metadata.?labels[?'" + batchv1.JobCompletionIndexAnnotation + "'].orValue('0')"
-	policy := &registration.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &registration.MatchResources{
-			NamespaceSelector: w.namespaceSelector(),
-			ResourceRules:     []registration.NamedRuleWithOperations{{RuleWithOperations: creationsOfPods}},
-		},
-		Validations: []registration.Validation{{Expression: rank + " == '0'", Message: text}},
-	}}
-	binding := &registration.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicyBindingSpec{
-		PolicyName: policy.Name, ValidationActions: []registration.ValidationAction{registration.Deny}}}
+	policy := &registration.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Spec: registration.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &registration.MatchResources{
+				NamespaceSelector: w.namespaceSelector(),
+				ResourceRules:     []registration.NamedRuleWithOperations{{RuleWithOperations: creationsOfPods}},
+			},
+			Validations: []registration.Validation{{Expression: rank + " == '0'", Message: text}},
+		}}
+	binding := &registration.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Spec: registration.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []registration.ValidationAction{registration.Deny}}}
 	second := w.pod("any", map[string]string{batchv1.JobCompletionIndexAnnotation: "1"})
 	w.Enforce(func() { w.untilRejected(second, text) }, policy, binding)
 	return func() { w.Delete(binding); w.untilRejected(second, "") }
@@ -166,7 +174,8 @@ func (w *world) rejectOtherRanks(text string) (allow func()) {
 // genericGang returns a GenericJob of two pods, which the operator creates itself.
 func (w *world) genericGang() client.Object {
 	return &tensorstack.GenericJob{
-		ObjectMeta: metav1.ObjectMeta{Name: "gang", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "gpu"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "gang", Namespace: w.Namespace,
+			Labels: map[string]string{kueue.QueueLabel: "gpu"}},
 		Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{
 			Type: "worker", Replicas: ptr.To[int32](2), Template: w.batchJob("", "", 2, time.Hour).Spec.Template}}},
 	}
@@ -181,19 +190,22 @@ func (w *world) rejectByWebhook(text string) (allow func()) {
 			http.Error(out, err.Error(), http.StatusBadRequest)
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: !strings.HasSuffix(review.Request.Name, "1"),
-			Result: &metav1.Status{Message: text}}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID,
+			Allowed: !strings.HasSuffix(review.Request.Name, "1"),
+			Result:  &metav1.Status{Message: text}}
 		_ = json.NewEncoder(out).Encode(review) // the client may have disconnected
 	}))
 	w.Cleanup(server.Close)
-	webhook := &registration.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Webhooks: []registration.ValidatingWebhook{{
-		Name: "pods.example.com",
-		ClientConfig: registration.WebhookClientConfig{URL: &server.URL,
-			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-		Rules:             []registration.RuleWithOperations{creationsOfPods},
-		NamespaceSelector: w.namespaceSelector(),
-		FailurePolicy:     ptr.To(registration.Fail), SideEffects: ptr.To(registration.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-	}}}
+	webhook := &registration.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Webhooks: []registration.ValidatingWebhook{{
+			Name: "pods.example.com",
+			ClientConfig: registration.WebhookClientConfig{URL: &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+			Rules:             []registration.RuleWithOperations{creationsOfPods},
+			NamespaceSelector: w.namespaceSelector(),
+			FailurePolicy:     ptr.To(registration.Fail), SideEffects: ptr.To(registration.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}}}
 	second := w.pod("gang-1", nil)
 	w.Enforce(func() { w.untilRejected(second, text) }, webhook)
 	return func() { w.Delete(webhook); w.untilRejected(second, "") }
@@ -212,7 +224,8 @@ func (w *world) namespaceSelector() *metav1.LabelSelector {
 
 // pod returns a pod like those of the gangs.
 func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels}, Spec: w.batchJob("", "", 1, 0).Spec.Template.Spec}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels},
+		Spec: w.batchJob("", "", 1, 0).Spec.Template.Spec}
 }
 
 // untilRejected waits until the API server rejects the object with this text in its error or, if text is empty, accepts
@@ -220,13 +233,14 @@ func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
 func (w *world) untilRejected(o client.Object, text string) {
 	w.Helper()
 	last := ""
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		last = ""
-		if err := w.Client.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll); err != nil {
-			last = err.Error()
-		}
-		return (last == "") == (text == "") && strings.Contains(last, text), nil
-	})
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience,
+		true, func(ctx context.Context) (bool, error) {
+			last = ""
+			if err := w.Client.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll); err != nil {
+				last = err.Error()
+			}
+			return (last == "") == (text == "") && strings.Contains(last, text), nil
+		})
 	if err != nil {
 		w.Fatalf("waiting until creating %s gives the error %q: %v; the last error was %q", o.GetName(), text, err, last)
 	}

@@ -64,7 +64,8 @@ func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
 			w.Create(limits)
 			w.gpuQueue("gpu", 8)
 			w.submitJob(func(pod *corev1.PodSpec) {
-				pod.Containers[0].Resources.Requests[gpu], pod.Containers[0].Resources.Limits[gpu] = resource.MustParse("2"), resource.MustParse("2")
+				pod.Containers[0].Resources.Requests[gpu], pod.Containers[0].Resources.Limits[gpu] = resource.MustParse("2"),
+					resource.MustParse("2")
 			})
 			w.UntilWorkloadOf("job", "waits because of the LimitRange", harness.Waits(kueue.WorkloadInadmissible,
 				"resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec"+tc.want))
@@ -79,7 +80,8 @@ func TestAJobOutsideALimitRangeRunsOnceTheRangeIsWidened(t *testing.T) {
 // overhead of its pods exceeds the quota. It is admitted when the overhead fits, and its usage includes the overhead.
 func TestOverheadCountsAndAJobWaitsForItsRuntimeClass(t *testing.T) {
 	w := newWorld(t)
-	w.Queue("gpu", simulated, corev1.ResourceList{gpu: resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("2")})
+	w.Queue("gpu", simulated,
+		corev1.ResourceList{gpu: resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("2")})
 	w.submitJob(func(pod *corev1.PodSpec) {
 		pod.RuntimeClassName = ptr.To(w.Namespace)
 		pod.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("500m")
@@ -91,10 +93,12 @@ func TestOverheadCountsAndAJobWaitsForItsRuntimeClass(t *testing.T) {
 	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Handler: "sandbox",
 		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
 	w.Shared(class)
-	w.UntilWorkloadOf("job", "waits because its overhead exceeds the quota", harness.Waits(kueue.WorkloadExceedsMaxQuota, "current podset request (3) > maximum capacity (2)"))
+	w.UntilWorkloadOf("job", "waits because its overhead exceeds the quota",
+		harness.Waits(kueue.WorkloadExceedsMaxQuota, "current podset request (3) > maximum capacity (2)"))
 	w.Patch(class, `{"overhead": {"podFixed": {"cpu": "250m"}}}`)
 	admitted := w.UntilWorkloadOf("job", "is admitted", func(o *kueue.Workload) bool { return o.Status.Admission != nil })
-	if used := admitted.Status.Admission.PodSetAssignments[0].ResourceUsage[corev1.ResourceCPU]; used.Cmp(resource.MustParse("1500m")) != 0 {
+	if used := admitted.Status.Admission.PodSetAssignments[0].ResourceUsage[corev1.ResourceCPU]; used.Cmp(
+		resource.MustParse("1500m")) != 0 {
 		t.Errorf("usage of two pods with 500m CPU and 250m overhead each is %s, want 1500m", used.String())
 	}
 	w.UntilJob("job", "completes", jobCompleted)

@@ -35,8 +35,10 @@ func TestStopPolicies(t *testing.T) {
 		kind              string // as in messages
 		evicted, requeued string // reasons of the conditions Evicted and Requeued
 	}{
-		"ClusterQueue": {(*world).setStopPolicy, "ClusterQueue", kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
-		"LocalQueue":   {(*world).setLocalStopPolicy, "LocalQueue", kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
+		"ClusterQueue": {(*world).setStopPolicy, "ClusterQueue", kueue.WorkloadEvictedByClusterQueueStopped,
+			kueue.WorkloadClusterQueueRestarted},
+		"LocalQueue": {(*world).setLocalStopPolicy, "LocalQueue", kueue.WorkloadEvictedByLocalQueueStopped,
+			kueue.WorkloadLocalQueueRestarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -61,7 +63,8 @@ func TestStopPolicies(t *testing.T) {
 
 			tc.set(w, kueue.HoldAndDrain)
 			drained := w.UntilWorkloadOf("job", "is evicted", harness.IsEvicted(tc.evicted))
-			if c := meta.FindStatusCondition(drained.Status.Conditions, kueue.WorkloadEvicted); c.Message != "The "+tc.kind+" is stopped" {
+			if c := meta.FindStatusCondition(drained.Status.Conditions, kueue.WorkloadEvicted); c.Message != "The "+
+				tc.kind+" is stopped" {
 				t.Errorf("condition Evicted has the message %q, want that the %s is stopped", c.Message, tc.kind)
 			}
 			if !is(drained, kueue.WorkloadRequeued, metav1.ConditionFalse, tc.evicted) {
@@ -82,7 +85,8 @@ func TestStopPolicies(t *testing.T) {
 				return runs(o) && is(o, kueue.WorkloadRequeued, metav1.ConditionTrue, tc.requeued)
 			})
 			w.UntilJob("job", "runs again", running(2))
-			w.untilPending("large", kueue.WorkloadWaitingForQuota, "more needed") // behind the evicted Job, which has the higher priority
+			// behind the evicted Job, which has the higher priority
+			w.untilPending("large", kueue.WorkloadWaitingForQuota, "more needed")
 		})
 	}
 }

@@ -30,7 +30,8 @@ func TestQueueingStrategies(t *testing.T) {
 	})
 	t.Run("waiting under StrictFIFO", func(t *testing.T) {
 		w := setUp(t, kueue.StrictFIFO)
-		w.untilPending("tail", kueue.WorkloadWaitingForQuota, "waits behind the head of ClusterQueue "+w.Namespace+", which is StrictFIFO")
+		w.untilPending("tail", kueue.WorkloadWaitingForQuota,
+			"waits behind the head of ClusterQueue "+w.Namespace+", which is StrictFIFO")
 		w.finish("first")
 		w.UntilWorkload("head", "runs", runs)
 		w.UntilWorkload("tail", "runs", runs)
@@ -52,7 +53,8 @@ func TestWorkloadsOutsideTheNamespaceSelectorWait(t *testing.T) {
 		q.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": w.Namespace}}
 	})
 	label := func(patch string) {
-		w.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, `{"metadata":{"labels":{"team":`+patch+`}}}`)
+		w.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
+			`{"metadata":{"labels":{"team":`+patch+`}}}`)
 	}
 	const mismatch = "Workload namespace doesn't match ClusterQueue selector"
 	w.Create(w.bare("a", "gpu", 1))

@@ -35,7 +35,8 @@ func (w *world) manualQueue() {
 	})
 	harness.Until(all, &corev1.PodList{}, "the simulated nodes have no running pods", func(list *corev1.PodList) bool {
 		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool {
-			return slices.Contains(nodes, pod.Spec.NodeName) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+			return slices.Contains(nodes, pod.Spec.NodeName) && pod.Status.Phase != corev1.PodSucceeded &&
+				pod.Status.Phase != corev1.PodFailed
 		})
 	})
 	w.gpuQueue("gpu", 32, func(q *kueue.ClusterQueueSpec) { q.StopPolicy = ptr.To(kueue.Hold) })
@@ -45,7 +46,8 @@ func (w *world) manualQueue() {
 // hasNodes reports whether an unfinished Workload is assigned to nodes, whether or not it has pods there.
 func hasNodes(wl kueue.Workload) bool {
 	return wl.Status.Admission != nil && !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) &&
-		slices.ContainsFunc(wl.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
+		slices.ContainsFunc(wl.Status.Admission.PodSetAssignments,
+			func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
 }
 
 // simNodes returns the sorted host names of the simulated nodes.
@@ -74,7 +76,8 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 	w.Helper()
 	assignment := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
 	for _, place := range places {
-		assignment.Domains = append(assignment.Domains, kueue.TopologyDomainAssignment{Values: []string{place.node}, Count: place.pods})
+		assignment.Domains = append(assignment.Domains,
+			kueue.TopologyDomainAssignment{Values: []string{place.node}, Count: place.pods})
 	}
 	flavors := map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: kueue.ResourceFlavorReference(w.Namespace)}
 	podSet := wl.Spec.PodSets[0]
@@ -83,10 +86,13 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 		usage[name] = *resource.NewQuantity(q.Value()*int64(podSet.Count), resource.DecimalSI)
 	}
 	w.ChangeStatus(wl.Name, func(s *kueue.WorkloadStatus) {
-		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.Namespace), PodSetAssignments: []kueue.PodSetAssignment{{
-			Name: podSet.Name, Flavors: flavors, Count: ptr.To(podSet.Count), ResourceUsage: usage, TopologyAssignment: assignment}}}
+		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.Namespace),
+			PodSetAssignments: []kueue.PodSetAssignment{{
+				Name: podSet.Name, Flavors: flavors, Count: ptr.To(podSet.Count), ResourceUsage: usage,
+				TopologyAssignment: assignment}}}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
-			meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: "admitted by the test"})
+			meta.SetStatusCondition(&s.Conditions,
+				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: "admitted by the test"})
 		}
 	})
 }
@@ -96,7 +102,8 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 func (w *world) reassign(wl *kueue.Workload, places ...at) {
 	w.Helper()
 	config := rest.CopyConfig(w.Cluster.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:muster-system:muster-operator", Groups: []string{"system:masters"}}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:muster-system:muster-operator",
+		Groups: []string{"system:masters"}}
 	operator, err := client.NewWithWatch(config, client.Options{Scheme: testcluster.Scheme()})
 	if err != nil {
 		w.Fatal(err)
@@ -123,24 +130,26 @@ func (w *world) untilPodsOn(job string, nodes ...string) []corev1.Pod {
 			w.Logf("last observed pods while waiting for %s: %s", job, last)
 		}
 	}()
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are on %v", job, nodes), func(list *corev1.PodList) bool {
-		found, last = nil, ""
-		got := make([]string, len(nodes))
-		live := 0
-		for _, pod := range list.Items {
-			last += fmt.Sprintf("%s on %q, selects %v, gates %v; ", pod.Name, pod.Spec.NodeName, pod.Spec.NodeSelector, pod.Spec.SchedulingGates)
-			if pod.Labels[batchv1.JobNameLabel] != job || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
-				continue
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are on %v", job, nodes),
+		func(list *corev1.PodList) bool {
+			found, last = nil, ""
+			got := make([]string, len(nodes))
+			live := 0
+			for _, pod := range list.Items {
+				last += fmt.Sprintf("%s on %q, selects %v, gates %v; ", pod.Name, pod.Spec.NodeName, pod.Spec.NodeSelector,
+					pod.Spec.SchedulingGates)
+				if pod.Labels[batchv1.JobNameLabel] != job || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+					continue
+				}
+				live++
+				var index int
+				if _, err := fmt.Sscan(pod.Labels[batchv1.JobCompletionIndexAnnotation], &index); err == nil && index < len(got) {
+					got[index] = pod.Spec.NodeName
+				}
+				found = append(found, pod)
 			}
-			live++
-			var index int
-			if _, err := fmt.Sscan(pod.Labels[batchv1.JobCompletionIndexAnnotation], &index); err == nil && index < len(got) {
-				got[index] = pod.Spec.NodeName
-			}
-			found = append(found, pod)
-		}
-		return live == len(nodes) && cmp.Equal(nodes, got)
-	})
+			return live == len(nodes) && cmp.Equal(nodes, got)
+		})
 	return found
 }
 
@@ -164,8 +173,10 @@ func TestGatedPodsFollowThePlacementOfTheirRanks(t *testing.T) {
 	wl := w.untilOnlyWorkload("exists", exists)
 	w.admit(wl, at{nodes[1], 2}, at{nodes[0], 1})
 	for _, pod := range w.untilPodsOn("job", nodes[1], nodes[1], nodes[0]) {
-		if pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName || pod.Annotations[kueue.WorkloadAnnotation] != wl.Name {
-			t.Errorf("pod %s has node selector %v and Workload annotation %q, want its node and Workload", pod.Name, pod.Spec.NodeSelector, pod.Annotations[kueue.WorkloadAnnotation])
+		if pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName ||
+			pod.Annotations[kueue.WorkloadAnnotation] != wl.Name {
+			t.Errorf("pod %s has node selector %v and Workload annotation %q, want its node and Workload", pod.Name,
+				pod.Spec.NodeSelector, pod.Annotations[kueue.WorkloadAnnotation])
 		}
 	}
 	w.reassign(wl, at{nodes[1], 1}, at{nodes[2], 1}, at{nodes[0], 1})
@@ -217,16 +228,18 @@ func TestPodsThatFillTheirNodesArePlacedByTheirTemplate(t *testing.T) {
 	wl := w.untilOnlyWorkload("exists", exists)
 	w.admit(wl, at{nodes[3], 2}, at{nodes[2], 2})
 	w.UntilJob("job", "runs", running(4))
-	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the assigned nodes", func(list *corev1.PodList) bool {
-		count := map[string]int{}
-		for _, pod := range list.Items {
-			if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.Affinity == nil {
-				t.Fatalf("pod %s has scheduling gates %v and affinity %v, want no gates and a node affinity", pod.Name, pod.Spec.SchedulingGates, pod.Spec.Affinity)
+	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the assigned nodes",
+		func(list *corev1.PodList) bool {
+			count := map[string]int{}
+			for _, pod := range list.Items {
+				if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.Affinity == nil {
+					t.Fatalf("pod %s has scheduling gates %v and affinity %v, want no gates and a node affinity", pod.Name,
+						pod.Spec.SchedulingGates, pod.Spec.Affinity)
+				}
+				count[pod.Spec.NodeName]++
 			}
-			count[pod.Spec.NodeName]++
-		}
-		return count[nodes[3]] == 2 && count[nodes[2]] == 2
-	})
+			return count[nodes[3]] == 2 && count[nodes[2]] == 2
+		})
 	// The template names the old nodes, so a repair has to restart the Job.
 	w.reassign(wl, at{nodes[3], 2}, at{nodes[1], 2})
 	w.UntilEvent("job", "Moved")
@@ -252,7 +265,8 @@ func (w *world) labelRacks() map[string]string {
 	out := map[string]string{}
 	for i, name := range w.simNodes() {
 		out[name] = fmt.Sprintf("%s-%d", w.Namespace, i/2)
-		w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, rackLabel, out[name]))
+		w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}},
+			fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, rackLabel, out[name]))
 	}
 	return out
 }
@@ -270,31 +284,32 @@ func (w *world) exclusiveGang(name, queue string) *jobset.JobSet {
 func (w *world) untilInSeparateRacks(racks map[string]string, count int) []corev1.Pod {
 	w.Helper()
 	var pods []corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d Jobs have three bound pods each", count), func(list *corev1.PodList) bool {
-		pods = list.Items
-		bound := map[string]int{}
-		rackOf, jobIn := map[string]string{}, map[string]string{}
-		for _, pod := range list.Items {
-			job, rack := pod.Labels[batchv1.JobNameLabel], racks[pod.Spec.NodeName]
-			if pod.Spec.NodeName == "" {
-				continue
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d Jobs have three bound pods each", count),
+		func(list *corev1.PodList) bool {
+			pods = list.Items
+			bound := map[string]int{}
+			rackOf, jobIn := map[string]string{}, map[string]string{}
+			for _, pod := range list.Items {
+				job, rack := pod.Labels[batchv1.JobNameLabel], racks[pod.Spec.NodeName]
+				if pod.Spec.NodeName == "" {
+					continue
+				}
+				if known, ok := rackOf[job]; ok && known != rack {
+					w.Fatalf("Job %s has pods in the racks %s and %s, want one rack", job, known, rack)
+				}
+				if other, ok := jobIn[rack]; ok && other != job {
+					w.Fatalf("the Jobs %s and %s both have pods in rack %s", job, other, rack)
+				}
+				rackOf[job], jobIn[rack] = rack, job
+				bound[job]++
 			}
-			if known, ok := rackOf[job]; ok && known != rack {
-				w.Fatalf("Job %s has pods in the racks %s and %s, want one rack", job, known, rack)
+			for _, n := range bound {
+				if n != 3 {
+					return false
+				}
 			}
-			if other, ok := jobIn[rack]; ok && other != job {
-				w.Fatalf("the Jobs %s and %s both have pods in rack %s", job, other, rack)
-			}
-			rackOf[job], jobIn[rack] = rack, job
-			bound[job]++
-		}
-		for _, n := range bound {
-			if n != 3 {
-				return false
-			}
-		}
-		return len(bound) == count
-	})
+			return len(bound) == count
+		})
 	var events eventsv1.EventList
 	if err := w.Client.List(w.Context(), &events, client.InNamespace(w.Namespace)); err != nil {
 		w.Fatal(err)
@@ -312,7 +327,8 @@ func TestExclusiveJobsWithoutAQueueGetARackEach(t *testing.T) {
 	w := newWorld(t)
 	racks := w.topologyQueue("unused", 32)
 	js := w.exclusiveGang("js", "")
-	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated",
+		Operator: corev1.TolerationOpExists}}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.NodeSelector = map[string]string{"muster.dev/simulated": "true"}
 	w.Create(js)
 	w.untilInSeparateRacks(racks, 2)
@@ -336,7 +352,8 @@ func (w *world) topologyQueue(local string, gpus int64) map[string]string {
 		w.UntilWorkload(probe.Name, "runs", runs)
 		w.Delete(probe)
 	}
-	harness.Until(w.World, &kueue.WorkloadList{}, "the Workloads that probed the nodes are deleted", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workloads that probed the nodes are deleted",
+		func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 	return racks
 }
 
@@ -353,16 +370,19 @@ func TestExclusiveJobsWaitForRacksOfTheirOwn(t *testing.T) {
 		}
 	}
 	w.Create(second)
-	harness.Until(w.World, &kueue.WorkloadList{}, "the second JobSet waits for racks", func(list *kueue.WorkloadList) bool {
-		for _, wl := range list.Items {
-			c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
-			if wl.OwnerReferences[0].Name == "second" && c != nil && c.Status == metav1.ConditionFalse && c.Reason == kueue.WorkloadTopologyPlacementFailed {
-				return true
+	harness.Until(w.World, &kueue.WorkloadList{}, "the second JobSet waits for racks",
+		func(list *kueue.WorkloadList) bool {
+			for _, wl := range list.Items {
+				c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+				if wl.OwnerReferences[0].Name == "second" && c != nil && c.Status == metav1.ConditionFalse &&
+					c.Reason == kueue.WorkloadTopologyPlacementFailed {
+					return true
+				}
 			}
-		}
-		return false
-	})
-	if err := w.Client.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			return false
+		})
+	if err := w.Client.Delete(t.Context(), first,
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
 	harness.Until(w.World, &corev1.PodList{}, "the pods of the first JobSet are deleted", func(list *corev1.PodList) bool {

@@ -15,9 +15,11 @@ import (
 
 // createCheck creates the AdmissionCheck of some of the round's queues.
 func (r *round) createCheck() kueue.AdmissionCheckReference {
-	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/soak"}}
+	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/soak"}}
 	r.Shared(check)
-	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue, Reason: "Soak", LastTransitionTime: metav1.Now()}}
+	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue,
+		Reason: "Soak", LastTransitionTime: metav1.Now()}}
 	if err := r.Client.Status().Update(r.Context(), check); err != nil {
 		r.Fatal(err)
 	}
@@ -31,7 +33,8 @@ func (r *round) answerChecks() {
 	chance := rand.New(rand.NewPCG(r.Uint64(), 0)) // r's own is not for several goroutines
 	r.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
 		o := event.Object.(*kueue.Workload)
-		if event.Type == watch.Deleted || len(o.Status.AdmissionChecks) == 0 || o.Status.AdmissionChecks[0].State != kueue.CheckStatePending {
+		if event.Type == watch.Deleted || len(o.Status.AdmissionChecks) == 0 ||
+			o.Status.AdmissionChecks[0].State != kueue.CheckStatePending {
 			return
 		}
 		state := kueue.CheckStateReady
@@ -50,7 +53,8 @@ func (r *round) answerCheck(o *kueue.Workload, state kueue.CheckState) {
 	before := o.DeepCopy()
 	check := &o.Status.AdmissionChecks[0]
 	check.State, check.Message, check.LastTransitionTime = state, "answered by the soak", metav1.Now()
-	err := r.Client.Status().Patch(r.Context(), o, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Status().Patch(r.Context(), o,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && r.Context().Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		r.Errorf("the check of %s cannot be %s: %v", o.Name, state, err)
 	}

@@ -29,11 +29,13 @@ func (c complaint) String() string { return c.about + ": " + c.text }
 
 // unmet returns what a world that has settled must not be like.
 func (r *round) unmet() (out []complaint) {
-	workloads, pods := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items, r.list(&corev1.PodList{}).(*corev1.PodList).Items
+	workloads, pods := r.list(&kueue.WorkloadList{}).(*kueue.WorkloadList).Items,
+		r.list(&corev1.PodList{}).(*corev1.PodList).Items
 	out = append(out, r.quotaComplaints(workloads)...)
 	done := r.donePods()
 	for i := range workloads {
-		if state := workloads[i].Status.RequeueState; state != nil && state.RequeueAt != nil && time.Now().Before(state.RequeueAt.Time) {
+		if state := workloads[i].Status.RequeueState; state != nil && state.RequeueAt != nil &&
+			time.Now().Before(state.RequeueAt.Time) {
 			out = append(out, complaint{jobOf(&workloads[i]), "backs off until " + state.RequeueAt.Format(clockFormat)})
 		}
 		if r.placed { // without places, pods may wait for nodes that others have in pieces
@@ -76,17 +78,21 @@ func (r *round) quotaComplaints(workloads []kueue.Workload) (out []complaint) {
 				sum := held[amount{is.Name, of.flavor, of.resource}]
 				total[of] += sum
 				if said := is.Status.FlavorsReservation[i].Resources[k].Total; said.Value() != sum {
-					out = append(out, complaint{is.Name, fmt.Sprintf("says that %s %s of flavor %s are reserved, and its Workloads hold %d", said.String(), quota.Name, flavor.Name, sum)})
+					out = append(out, complaint{is.Name,
+						fmt.Sprintf("says that %s %s of flavor %s are reserved, and its Workloads hold %d", said.String(), quota.Name,
+							flavor.Name, sum)})
 				}
 				if quota.BorrowingLimit != nil && sum > quota.NominalQuota.Value()+quota.BorrowingLimit.Value() {
-					out = append(out, complaint{is.Name, fmt.Sprintf("holds %d %s of flavor %s, more than its quota and borrowing limit", sum, quota.Name, flavor.Name)})
+					out = append(out, complaint{is.Name,
+						fmt.Sprintf("holds %d %s of flavor %s, more than its quota and borrowing limit", sum, quota.Name, flavor.Name)})
 				}
 			}
 		}
 	}
 	for of, sum := range total {
 		if sum > available[of] {
-			out = append(out, complaint{r.Namespace, fmt.Sprintf("all queues hold %d %s of flavor %s, and have %d", sum, of.resource, of.flavor, available[of])})
+			out = append(out, complaint{r.Namespace,
+				fmt.Sprintf("all queues hold %d %s of flavor %s, and have %d", sum, of.resource, of.flavor, available[of])})
 		}
 	}
 	return out
@@ -109,7 +115,8 @@ func heldBy(workloads []kueue.Workload) map[amount]int64 {
 		for _, a := range o.Status.Admission.PodSetAssignments {
 			left, given := workload.PodsHoldingQuota(o, &a)
 			for resource, usage := range a.ResourceUsage {
-				held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[resource]), resource}] += usage.Value() * int64(left) / int64(max(1, given))
+				held[amount{string(o.Status.Admission.ClusterQueue), string(a.Flavors[resource]),
+					resource}] += usage.Value() * int64(left) / int64(max(1, given))
 			}
 		}
 	}
@@ -142,12 +149,14 @@ func gangComplaints(o *kueue.Workload, pods []corev1.Pod, done int32) (out []com
 		}
 	}
 	switch metav1.GetControllerOf(o).APIVersion {
-	case volcano.GroupVersion.String(), jobset.GroupVersion.String(): // ended pods keep their quota: a failure may restart them
+	case volcano.GroupVersion.String(), jobset.GroupVersion.String():
+		// ended pods keep their quota: a failure may restart them
 	default:
 		ended = 0
 	}
 	if run > want || run+ended < want {
-		out = append(out, complaint{name, fmt.Sprintf("%d pods run, and its Workload %s holds quota for %d", run, o.Name, want)})
+		out = append(out, complaint{name,
+			fmt.Sprintf("%d pods run, and its Workload %s holds quota for %d", run, o.Name, want)})
 	}
 	return out
 }
@@ -212,10 +221,13 @@ func (r *round) waitComplaints(job listed) (out []complaint) {
 	case code != 1:
 		out = append(out, complaint{job.Name, fmt.Sprintf("waits, and explain exits with %d", code)})
 	case now.WhyNot == nil:
-		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain does not say why: it would be admitted", job.Reason, job.Message)})
+		out = append(out, complaint{job.Name,
+			fmt.Sprintf("waits for %s (%s), and explain does not say why: it would be admitted", job.Reason, job.Message)})
 	case now.WhyNot.Code != job.Reason && !(ofCapacity(now.WhyNot.Code) && ofCapacity(job.Reason)):
-		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain says %s (%s)", job.Reason, job.Message, now.WhyNot.Code, now.WhyNot.Message)})
-	case now.WhyNot.Position == 1 && (strings.Contains(job.Message, "waits behind the head") || strings.Contains(job.Message, "an earlier workload")):
+		out = append(out, complaint{job.Name, fmt.Sprintf("waits for %s (%s), and explain says %s (%s)", job.Reason,
+			job.Message, now.WhyNot.Code, now.WhyNot.Message)})
+	case now.WhyNot.Position == 1 &&
+		(strings.Contains(job.Message, "waits behind the head") || strings.Contains(job.Message, "an earlier workload")):
 		out = append(out, complaint{job.Name, fmt.Sprintf("is the first in its queue, and says %q", job.Message)})
 	}
 	return out
@@ -224,13 +236,15 @@ func (r *round) waitComplaints(job listed) (out []complaint) {
 // ofCapacity reports whether a job with this reason waits for quota or nodes. If it lacks both, the reason is what it
 // lacked first when it was evaluated, and it is evaluated again when there is more.
 func ofCapacity(code string) bool {
-	return code == string(reason.WaitingForQuota) || code == string(reason.TopologyPlacementFailed) || code == string(reason.ExceedsNodes)
+	return code == string(reason.WaitingForQuota) || code == string(reason.TopologyPlacementFailed) ||
+		code == string(reason.ExceedsNodes)
 }
 
 // muster reads the JSON of a command about the namespace, and returns its exit code.
 func (r *round) muster(into any, arguments ...string) int {
 	r.Helper()
-	command := exec.CommandContext(r.Context(), "../../bin/muster", append(arguments, "-n", r.Namespace, "-o", "json", "--kubeconfig", r.Cluster.Kubeconfig)...)
+	command := exec.CommandContext(r.Context(), "../../bin/muster",
+		append(arguments, "-n", r.Namespace, "-o", "json", "--kubeconfig", r.Cluster.Kubeconfig)...)
 	var said strings.Builder
 	command.Stderr = &said
 	text, err := command.Output()

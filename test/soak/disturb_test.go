@@ -106,7 +106,8 @@ func (r *round) patch(what string, o client.Object, values map[string]any) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.tolerates(what, r.Client.Patch(r.Context(), o.DeepCopyObject().(client.Object), client.RawPatch(types.JSONPatchType, text)))
+	r.tolerates(what, r.Client.Patch(r.Context(), o.DeepCopyObject().(client.Object),
+		client.RawPatch(types.JSONPatchType, text)))
 }
 
 func (r *round) addJob() {
@@ -123,7 +124,8 @@ func (r *round) addJob() {
 func (r *round) deleteJob(j *job) {
 	j.deleted = true
 	how := one(r, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground)
-	r.tolerates(fmt.Sprintf("deletes %s, %s", j.Name, how), r.Client.Delete(r.Context(), j.object.DeepCopy(), client.PropagationPolicy(how)))
+	r.tolerates(fmt.Sprintf("deletes %s, %s", j.Name, how),
+		r.Client.Delete(r.Context(), j.object.DeepCopy(), client.PropagationPolicy(how)))
 }
 
 func (r *round) resizeJob(j *job) {
@@ -179,8 +181,9 @@ func (r *round) pauseJob(j *job, paused bool) {
 		if paused {
 			action = one(r, bus.AbortJobAction, bus.RestartJobAction)
 		}
-		r.tolerates(what, r.Client.Create(r.Context(), &bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "command-", Namespace: r.Namespace}, Action: action,
-			TargetObject: &metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: j.Name}}))
+		r.tolerates(what, r.Client.Create(r.Context(),
+			&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "command-", Namespace: r.Namespace}, Action: action,
+				TargetObject: &metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: j.Name}}))
 	}
 }
 
@@ -262,7 +265,8 @@ func (r *round) setQuota(q *queue, nominal int64) {
 			quota.LendingLimit = &quota.NominalQuota
 		}
 	}
-	r.tolerates(fmt.Sprintf("quota of %s is %d", q.short, nominal), r.Client.Patch(r.Context(), o, client.MergeFrom(before)))
+	r.tolerates(fmt.Sprintf("quota of %s is %d", q.short, nominal),
+		r.Client.Patch(r.Context(), o, client.MergeFrom(before)))
 }
 
 // stopQueue sets the stop policy of the ClusterQueue or its LocalQueue.
@@ -285,7 +289,8 @@ func (r *round) deleteJobs(which func(*job) bool) {
 		if !which(j) {
 			continue
 		}
-		if err := client.IgnoreNotFound(r.Client.Delete(r.Context(), j.object.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(r.Context(), j.object.DeepCopy(),
+			client.PropagationPolicy(metav1.DeletePropagationBackground))); err != nil {
 			r.Fatal(err)
 		}
 	}

@@ -38,19 +38,23 @@ func (r *round) letPodsLast() {
 		Spec: registration.MutatingAdmissionPolicySpec{
 			FailurePolicy:      ptr.To(registration.Fail),
 			ReinvocationPolicy: registration.NeverReinvocationPolicy,
-			MatchConstraints: &registration.MatchResources{ResourceRules: []registration.NamedRuleWithOperations{{RuleWithOperations: registration.RuleWithOperations{
-				Operations: []registration.OperationType{registration.Create},
-				Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-			}}}},
+			MatchConstraints: &registration.MatchResources{
+				ResourceRules: []registration.NamedRuleWithOperations{{RuleWithOperations: registration.RuleWithOperations{
+					Operations: []registration.OperationType{registration.Create},
+					Rule:       registration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+				}}}},
 			MatchConditions: []registration.MatchCondition{{Name: "named-endless", Expression: isEndless}},
 			Mutations: []registration.Mutation{{PatchType: registration.PatchTypeJSONPatch, JSONPatch: &registration.JSONPatch{
-				Expression: `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("` + simDuration + `"), value: "` + endless + `"}]`}}},
+				Expression: `[JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey("` + simDuration +
+					`"), value: "` + endless + `"}]`}}},
 		},
 	}
-	binding := &registration.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}, Spec: registration.MutatingAdmissionPolicyBindingSpec{
-		PolicyName:     r.Namespace,
-		MatchResources: &registration.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: r.Namespace}}},
-	}}
+	binding := &registration.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Spec: registration.MutatingAdmissionPolicyBindingSpec{
+			PolicyName: r.Namespace,
+			MatchResources: &registration.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: r.Namespace}}},
+		}}
 	r.Enforce(r.untilPodsLast, policy, binding)
 }
 
@@ -59,8 +63,9 @@ func (r *round) untilPodsLast() {
 	r.Helper()
 	for {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: "j0" + endlessSuffix + "-trial", Namespace: r.Namespace, Annotations: map[string]string{"trial": ""}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}},
+			ObjectMeta: metav1.ObjectMeta{Name: "j0" + endlessSuffix + "-trial", Namespace: r.Namespace,
+				Annotations: map[string]string{"trial": ""}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}},
 		}
 		if err := r.Client.Create(r.Context(), pod, client.DryRunAll); err != nil {
 			r.Fatal(err)

@@ -64,9 +64,11 @@ type job struct {
 func (r *round) newJob() *job {
 	class := one(r, "low", "normal", "normal", "high")
 	j := &job{
-		Resource: one(r, jobs, jobSets, genericJobs, latticeJobs, vcJobs, vcJobs, trainingJobs), Queue: one(r, r.queues...).short,
-		Class: r.Namespace + "-" + class, Priority: classes[class], JobAnnotations: map[string]string{}, Jobs: 1,
-		role: role{Pods: 1 + r.IntN(6), CPUs: 1 + r.IntN(3), Lasts: r.shortTime(), Retries: 100, Annotations: map[string]string{}},
+		Resource: one(r, jobs, jobSets, genericJobs, latticeJobs, vcJobs, vcJobs, trainingJobs),
+		Queue:    one(r, r.queues...).short,
+		Class:    r.Namespace + "-" + class, Priority: classes[class], JobAnnotations: map[string]string{}, Jobs: 1,
+		role: role{Pods: 1 + r.IntN(6), CPUs: 1 + r.IntN(3), Lasts: r.shortTime(), Retries: 100,
+			Annotations: map[string]string{}},
 	}
 	switch {
 	case r.chance(35):
@@ -192,7 +194,8 @@ func (r *round) placeNear(j *job) {
 
 // title says what is random in the job.
 func (j *job) title() string {
-	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s, %s, %v", j.Resource, j.Queue, j.Least, j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Class, j.Annotations)
+	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s, %s, %v", j.Resource, j.Queue, j.Least,
+		j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Class, j.Annotations)
 	if j.Jobs > 1 || j.MinAvailable+j.Together > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
 		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d of the task and %d of the job, %v",
 			j.Jobs, j.Completions, j.MinAvailable, j.Together, j.JobAnnotations)

@@ -45,8 +45,9 @@ type entry struct {
 func (r *round) watch() *journal {
 	r.Helper()
 	j := &journal{accused: map[string]bool{}, changed: time.Now()}
-	for _, list := range []client.ObjectList{&batchv1.JobList{}, &jobset.JobSetList{}, &tensorstack.GenericJobList{}, &lattice.LatticeJobList{}, &volcano.JobList{},
-		&breezeml.TrainingJobList{}, &kueue.WorkloadList{}, &corev1.PodList{}, &kueue.LocalQueueList{}, &kueue.ClusterQueueList{}} {
+	for _, list := range []client.ObjectList{&batchv1.JobList{}, &jobset.JobSetList{}, &tensorstack.GenericJobList{},
+		&lattice.LatticeJobList{}, &volcano.JobList{}, &breezeml.TrainingJobList{}, &kueue.WorkloadList{}, &corev1.PodList{},
+		&kueue.LocalQueueList{}, &kueue.ClusterQueueList{}} {
 		r.Follow(list, func(event watch.Event) {
 			o := event.Object.(client.Object)
 			if o.GetNamespace() == "" && !strings.HasPrefix(o.GetName(), r.Namespace) {
@@ -154,9 +155,11 @@ func summary(object client.Object) string {
 		}
 		return text
 	case *corev1.Pod:
-		return fmt.Sprintf("%s on %q, deleted %t, gated %t", o.Status.Phase, o.Spec.NodeName, o.DeletionTimestamp != nil, len(o.Spec.SchedulingGates) > 0)
+		return fmt.Sprintf("%s on %q, deleted %t, gated %t", o.Status.Phase, o.Spec.NodeName, o.DeletionTimestamp != nil,
+			len(o.Spec.SchedulingGates) > 0)
 	}
-	return fmt.Sprintf("version %s, generation %d, deleted %t", object.GetResourceVersion(), object.GetGeneration(), object.GetDeletionTimestamp() != nil)
+	return fmt.Sprintf("version %s, generation %d, deleted %t", object.GetResourceVersion(), object.GetGeneration(),
+		object.GetDeletionTimestamp() != nil)
 }
 
 // sizes returns how many pods of each pod set a Workload was admitted with, nil if it holds no quota.

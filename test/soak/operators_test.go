@@ -22,7 +22,8 @@ type operatorProcess struct {
 // startOperator starts an operator in the place i.
 func (r *round) startOperator(i int) {
 	binary := cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../bin/muster-operator")
-	r.operators[i] = &operatorProcess{Operator: operator.Start(r.T, binary, r.Cluster, append(r.flags, "--decision-log="+r.decisionLog(i))...)}
+	r.operators[i] = &operatorProcess{Operator: operator.Start(r.T, binary, r.Cluster,
+		append(r.flags, "--decision-log="+r.decisionLog(i))...)}
 }
 
 // decisionLog is the path of the decision log of all operators that ran in the place i.

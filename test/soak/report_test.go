@@ -73,7 +73,8 @@ func (r *round) eventsOf(name string) string {
 	var out strings.Builder
 	for _, e := range events.Items {
 		if strings.Contains(e.InvolvedObject.Name, name) {
-			fmt.Fprintf(&out, "# %s %s %s %s: %s\n", e.LastTimestamp.Format(clockFormat), e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+			fmt.Fprintf(&out, "# %s %s %s %s: %s\n", e.LastTimestamp.Format(clockFormat), e.InvolvedObject.Kind,
+				e.InvolvedObject.Name, e.Reason, e.Message)
 		}
 	}
 	return out.String()

@@ -91,7 +91,8 @@ func (r *round) expectNoChurn(then time.Time) {
 	var churned []complaint
 	for _, c := range counts {
 		if c.admissions > mostAdmissions || c.resizes > mostResizes {
-			churned = append(churned, complaint{jobOf(c.last), fmt.Sprintf("was admitted %d times and resized %d times while the world settled", c.admissions, c.resizes)})
+			churned = append(churned, complaint{jobOf(c.last),
+				fmt.Sprintf("was admitted %d times and resized %d times while the world settled", c.admissions, c.resizes)})
 		}
 	}
 	r.fails("decided again and again", churned)

@@ -3,8 +3,8 @@
 // the world alone and demands that it settles in a state in which nothing is lost, over quota or half done. At last it
 // deletes all jobs but an elastic one, which must grow.
 //
-// `make soak` runs it. What is random follows from the seed of a round, so that a seed gives the same world and the same
-// disturbances again; their effects also depend on how fast the machine is.
+// `make soak` runs it. What is random follows from the seed of a round, so that a seed gives the same world and the
+// same disturbances again; their effects also depend on how fast the machine is.
 package soak
 
 import (
@@ -48,8 +48,8 @@ type round struct {
 	racks  int
 	nodes  []*node
 	queues []*queue
-	// What the round has at all: one queue whose quota follows the nodes, places for pods on nodes (or quota alone), elastic
-	// jobs, GPUs.
+	// What the round has at all: one queue whose quota follows the nodes, places for pods on nodes (or quota alone),
+	// elastic jobs, GPUs.
 	followsNodes, placed, elastic, gpus bool
 
 	jobs []*job

@@ -52,8 +52,9 @@ func (r *round) wholeComplaints(workloads []kueue.Workload) (out []complaint) {
 		for k := range children {
 			job := &children[k]
 			if now := succeeded.after(job, since); jobOf(job) == name && job.Status.Succeeded > now {
-				out = append(out, complaint{name, fmt.Sprintf("%d pods of Job %s count as done, and %d succeeded since it was admitted",
-					job.Status.Succeeded, job.Name, now)})
+				out = append(out, complaint{name,
+					fmt.Sprintf("%d pods of Job %s count as done, and %d succeeded since it was admitted",
+						job.Status.Succeeded, job.Name, now)})
 			}
 		}
 		if pods := podsWaitedFor(o); o.Status.Admission == nil && !workload.IsFinished(o) && pods != asked[name] {

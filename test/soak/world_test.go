@@ -67,15 +67,18 @@ func (r *round) build() {
 	r.followsNodes = r.placed && r.chance(25)
 	for i := range r.racks {
 		for k := range nodesOfRack {
-			n := &node{name: fmt.Sprintf("%s-r%d-%d", r.Namespace, i, k), rack: fmt.Sprintf("r%d", i), flavor: flavors[i%len(flavors)], state: up}
+			n := &node{name: fmt.Sprintf("%s-r%d-%d", r.Namespace, i, k), rack: fmt.Sprintf("r%d", i),
+				flavor: flavors[i%len(flavors)], state: up}
 			r.nodes = append(r.nodes, n)
 			r.createNode(n)
 		}
 	}
-	r.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rack}, {NodeLabel: corev1.LabelHostname}}}})
+	r.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace},
+		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rack}, {NodeLabel: corev1.LabelHostname}}}})
 	for _, name := range flavors {
-		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: name},
-			Tolerations: []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}}}
+		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: name},
+				Tolerations: []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}}}
 		if r.placed {
 			flavor.Spec.TopologyName = ptr.To(kueue.TopologyReference(r.Namespace))
 		}
@@ -85,7 +88,8 @@ func (r *round) build() {
 		r.Shared(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + suffix}, Value: value})
 	}
 	if r.followsNodes {
-		r.queues = []*queue{{ClusterQueue: &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: theDefault}}, short: theDefault}}
+		r.queues = []*queue{{ClusterQueue: &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: theDefault}},
+			short: theDefault}}
 		r.createLocalQueue(r.queues[0])
 	} else {
 		r.buildQueues(flavors)
@@ -115,22 +119,26 @@ func (r *round) buildQueues(flavors []string) {
 		if r.placed {
 			q.nominal = max(2, share*int64(60+r.IntN(80))/100)
 		}
-		q.ClusterQueue = &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + q.short}, Spec: kueue.ClusterQueueSpec{
-			Cohort:            kueue.CohortReference(r.Namespace + one(r, "-left", "-right")),
-			NamespaceSelector: &metav1.LabelSelector{},
-			QueueingStrategy:  one(r, kueue.StrictFIFO, kueue.BestEffortFIFO, kueue.BestEffortFIFO),
-			ResourceGroups:    []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}}},
-			Preemption: &kueue.ClusterQueuePreemption{
-				WithinClusterQueue:  one(r, kueue.PreemptionPolicyNever, kueue.PreemptionPolicyLowerPriority, kueue.PreemptionPolicyLowerOrNewerEqualPriority),
-				ReclaimWithinCohort: one(r, kueue.PreemptionPolicyNever, kueue.PreemptionPolicyLowerPriority, kueue.PreemptionPolicyAny),
-			},
-		}}
+		q.ClusterQueue = &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: r.Namespace + "-" + q.short},
+			Spec: kueue.ClusterQueueSpec{
+				Cohort:            kueue.CohortReference(r.Namespace + one(r, "-left", "-right")),
+				NamespaceSelector: &metav1.LabelSelector{},
+				QueueingStrategy:  one(r, kueue.StrictFIFO, kueue.BestEffortFIFO, kueue.BestEffortFIFO),
+				ResourceGroups:    []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}}},
+				Preemption: &kueue.ClusterQueuePreemption{
+					WithinClusterQueue: one(r, kueue.PreemptionPolicyNever, kueue.PreemptionPolicyLowerPriority,
+						kueue.PreemptionPolicyLowerOrNewerEqualPriority),
+					ReclaimWithinCohort: one(r, kueue.PreemptionPolicyNever, kueue.PreemptionPolicyLowerPriority,
+						kueue.PreemptionPolicyAny),
+				},
+			}}
 		group := &q.Spec.ResourceGroups[0]
 		if r.gpus {
 			group.CoveredResources = append(group.CoveredResources, gpu)
 		}
 		for _, flavor := range flavors {
-			quota := kueue.ResourceQuota{Name: corev1.ResourceCPU, NominalQuota: *resource.NewQuantity(q.nominal, resource.DecimalSI)}
+			quota := kueue.ResourceQuota{Name: corev1.ResourceCPU,
+				NominalQuota: *resource.NewQuantity(q.nominal, resource.DecimalSI)}
 			if r.chance(30) {
 				quota.BorrowingLimit = resource.NewQuantity(int64(r.IntN(8)), resource.DecimalSI)
 			}
@@ -139,9 +147,11 @@ func (r *round) buildQueues(flavors []string) {
 			}
 			resources := []kueue.ResourceQuota{quota}
 			if r.gpus {
-				resources = append(resources, kueue.ResourceQuota{Name: gpu, NominalQuota: *resource.NewQuantity(q.nominal*gpusOfNode/cpusOfNode, resource.DecimalSI)})
+				resources = append(resources, kueue.ResourceQuota{Name: gpu,
+					NominalQuota: *resource.NewQuantity(q.nominal*gpusOfNode/cpusOfNode, resource.DecimalSI)})
 			}
-			group.Flavors = append(group.Flavors, kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(flavor), Resources: resources})
+			group.Flavors = append(group.Flavors,
+				kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(flavor), Resources: resources})
 		}
 		if check != "" && r.chance(60) {
 			q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{check}
@@ -153,7 +163,8 @@ func (r *round) buildQueues(flavors []string) {
 }
 
 func (r *round) createLocalQueue(q *queue) {
-	r.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(q.Name)}})
+	r.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.short, Namespace: r.Namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(q.Name)}})
 }
 
 // configure writes the configuration of the operators: elastic jobs grow at once or soon, and shares may be fair.
@@ -165,14 +176,16 @@ func (r *round) configure() {
 		text += "fairSharing: {}\n"
 	}
 	if r.placed && r.chance(30) {
-		text += "waitForPodsReady: {timeout: 20s, blockAdmission: " + one(r, "None", "Queue", "All") + ", requeuingStrategy: {backoffBaseSeconds: 2, backoffMaxSeconds: 5}}\n"
+		text += "waitForPodsReady: {timeout: 20s, blockAdmission: " + one(r, "None", "Queue", "All") +
+			", requeuingStrategy: {backoffBaseSeconds: 2, backoffMaxSeconds: 5}}\n"
 	}
 	path := filepath.Join(r.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		r.Fatal(err)
 	}
 	r.flags = []string{"--config=" + path, "--leader-elect=true"}
-	r.Logf("%d racks, %d queues (the quota follows the nodes: %t), GPUs: %t, configuration: %s", r.racks, len(r.queues), r.followsNodes, r.gpus, strings.ReplaceAll(text, "\n", "; "))
+	r.Logf("%d racks, %d queues (the quota follows the nodes: %t), GPUs: %t, configuration: %s", r.racks, len(r.queues),
+		r.followsNodes, r.gpus, strings.ReplaceAll(text, "\n", "; "))
 }
 
 // createNode creates the object of a node, which is ready.
@@ -190,13 +203,15 @@ func (r *round) createNode(n *node) {
 		ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
 			corev1.LabelHostname: n.name, corev1.LabelOSStable: "linux", pool: n.flavor, rack: n.rack, simulated: "true"}},
 		Spec: corev1.NodeSpec{Taints: taints},
-		Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable, Conditions: []corev1.NodeCondition{readiness(corev1.ConditionTrue)},
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.name}}},
+		Status: corev1.NodeStatus{Capacity: allocatable, Allocatable: allocatable,
+			Conditions: []corev1.NodeCondition{readiness(corev1.ConditionTrue)},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: n.name}}},
 	}
 	r.Shared(o)
 	r.Change(o, func() { o.Spec.Taints = taints }) // without the one that the API server adds to new nodes
 }
 
 func readiness(status corev1.ConditionStatus) corev1.NodeCondition {
-	return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, Reason: "Soak", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}
+	return corev1.NodeCondition{Type: corev1.NodeReady, Status: status, Reason: "Soak", LastTransitionTime: metav1.Now(),
+		LastHeartbeatTime: metav1.Now()}
 }

@@ -21,8 +21,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/validate"
 )
 
-// boundsFile lists every bound that the definitions of queues and Workloads set by their schema, as the public API has them:
-// kind, field, keyword and value.
+// boundsFile lists every bound that the definitions of queues and Workloads set by their schema, as the public API has
+// them: kind, field, keyword and value.
 const boundsFile = "testdata/queueing-bounds.txt"
 
 // bound is one keyword of the schema of one field.
@@ -34,9 +34,11 @@ type bound struct {
 
 // spellings are, for each pattern, what fits it and what, though near to it, does not.
 var spellings = map[string]struct{ fits, fails []string }{
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:                                   {[]string{"a", "a-1"}, []string{"", "A", "a-", "-a", "a.b"}},
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`: {[]string{"a", "a.b-c"}, []string{"", "A", "a..b", ".a", "a_b"}},
-	`^(?i)[a-z]([-a-z0-9]*[a-z0-9])?$`:                                  {[]string{"Config", "c-1"}, []string{"", "Con.fig", "1c", "c-"}},
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`: {[]string{"a", "a-1"},
+		[]string{"", "A", "a-", "-a", "a.b"}},
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`: {[]string{"a", "a.b-c"},
+		[]string{"", "A", "a..b", ".a", "a_b"}},
+	`^(?i)[a-z]([-a-z0-9]*[a-z0-9])?$`: {[]string{"Config", "c-1"}, []string{"", "Con.fig", "1c", "c-"}},
 	`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`: {
 		[]string{"rack", "example.com/Rack_1"}, []string{"", "a/b/c", "Example.com/rack", "rack-"}},
 	`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`: {[]string{"Ready", "A:b,c_"}, []string{"", "1a", "a b"}},
@@ -80,8 +82,8 @@ func TestEveryBoundOfTheQueueingAPIsHolds(t *testing.T) {
 	}
 }
 
-// boundsOf are those of a field and of all below it. Pod templates are Kubernetes' own, and the range of an int32 is its
-// format's.
+// boundsOf are those of a field and of all below it. Pod templates are Kubernetes' own, and the range of an int32 is
+// its format's.
 func boundsOf(node *apiextensionsv1.JSONSchemaProps, path string) (all []bound) {
 	if strings.HasSuffix(path, ".template") || strings.HasSuffix(path, ".metadata") {
 		return nil
@@ -90,7 +92,8 @@ func boundsOf(node *apiextensionsv1.JSONSchemaProps, path string) (all []bound) 
 	if node.Minimum != nil && *node.Minimum != math.MinInt32 {
 		add("minimum", *node.Minimum)
 	}
-	for keyword, most := range map[string]*int64{"minLength": node.MinLength, "maxLength": node.MaxLength, "minItems": node.MinItems, "maxItems": node.MaxItems} {
+	for keyword, most := range map[string]*int64{"minLength": node.MinLength, "maxLength": node.MaxLength,
+		"minItems": node.MinItems, "maxItems": node.MaxItems} {
 		if most != nil {
 			add(keyword, *most)
 		}
@@ -190,7 +193,8 @@ func (b bound) refusal(t *testing.T, value any) string {
 	t.Helper()
 	if b.keyword == "unique" {
 		var internal apiextensions.JSONSchemaProps
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(b.of, &internal, nil); err != nil {
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(b.of, &internal,
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		list, err := schema.NewStructural(&internal)

@@ -32,11 +32,11 @@ var (
 // mostCost is the CPU time that Muster's rules may cost the API server for one write. More is a denial of service.
 const mostCost = 50 * time.Millisecond
 
-// TestWorstObjects prints, for the most expensive objects of each API, the CPU time of the control plane for a dry run of
-// their creation and, where they are accepted, of an update of their spec and of their status. Beside it are a plain object
-// of the same size, which has one long text, and the same object as one of a kind of the same schema for which no rule
-// holds: most of what an object costs beyond its text is Kubernetes' own, for its schema and the fields that each client
-// manages.
+// TestWorstObjects prints, for the most expensive objects of each API, the CPU time of the control plane for a dry run
+// of their creation and, where they are accepted, of an update of their spec and of their status. Beside it are a plain
+// object of the same size, which has one long text, and the same object as one of a kind of the same schema for which
+// no rule holds: most of what an object costs beyond its text is Kubernetes' own, for its schema and the fields that
+// each client manages.
 func TestWorstObjects(t *testing.T) {
 	if *costRuns == 0 {
 		t.Skip("measured by hand: go test ./test/validation -run TestWorstObjects -v -args -cost.runs=5")
@@ -61,12 +61,13 @@ func TestWorstObjects(t *testing.T) {
 		ours, naked := server.resource(t, worst.kind, ""), bareObject(object, bare[worst.kind], worst.kind)
 		row := func(write string, call func(*testing.T, dynamic.ResourceInterface, *unstructured.Unstructured) func() error) {
 			t.Run(worst.kind+", "+worst.what+", "+write, func(t *testing.T) {
-				calls := map[string]func() error{"worst": call(t, ours, object), "plain": call(t, ours, padded), "bare": call(t, bare[worst.kind].resource, naked)}
+				calls := map[string]func() error{"worst": call(t, ours, object), "plain": call(t, ours, padded),
+					"bare": call(t, bare[worst.kind].resource, naked)}
 				answer := reasonOf(calls["worst"]())
 				cost := measure(t, process, calls)
 				above := cost["worst"] - cost["bare"]
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", worst.kind, worst.what, write, size>>10, ms(cost["worst"]), ms(cost["plain"]),
-					ms(cost["bare"]), ms(cost["worst"]-cost["plain"]), ms(above), answer)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", worst.kind, worst.what, write, size>>10,
+					ms(cost["worst"]), ms(cost["plain"]), ms(cost["bare"]), ms(cost["worst"]-cost["plain"]), ms(above), answer)
 				if above > mostCost {
 					t.Errorf("Muster's rules cost %v, want at most %v", above, mostCost)
 				}
@@ -125,9 +126,10 @@ func create(t *testing.T, resource dynamic.ResourceInterface, object *unstructur
 	}
 }
 
-// update stores the object and returns a function that changes its spec, or its status, in a dry run. A kind without rules
-// has its status beside its spec.
-func (e edits) update(t *testing.T, resource dynamic.ResourceInterface, object *unstructured.Unstructured) func() error {
+// update stores the object and returns a function that changes its spec, or its status, in a dry run. A kind without
+// rules has its status beside its spec.
+func (e edits) update(t *testing.T, resource dynamic.ResourceInterface,
+	object *unstructured.Unstructured) func() error {
 	t.Helper()
 	stored, err := resource.Create(t.Context(), object, metav1.CreateOptions{})
 	if err != nil {
@@ -142,7 +144,8 @@ func (e edits) update(t *testing.T, resource dynamic.ResourceInterface, object *
 	e.apply(stored.Object)
 	write := resource.Update
 	if e.touchesStatus() && !strings.HasPrefix(stored.GroupVersionKind().Group, barePrefix) {
-		write = func(ctx context.Context, object *unstructured.Unstructured, options metav1.UpdateOptions, _ ...string) (*unstructured.Unstructured, error) {
+		write = func(ctx context.Context, object *unstructured.Unstructured, options metav1.UpdateOptions,
+			_ ...string) (*unstructured.Unstructured, error) {
 			return resource.UpdateStatus(ctx, object, options)
 		}
 	}
@@ -162,10 +165,13 @@ var touches = map[string]edits{
 
 // statusTouches are changes of the status, such as controllers write many times a minute.
 var statusTouches = map[string]edits{
-	"JobSet": {"status>restarts": 1}, "GenericJob": {"status>phase": "Running"}, "VCJob": {"status>state>phase": "Running"},
+	"JobSet": {"status>restarts": 1}, "GenericJob": {"status>phase": "Running"},
+	"VCJob":      {"status>state>phase": "Running"},
 	"LatticeJob": {"status>phase": "Running"}, "TrainingJob": {"status>replicaStatuses": "yaml:{Worker: {active: 1}}"},
-	"Workload":     {"status>conditions": "yaml:[{type: Finished, status: 'False', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]"},
-	"ClusterQueue": {"status>pendingWorkloads": 1}, "Cohort": {"status>fairSharing>weightedShare": 1}, "Queue": {"status>state": "Open"},
+	"Workload": {
+		"status>conditions": "yaml:[{type: Finished, status: 'False', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]"},
+	"ClusterQueue": {"status>pendingWorkloads": 1}, "Cohort": {"status>fairSharing>weightedShare": 1},
+	"Queue": {"status>state": "Open"},
 }
 
 func sizeOf(t *testing.T, object *unstructured.Unstructured) int {
@@ -177,8 +183,8 @@ func sizeOf(t *testing.T, object *unstructured.Unstructured) int {
 	return len(text)
 }
 
-// pad makes the object larger by a text of that many bytes: an argument of its first container or, where it has none, an
-// annotation, which may be a quarter of a megabyte.
+// pad makes the object larger by a text of that many bytes: an argument of its first container or, where it has none,
+// an annotation, which may be a quarter of a megabyte.
 func pad(object *unstructured.Unstructured, kind string, bytes int) {
 	const mostAnnotation = 200 << 10
 	text := strings.Repeat("a", max(bytes-16, 0))
@@ -210,24 +216,29 @@ func bareObject(object *unstructured.Unstructured, bare bareKind, kind string) *
 	out := object.DeepCopy()
 	out.SetGroupVersionKind(bare.kind)
 	if kind == "Job" {
-		out.Object["spec"] = map[string]any{"schedule": "@daily", "suspend": false, "jobTemplate": map[string]any{"spec": out.Object["spec"]}}
+		out.Object["spec"] = map[string]any{"schedule": "@daily", "suspend": false,
+			"jobTemplate": map[string]any{"spec": out.Object["spec"]}}
 	}
 	return out
 }
 
-// bareKinds defines, for each kind, another one of the same schema for which no rule and no policy holds. A batch Job has
-// none: a CronJob's template is one, for which no policy holds either.
+// bareKinds defines, for each kind, another one of the same schema for which no rule and no policy holds. A batch Job
+// has none: a CronJob's template is one, for which no policy holds either.
 func bareKinds(t *testing.T, server *server) map[string]bareKind {
 	t.Helper()
 	cronJobs := batchv1.SchemeGroupVersion.WithResource("cronjobs")
-	out := map[string]bareKind{"Job": {batchv1.SchemeGroupVersion.WithKind("CronJob"), server.clientFor(t, "").Resource(cronJobs).Namespace(server.namespace)}}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	out := map[string]bareKind{"Job": {batchv1.SchemeGroupVersion.WithKind("CronJob"),
+		server.clientFor(t, "").Resource(cronJobs).Namespace(server.namespace)}}
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"}
 	only := regexp.MustCompile(*costOnly)
 	for name, of := range kinds {
-		if !slices.ContainsFunc(worstObjects(), func(w worstObject) bool { return w.kind == name && only.MatchString(w.kind+", "+w.what) }) || name == "Job" {
+		if !slices.ContainsFunc(worstObjects(),
+			func(w worstObject) bool { return w.kind == name && only.MatchString(w.kind+", "+w.what) }) || name == "Job" {
 			continue
 		}
-		found, err := server.clientFor(t, "").Resource(definitions).Get(t.Context(), of.resource.Resource+"."+of.resource.Group, metav1.GetOptions{})
+		found, err := server.clientFor(t, "").Resource(definitions).Get(t.Context(),
+			of.resource.Resource+"."+of.resource.Group, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +250,8 @@ func bareKinds(t *testing.T, server *server) map[string]bareKind {
 		group := barePrefix + of.resource.Group
 		scope, _, _ := unstructured.NestedString(found.Object, "spec", "scope")
 		defineAs(t, server, group, kind, of.resource.Resource, scope, version)
-		resource := server.clientFor(t, "").Resource(schema.GroupVersionResource{Group: group, Version: of.resource.Version, Resource: of.resource.Resource})
+		resource := server.clientFor(t, "").Resource(schema.GroupVersionResource{Group: group, Version: of.resource.Version,
+			Resource: of.resource.Resource})
 		out[name] = bareKind{schema.GroupVersionKind{Group: group, Version: of.resource.Version, Kind: kind}, resource}
 		if of.namespaced {
 			out[name] = bareKind{out[name].kind, resource.Namespace(server.namespace)}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// edits change an object: field by field, a path of keys and indices, joined by ">", to a value. A nil value removes the
-// field. An index one past the end of a list, and a key that is not there, are added.
+// edits change an object: field by field, a path of keys and indices, joined by ">", to a value. A nil value removes
+// the field. An index one past the end of a list, and a key that is not there, are added.
 type edits map[string]any
 
 // with gives edits with more of them.

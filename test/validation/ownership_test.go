@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestAWorkloadsTemplatesAndAdmissionHaveOneOwnerEach: who owns each of their fields was more than half of a Workload, and tracking it
-// a fifth of what the API server took to create and admit one.
+// TestAWorkloadsTemplatesAndAdmissionHaveOneOwnerEach: who owns each of their fields was more than half of a Workload,
+// and tracking it a fifth of what the API server took to create and admit one.
 func TestAWorkloadsTemplatesAndAdmissionHaveOneOwnerEach(t *testing.T) {
 	s := newServer(t)
 	stored := s.store(t, s.resource(t, "Workload", ""), s.plain(t, "Workload"), admitted)

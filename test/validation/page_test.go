@@ -67,8 +67,8 @@ func newPage() ([]byte, error) {
 	return page.Bytes(), err
 }
 
-// pageRows returns the rows of the page: the rules that are tested, those of each kind in the order of their places, and
-// then what only a condition can say.
+// pageRows returns the rows of the page: the rules that are tested, those of each kind in the order of their places,
+// and then what only a condition can say.
 func pageRows() (rows []row) {
 	for _, rule := range slices.Concat(allRules(), allWarnings()) {
 		rows = append(rows, row{rule.kind, rule.sentence, rule.place, rule.message})
@@ -128,21 +128,28 @@ func kindsOf(rows []row) string {
 // accepted and waits, and gets the condition or the event of the last column. No test of this package tries them.
 var conditions = []row{
 	{"JobSet", "a template makes a valid Job", inCondition, "event JobCreationFailed with the refusal of the Job"},
-	{"JobSet", "an existing volume claim matches the JobSet's request and has no other owner", inCondition, "event PVCCreationFailed"},
-	{"JobSet", "an existing Service of the subdomain is headless and selects the pods", inCondition, "event HeadlessServiceCreationFailed"},
+	{"JobSet", "an existing volume claim matches the JobSet's request and has no other owner", inCondition,
+		"event PVCCreationFailed"},
+	{"JobSet", "an existing Service of the subdomain is headless and selects the pods", inCondition,
+		"event HeadlessServiceCreationFailed"},
 	{"JobSet", "a requested agent can be added", inCondition, "condition muster.dev/CannotStart"},
 	{"JobSet", "Jobs in a queue grow within their quota", inCondition, "event ResizeWaitsForQuota"},
-	{"JobSet", "the annotation speed-exponent of an elastic template, also of the kinds below, is a number above 0, and 2 at most", inCondition, "event InvalidJob"},
-	{"JobSet", "a JobSet that a LocalQueue called default takes has at most 64 replicated jobs", inCondition, "event WorkloadCreationFailed with the refusal of the Workload"},
-	{"Workload", "its queue exists and admits its namespace", inCondition, "QuotaReserved False, Inadmissible: LocalQueue X doesn't exist"},
+	{"JobSet", "the annotation speed-exponent of an elastic template, also of the kinds below, is a number above 0, and 2 at most",
+		inCondition, "event InvalidJob"},
+	{"JobSet", "a JobSet that a LocalQueue called default takes has at most 64 replicated jobs", inCondition,
+		"event WorkloadCreationFailed with the refusal of the Workload"},
+	{"Workload", "its queue exists and admits its namespace", inCondition,
+		"QuotaReserved False, Inadmissible: LocalQueue X doesn't exist"},
 	{"Job", "the annotation job-min-parallelism is a number of its pods", inCondition, "event InvalidJob"},
 	{"Job", "completions that follow parallelism equal it, in an Indexed Job", inCondition, "event InvalidJob"},
 	{"VCJob", "dependencies of tasks form no cycle", inCondition, "event InvalidJob"},
 	{"TrainingJob", "sizes are at least 1, and minSize at most maxSize", inCondition, "stage WrongConfiguration"},
 	{"LatticeJob", "its parts fit together", inCondition, "Failed: Failed to compile job"},
 	{"LatticeJob", "the kinds that it needs are served", inCondition, "Pending: The cluster does not serve"},
-	{"ClusterQueue", "its flavors exist, and their Topologies", inCondition, "Active: FlavorNotFound or TopologyNotFound; True while it admits through others"},
+	{"ClusterQueue", "its flavors exist, and their Topologies", inCondition,
+		"Active: FlavorNotFound or TopologyNotFound; True while it admits through others"},
 	{"ClusterQueue", "its cohort is not in a cycle", inCondition, "Active False"},
 	{"Cohort", "it is not its own ancestor", inCondition, "Active False on every ClusterQueue below"},
-	{"LocalQueue", "its ClusterQueue exists and admits", inCondition, "Active False: ClusterQueueDoesNotExist, ClusterQueueIsInactive"},
+	{"LocalQueue", "its ClusterQueue exists and admits", inCondition,
+		"Active False: ClusterQueueDoesNotExist, ClusterQueueIsInactive"},
 }

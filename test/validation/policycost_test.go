@@ -96,7 +96,8 @@ func compilePolicies(t *testing.T) (out []compiledPolicy) {
 			conditions = append(conditions, (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
 		}
 		for _, validation := range policy.Spec.Validations {
-			validations = append(validations, &validating.ValidationCondition{Expression: validation.Expression, Message: validation.Message, Reason: validation.Reason})
+			validations = append(validations, &validating.ValidationCondition{Expression: validation.Expression,
+				Message: validation.Message, Reason: validation.Reason})
 			var message cel.ExpressionAccessor
 			if validation.MessageExpression != "" {
 				message = &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression}
@@ -106,9 +107,11 @@ func compilePolicies(t *testing.T) (out []compiledPolicy) {
 		compile := func(expressions []cel.ExpressionAccessor, with cel.OptionalVariableDeclarations) cel.ConditionEvaluator {
 			return compiler.CompileCondition(expressions, with, environment.StoredExpressions)
 		}
-		matcher := matchconditions.NewMatcher(compile(conditions, withAuthorizer), policy.Spec.FailurePolicy, "policy", "validate", policy.Name)
-		out = append(out, compiledPolicy{policy.Spec, validating.NewValidator(compile(validations, withAuthorizer), matcher, compile(nil, withAuthorizer),
-			compile(messages, cel.OptionalVariableDeclarations{}), policy.Spec.FailurePolicy, nil)})
+		matcher := matchconditions.NewMatcher(compile(conditions, withAuthorizer), policy.Spec.FailurePolicy, "policy",
+			"validate", policy.Name)
+		out = append(out, compiledPolicy{policy.Spec,
+			validating.NewValidator(compile(validations, withAuthorizer), matcher, compile(nil, withAuthorizer),
+				compile(messages, cel.OptionalVariableDeclarations{}), policy.Spec.FailurePolicy, nil)})
 	}
 	return out
 }
@@ -134,7 +137,8 @@ func costOf(
 }
 
 // cost is the CPU time of the fastest of several evaluations.
-func (c compiledPolicy) cost(t *testing.T, of kind, write admission.Operation, object, old runtime.Object) time.Duration {
+func (c compiledPolicy) cost(t *testing.T, of kind, write admission.Operation,
+	object, old runtime.Object) time.Duration {
 	t.Helper()
 	const tries = 3
 	if write == admission.Create {
@@ -143,7 +147,8 @@ func (c compiledPolicy) cost(t *testing.T, of kind, write admission.Operation, o
 	best := time.Duration(1<<63 - 1)
 	for range tries {
 		kind := object.GetObjectKind().GroupVersionKind()
-		attributes := admission.NewAttributesRecord(object, old, kind, "default", "name", of.resource, "", write, &metav1.CreateOptions{}, true, &user.DefaultInfo{Name: "somebody"})
+		attributes := admission.NewAttributesRecord(object, old, kind, "default", "name", of.resource, "", write,
+			&metav1.CreateOptions{}, true, &user.DefaultInfo{Name: "somebody"})
 		versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
 		versioned.VersionedObject.Set(object)
 		if old != nil {

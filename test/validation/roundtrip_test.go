@@ -108,7 +108,8 @@ func TestTheLargestObjectsStayWithinTheBudgetOfTheRules(t *testing.T) {
 		for i := range jobs[1:] {
 			jobs[i+1].(map[string]any)["dependsOn"] = times(min(i+1, 5), "{name: w%d, status: Ready}")
 		}
-		attempt := attempt{before: edits{"spec>replicatedJobs": jobs, "spec>coordinator": "yaml:{replicatedJob: w127}"}, change: suspended}
+		attempt := attempt{before: edits{"spec>replicatedJobs": jobs, "spec>coordinator": "yaml:{replicatedJob: w127}"},
+			change: suspended}
 		if err := server.try(t, "JobSet", attempt); err != nil {
 			t.Error(err)
 		}
@@ -116,13 +117,17 @@ func TestTheLargestObjectsStayWithinTheBudgetOfTheRules(t *testing.T) {
 	t.Run("a Workload of 64 pod sets that holds quota", func(t *testing.T) {
 		attempt := attempt{
 			before: edits{
-				"spec>podSets":           times(64, "{name: s%d, count: 4, minCount: 2, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}}}, {name: d, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}}"),
-				"status>conditions":      "yaml:[" + condition("QuotaReserved", "True") + ", " + condition("Admitted", "True") + "]",
+				"spec>podSets": times(64,
+					"{name: s%d, count: 4, minCount: 2, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}}}, {name: d, resources: {requests: {cpu: 1, memory: 1Gi}}}]}}}"),
+				"status>conditions": "yaml:[" + condition("QuotaReserved", "True") + ", " +
+					condition("Admitted", "True") + "]",
 				"status>reclaimablePods": times(64, "{name: s%d, count: 1}"),
-				"status>admission":       map[string]any{"clusterQueue": "cq", "podSetAssignments": times(64, "{name: s%d, count: 4, flavors: {cpu: f, memory: f}, resourceUsage: {cpu: 8, memory: 8Gi}}")},
+				"status>admission": map[string]any{"clusterQueue": "cq",
+					"podSetAssignments": times(64, "{name: s%d, count: 4, flavors: {cpu: f, memory: f}, resourceUsage: {cpu: 8, memory: 8Gi}}")},
 			},
-			change: edits{"status>admission>podSetAssignments>63": "yaml:{name: s63, count: 2, flavors: {cpu: f, memory: f}, resourceUsage: {cpu: 4, memory: 4Gi}}"},
-			user:   operator,
+			change: edits{
+				"status>admission>podSetAssignments>63": "yaml:{name: s63, count: 2, flavors: {cpu: f, memory: f}, resourceUsage: {cpu: 4, memory: 4Gi}}"},
+			user: operator,
 		}
 		if err := server.try(t, "Workload", attempt); err != nil {
 			t.Error(err)
@@ -142,9 +147,11 @@ func TestShortNamesColumnsAndFieldSelectors(t *testing.T) {
 		got[definition.Spec.Names.Kind] = definition.Spec.Names.ShortNames
 	}
 	want := map[string][]string{
-		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil, "LatticeJob": {"lj"}, "LocalQueue": {"queue", "queues", "lq"},
+		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil,
+		"LatticeJob": {"lj"}, "LocalQueue": {"queue", "queues", "lq"},
 		"Job": {"vcjob", "vj"}, "Command": nil, "Queue": {"q", "queue-v1beta1"},
-		"ResourceFlavor": {"flavor", "flavors", "rf"}, "Topology": {"topo"}, "TrainingJob": nil, "Workload": {"kwl", "kueueworkload", "kueueworkloads"},
+		"ResourceFlavor": {"flavor", "flavors", "rf"}, "Topology": {"topo"}, "TrainingJob": nil,
+		"Workload":              {"kwl", "kueueworkload", "kueueworkloads"},
 		"WorkloadPriorityClass": {"wpc"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -160,7 +167,8 @@ func TestShortNamesColumnsAndFieldSelectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := rests.Get().Resource(plural).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+		body, err := rests.Get().Resource(plural).SetHeader("Accept",
+			"application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,11 +183,13 @@ func TestShortNamesColumnsAndFieldSelectors(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff([]string{"Name", "Queue", "Reserved in", "Admitted", "Finished", "Age"}, columns("workloads")); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Queue", "Reserved in", "Admitted", "Finished", "Age"},
+		columns("workloads")); diff != "" {
 		t.Errorf("columns of workloads (-want +got):\n%s", diff)
 	}
 	for _, queue := range []string{"one", "two"} {
-		change := edits{"status>admission": map[string]any{"clusterQueue": queue, "podSetAssignments": times(1, "{name: main}")}}
+		change := edits{"status>admission": map[string]any{"clusterQueue": queue,
+			"podSetAssignments": times(1, "{name: main}")}}
 		server.store(t, server.resource(t, "Workload", ""), server.plain(t, "Workload"), change)
 	}
 	var workloads kueue.WorkloadList

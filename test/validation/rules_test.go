@@ -97,9 +97,12 @@ func (r rule) policyName() string {
 }
 
 func allRules() []rule {
-	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(), trustRules(), makerRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), jobElasticRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
-		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(), volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules(), amountRules())
+	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
+		trustRules(), makerRules(), jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(),
+		jobSetElasticRules(), jobSetAgentRules(), jobRules(), jobElasticRules(), genericJobSchemaRules(), genericJobRules(),
+		genericJobElasticRules(), vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(),
+		volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(),
+		flavorRules(), amountRules())
 }
 
 func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {

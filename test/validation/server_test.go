@@ -64,8 +64,9 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// try makes an attempt and gives the API server's answer to its last write, which changes nothing: it is a dry run. Where owners are
-// named that there are not, the garbage collector may remove the object before that, and another is made.
+// try makes an attempt and gives the API server's answer to its last write, which changes nothing: it is a dry run.
+// Where owners are named that there are not, the garbage collector may remove the object before that, and another is
+// made.
 func (s *server) try(t *testing.T, name string, attempt attempt) error {
 	t.Helper()
 	var err error
@@ -107,7 +108,8 @@ func (s *server) tryOnce(t *testing.T, name string, attempt attempt) error {
 }
 
 // store makes an object with a status and gives it as the API server has it.
-func (s *server) store(t *testing.T, resource dynamic.ResourceInterface, object *unstructured.Unstructured, before edits) *unstructured.Unstructured {
+func (s *server) store(t *testing.T, resource dynamic.ResourceInterface, object *unstructured.Unstructured,
+	before edits) *unstructured.Unstructured {
 	t.Helper()
 	spec, status := edits{}, edits{}
 	for path, value := range before {
@@ -128,7 +130,8 @@ func (s *server) store(t *testing.T, resource dynamic.ResourceInterface, object 
 	return s.storeStatus(t, resource, stored, status)
 }
 
-func (s *server) storeStatus(t *testing.T, resource dynamic.ResourceInterface, stored *unstructured.Unstructured, status edits) *unstructured.Unstructured {
+func (s *server) storeStatus(t *testing.T, resource dynamic.ResourceInterface, stored *unstructured.Unstructured,
+	status edits) *unstructured.Unstructured {
 	t.Helper()
 	status.apply(stored.Object)
 	stored, err := resource.UpdateStatus(t.Context(), stored, metav1.UpdateOptions{})
@@ -150,7 +153,8 @@ func (s *server) plain(t *testing.T, name string) *unstructured.Unstructured {
 	return object
 }
 
-// resource gives a client for the objects of a kind, as a user: of the group of administrators, unless it is one of rightsOf.
+// resource gives a client for the objects of a kind, as a user: of the group of administrators, unless it is one of
+// rightsOf.
 func (s *server) resource(t *testing.T, name, user string) dynamic.ResourceInterface {
 	t.Helper()
 	resources := s.clientFor(t, user).Resource(kinds[name].resource)

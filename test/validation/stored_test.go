@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// TestObjectsFromBeforeABoundExisted: an object that a newer bound would refuse is stored while the bounds of its kind are
-// lifted. When they hold again, its labels and its status can still be written, its spec changed where it keeps to them,
-// and its finalizers removed, so that it goes.
+// TestObjectsFromBeforeABoundExisted: an object that a newer bound would refuse is stored while the bounds of its kind
+// are lifted. When they hold again, its labels and its status can still be written, its spec changed where it keeps to
+// them, and its finalizers removed, so that it goes.
 func TestObjectsFromBeforeABoundExisted(t *testing.T) {
 	for _, of := range []struct {
 		kind        string
@@ -23,9 +23,11 @@ func TestObjectsFromBeforeABoundExisted(t *testing.T) {
 		{"LatticeJob", manyContainers(33, 32), edits{"spec>queue": "q"}},
 		{"GenericJob", manyIndices(9), edits{"spec>ttlSecondsAfterFinished": 9}},
 		{"Queue", edits{"spec>capability": manyAmounts(257)}, edits{"spec>weight": 2}},
-		{"Workload", edits{podSet + "template>metadata": map[string]any{"labels": manyLabels(4097)}}, edits{"spec>queueName": "r"}},
+		{"Workload", edits{podSet + "template>metadata": map[string]any{"labels": manyLabels(4097)}},
+			edits{"spec>queueName": "r"}},
 		{"VCJob", manyPolicies(9, 57), edits{"spec>ttlSecondsAfterFinished": 9}},
-		{"TrainingJob", edits{"spec>replicaSpecs>template>spec>containers>0>resources": "yaml:{requests: {memory: '1e30'}}"}, edits{"spec>minSize": 1}},
+		{"TrainingJob", edits{"spec>replicaSpecs>template>spec>containers>0>resources": "yaml:{requests: {memory: '1e30'}}"},
+			edits{"spec>minSize": 1}},
 		{"ClusterQueue", edits{quota + "nominalQuota": "1e30"}, edits{"spec>stopPolicy": "Hold"}},
 		{"Cohort", edits{quota + "nominalQuota": "1e30"}, edits{"spec>parentName": "p"}},
 		{"JobSet", edits{"spec>replicatedJobs": times(129, plainJob)}, edits{"spec>suspend": true}},
@@ -49,7 +51,8 @@ func TestObjectsFromBeforeABoundExisted(t *testing.T) {
 				_, err := resource.Create(t.Context(), other, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 				return errors.IsInvalid(err)
 			})
-			for what, change := range map[string]edits{"labels": {"metadata>labels": map[string]any{"a": "b"}}, "status": statusTouches[of.kind], "spec": of.change} {
+			for what, change := range map[string]edits{"labels": {"metadata>labels": map[string]any{"a": "b"}},
+				"status": statusTouches[of.kind], "spec": of.change} {
 				stored, err := resource.Get(t.Context(), object.GetName(), metav1.GetOptions{})
 				if err != nil {
 					t.Fatal(err)
@@ -67,7 +70,8 @@ func TestObjectsFromBeforeABoundExisted(t *testing.T) {
 			if err := resource.Delete(t.Context(), object.GetName(), metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := resource.Patch(t.Context(), object.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			if _, err := resource.Patch(t.Context(), object.GetName(), types.MergePatchType,
+				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 				t.Errorf("removing its finalizers: %v", err)
 			}
 			if _, err := resource.Get(t.Context(), object.GetName(), metav1.GetOptions{}); !errors.IsNotFound(err) {
@@ -82,9 +86,12 @@ func TestObjectsFromBeforeABoundExisted(t *testing.T) {
 func liftBounds(t *testing.T, server *server, of kind) (restore func()) {
 	t.Helper()
 	client := server.clientFor(t, "")
-	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	bindings := client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"})
-	policies, err := client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}).List(t.Context(), metav1.ListOptions{})
+	definitions := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+		Resource: "customresourcedefinitions"})
+	bindings := client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingadmissionpolicybindings"})
+	policies, err := client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+		Resource: "validatingadmissionpolicies"}).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,8 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 		if slices.ContainsFunc(allWarnings(), func(r rule) bool { return r.policyName() == object.Name }) {
 			action = admissionv1.Warn
 		}
-		if object.Kind == "ValidatingAdmissionPolicyBinding" && slices.Equal(object.Spec.ValidationActions, []admissionv1.ValidationAction{action}) {
+		if object.Kind == "ValidatingAdmissionPolicyBinding" &&
+			slices.Equal(object.Spec.ValidationActions, []admissionv1.ValidationAction{action}) {
 			bound.Insert(object.Spec.PolicyName)
 		}
 	}
@@ -97,7 +98,8 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 // written most: what all Workloads have is judged by policies, which are asked only when it changes.
 func TestWorkloadStatusWritesEvaluateNoRulesOfTheDefinition(t *testing.T) {
 	rare := []string{".status.admissionChecks", ".spec.podSets[].topologyRequest"}
-	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/kueue.x-k8s.io_workloads.yaml") {
+	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t,
+		"muster/apis/kueue.x-k8s.io_workloads.yaml") {
 		paths := sets.New[string]()
 		collectRuled(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", paths)
 		for path := range paths {

@@ -17,8 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestAPaddedWorkloadCanLoseItsQuota: after its admission a Workload is padded with annotations until not one byte more fits.
-// The API server refuses the eviction in words that are known to mean its size, and takes the brief form.
+// TestAPaddedWorkloadCanLoseItsQuota: after its admission a Workload is padded with annotations until not one byte more
+// fits. The API server refuses the eviction in words that are known to mean its size, and takes the brief form.
 func TestAPaddedWorkloadCanLoseItsQuota(t *testing.T) {
 	cluster := testcluster.Get(t)
 	c, err := client.New(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
@@ -29,15 +29,20 @@ func TestAPaddedWorkloadCanLoseItsQuota(t *testing.T) {
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "padded", Namespace: cluster.Namespace(t),
 		// The garbage collector leaves an owner alone whose kind it does not know.
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Anything", Name: "a", UID: "u"}}}}
-	w.Spec = kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "LARGE", Value: strings.Repeat("a", 1400<<10)}}}}}}}}}
+	w.Spec = kueue.WorkloadSpec{QueueName: "q",
+		PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "c", Image: "i",
+				Env: []corev1.EnvVar{{Name: "LARGE", Value: strings.Repeat("a", 1400<<10)}}}}}}}}}
 	if err := c.Create(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	admitted := w.DeepCopy()
-	admitted.Status.Admission = &kueue.Admission{ClusterQueue: "q", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](1)}}}
-	workload.SetCondition(admitted, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "Quota reserved in ClusterQueue q", at)
-	workload.SetCondition(admitted, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "The workload is admitted", at)
+	admitted.Status.Admission = &kueue.Admission{ClusterQueue: "q",
+		PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](1)}}}
+	workload.SetCondition(admitted, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason,
+		"Quota reserved in ClusterQueue q", at)
+	workload.SetCondition(admitted, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason,
+		"The workload is admitted", at)
 	if err := c.Status().Patch(t.Context(), admitted, client.MergeFrom(w)); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +62,8 @@ func TestAPaddedWorkloadCanLoseItsQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	evicted := w.DeepCopy()
-	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: "InClusterQueue", Message: "for another"}, at)
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: "InClusterQueue",
+		Message: "for another"}, at)
 	brief := workload.InBrief(w, evicted)
 	if err := c.Status().Patch(t.Context(), evicted, client.MergeFrom(w)); !refusal.IsTooLarge(err) {
 		t.Errorf("the eviction: %v, want a refusal for the size", err)

@@ -42,8 +42,9 @@ var rightsOf = func() map[string][]rbacv1.PolicyRule {
 	}
 	const queues = "kueue.x-k8s.io"
 	reports := may(queues, []string{"workloads", "workloads/status"}, "get", "create", "update")
-	jobs := []rbacv1.PolicyRule{may("jobset.x-k8s.io", []string{"jobsets"}, "get", "create", "update"), may("batch", []string{"jobs"}, "get", "create", "update"),
-		may("batch.volcano.sh", []string{"jobs"}, "get", "create", "update"), may("lattice.dev", []string{"latticejobs"}, "get", "create", "update")}
+	jobs := []rbacv1.PolicyRule{may("jobset.x-k8s.io", []string{"jobsets"}, "get", "create", "update"),
+		may("batch", []string{"jobs"}, "get", "create", "update"), may("batch.volcano.sh", []string{"jobs"}, "get", "create",
+			"update"), may("lattice.dev", []string{"latticejobs"}, "get", "create", "update")}
 	localQueues := may(queues, []string{"localqueues"}, "get", "create", "update")
 	check := may(queues, []string{"admissionchecks/status"}, "update")
 	check.ResourceNames = []string{"a"}
@@ -73,10 +74,12 @@ func (s *server) grant(t *testing.T) {
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}}
-		if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
-		if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +91,8 @@ func (s *server) grant(t *testing.T) {
 func awaitRight(t *testing.T, client kubernetes.Interface, user string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: rule.APIGroups[0], Resource: rule.Resources[0]}}}
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: rule.APIGroups[0],
+			Resource: rule.Resources[0]}}}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {

@@ -62,8 +62,8 @@ func amend(kind string, root *props) {
 	}
 }
 
-// keepSpec has an optional spec always be there. Rules that compare a spec with the one before hold only where there are
-// two: without a default, whoever takes the spec away could then bring another one.
+// keepSpec has an optional spec always be there. Rules that compare a spec with the one before hold only where there
+// are two: without a default, whoever takes the spec away could then bring another one.
 func keepSpec(spec *props) {
 	spec.Default = &apiextensionsv1.JSON{Raw: []byte("{}")}
 }
@@ -157,8 +157,8 @@ func boundQuantities(node *props) {
 
 // readable makes the schema refuse numbers that it would accept but that Go types cannot decode: one undecodable object
 // makes every list of its kind fail. API servers before Kubernetes 1.36 do not enforce the format of an integer, so an
-// int32 has bounds too; an int64 needs none, since they refuse integers beyond it in any case. Durations, which a schema
-// accepts as any string, have patterns of their own. A status is exempt, since programs write it.
+// int32 has bounds too; an int64 needs none, since they refuse integers beyond it in any case. Durations, which a
+// schema accepts as any string, have patterns of their own. A status is exempt, since programs write it.
 func readable(node *props) {
 	if node.Format == "int32" || node.XIntOrString && !strings.Contains(node.Pattern, boundedExponent) {
 		least, most := float64(math.MinInt32), float64(math.MaxInt32)

@@ -17,7 +17,8 @@ func ruleJobSet(jobSet *props) {
 		spec.XValidations = append(spec.XValidations, inPlaceRules()...)
 		spec.XValidations = append(spec.XValidations, coordinatorRules()...)
 	}, "spec")
-	edit(jobSet, func(policy *props) { policy.XValidations = append(policy.XValidations, patternRules()...) }, "spec", "failurePolicy")
+	edit(jobSet, func(policy *props) { policy.XValidations = append(policy.XValidations, patternRules()...) },
+		"spec", "failurePolicy")
 }
 
 // orElse returns the expression of an optional field, with a value for the case that it is not set.
@@ -100,16 +101,17 @@ func coordinatorRules() []apiextensionsv1.ValidationRule {
 
 // patternRules bound what the patterns of failure rules cost whoever compiles them: the API server in the last of these
 // rules, and the operator. A count of repetitions multiplies what it follows: 'x{1000}' 146 times, 1,022 characters, is
-// a program of 146,000 instructions. So a pattern is compiled only where the rules before hold, which is why these repeat
-// each other. Within them all patterns together are programs of some 6,000 instructions. A failurePolicy never changes,
-// so that no later write, of a status for example, compiles its patterns again.
+// a program of 146,000 instructions. So a pattern is compiled only where the rules before hold, which is why these
+// repeat each other. Within them all patterns together are programs of some 6,000 instructions. A failurePolicy never
+// changes, so that no later write, of a status for example, compiles its patterns again.
 func patternRules() []apiextensionsv1.ValidationRule {
 	const (
 		patterns = "(has(r.onJobFailureMessagePatterns) ? r.onJobFailureMessagePatterns : [])"
 		short    = "self.rules.map(r, " + patterns + ".map(p, size(p)).sum()).sum() <= 4096"
 		single   = "self.rules.all(r, " + patterns + ".all(p, !p.matches('[)][{][0-9]|[{][0-9,]*[0-9]{3}')))"
 		// A count is the last number before a closing brace.
-		few = "self.rules.map(r, " + patterns + ".map(p, p.findAll('[0-9]{1,2},?[}]').map(c, int(c.replace(',', '').replace('}', ''))).sum()).sum()).sum() <= 512"
+		few = "self.rules.map(r, " + patterns +
+			".map(p, p.findAll('[0-9]{1,2},?[}]').map(c, int(c.replace(',', '').replace('}', ''))).sum()).sum()).sum() <= 512"
 	)
 	rules := []apiextensionsv1.ValidationRule{
 		celRule(".rules", "the onJobFailureMessagePatterns of all rules must have at most 4096 characters together",

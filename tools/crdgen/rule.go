@@ -27,5 +27,6 @@ func whenFirstSet(rule apiextensionsv1.ValidationRule) apiextensionsv1.Validatio
 
 // sameOptional returns the expression that a field is equal in both objects, or absent from both.
 func sameOptional(object, old, field string) string {
-	return fmt.Sprintf("has(%[1]s.%[3]s) == has(%[2]s.%[3]s) && (!has(%[1]s.%[3]s) || %[1]s.%[3]s == %[2]s.%[3]s)", object, old, field)
+	return fmt.Sprintf("has(%[1]s.%[3]s) == has(%[2]s.%[3]s) && (!has(%[1]s.%[3]s) || %[1]s.%[3]s == %[2]s.%[3]s)",
+		object, old, field)
 }

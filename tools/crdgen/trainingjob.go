@@ -16,7 +16,8 @@ func ruleTrainingJob(job *props) {
 			`self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`))
 	edit(job, func(spec *props) { spec.XValidations = append(spec.XValidations, trainingJobSpecRules()...) }, "spec")
 	edit(job, func(policy *props) {
-		policy.XValidations = append(policy.XValidations, celRule(".managedBy", "field is immutable", "%s", sameOptional("self", "oldSelf", "managedBy")))
+		policy.XValidations = append(policy.XValidations,
+			celRule(".managedBy", "field is immutable", "%s", sameOptional("self", "oldSelf", "managedBy")))
 	}, "spec", "runPolicy")
 }
 
@@ -26,7 +27,8 @@ func trainingJobSpecRules() []apiextensionsv1.ValidationRule {
 		celRule(".replicaSpecs.template.spec.containers", "must have a container",
 			`size(%s) > 0`, containers),
 		// The agent does not know the command of an image.
-		celRule(".replicaSpecs.template.spec.containers", "injectLattice needs an explicit command in the container trainingjob, or in the first if none has that name",
+		celRule(".replicaSpecs.template.spec.containers",
+			"injectLattice needs an explicit command in the container trainingjob, or in the first if none has that name",
 			`!has(self.injectLattice) || !self.injectLattice || (%[1]s.exists(c, c.name == 'trainingjob')
 			? %[1]s.exists(c, c.name == 'trainingjob' && has(c.command) && size(c.command) > 0)
 			: size(%[1]s) > 0 && has(%[1]s[0].command) && size(%[1]s[0].command) > 0)`, containers),

@@ -137,7 +137,9 @@ func system() []file {
 		{name: "etc/", mode: 0o755},
 		{name: "etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", nonroot)},
 		{name: "etc/nsswitch.conf", mode: 0o644, content: []byte("hosts: files dns\n")},
-		{name: "etc/passwd", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", nonroot, nonroot)},
+		{name: "etc/passwd", mode: 0o644,
+			content: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n",
+				nonroot, nonroot)},
 		{name: certificates, mode: 0o644, content: roots.Bytes()},
 		{name: "tmp/", mode: 0o1777},
 	}
@@ -148,7 +150,8 @@ func layer(files ...file) (v1.Layer, error) {
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
 	for _, f := range files {
-		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Typeflag: tar.TypeReg,
+			Format: tar.FormatPAX}
 		if f.content == nil {
 			header.Typeflag = tar.TypeDir
 		}
@@ -162,7 +165,9 @@ func layer(files ...file) (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(packed.Bytes())), nil
+	})
 }
 
 // pulledBytes returns the size of the compressed layers, configuration and manifest: what a node without any layer of

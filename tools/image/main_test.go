@@ -37,7 +37,8 @@ func program(t *testing.T, name string, environment ...string) string {
 // TestImageRunsTheFirstProgramAsNonRoot checks the configuration and files of an image of two programs, and that the
 // same programs give the same image again.
 func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
-	first, second := program(t, "first", "CGO_ENABLED=0", "GOOS=linux"), program(t, "second", "CGO_ENABLED=0", "GOOS=linux")
+	first, second := program(t, "first", "CGO_ENABLED=0", "GOOS=linux"),
+		program(t, "second", "CGO_ENABLED=0", "GOOS=linux")
 	out := filepath.Join(t.TempDir(), "image.tar")
 	if err := run("example/first:v1", out, []string{first, second}, 10); err != nil {
 		t.Fatal(err)
@@ -56,7 +57,8 @@ func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 			config.Config.Entrypoint, config.Config.User, config.OS, config.Architecture, runtime.GOARCH)
 	}
 	files := contents(t, image)
-	for name, mode := range map[string]int64{"usr/local/bin/first": 0o755, "usr/local/bin/second": 0o755, "etc/passwd": 0o644, "tmp": 0o1777} {
+	for name, mode := range map[string]int64{"usr/local/bin/first": 0o755, "usr/local/bin/second": 0o755,
+		"etc/passwd": 0o644, "tmp": 0o1777} {
 		if files[name] == nil || files[name].Mode != mode || files[name].Uid != 0 {
 			t.Errorf("%s is %+v, want a file of root with mode %o", name, files[name], mode)
 		}
@@ -84,7 +86,8 @@ func TestImageRunsTheFirstProgramAsNonRoot(t *testing.T) {
 // TestTooLargeImageIsRejected checks the flag -most.
 func TestTooLargeImageIsRejected(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "image.tar")
-	if err := run("example/first:v1", out, []string{program(t, "first", "CGO_ENABLED=0", "GOOS=linux")}, 0.1); err == nil || !strings.Contains(err.Error(), "at most") {
+	if err := run("example/first:v1", out, []string{program(t, "first", "CGO_ENABLED=0", "GOOS=linux")},
+		0.1); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("run returned %v, want an error with the size that the image may have", err)
 	}
 }

@@ -22,8 +22,8 @@ const (
 
 // CronSpec runs the job repeatedly. Each run is a LatticeJob of its own.
 type CronSpec struct {
-	// schedule is when the job runs, in UTC: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly,
-	// @monthly, @yearly.
+	// schedule is when the job runs, in UTC: minute, hour, day of the month, month, day of the week; or @hourly, @daily,
+	// @weekly, @monthly, @yearly.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -140,7 +140,8 @@ func (o *Operator) Once(ctx context.Context, request protocol.Request) (protocol
 		return protocol.Response{}, err
 	}
 	if reply.StatusCode != http.StatusOK {
-		return protocol.Response{}, laterError{fmt.Errorf("%s: %s", reply.Status, strings.TrimSpace(string(text))), retryAfter(reply)}
+		return protocol.Response{}, laterError{fmt.Errorf("%s: %s", reply.Status, strings.TrimSpace(string(text))),
+			retryAfter(reply)}
 	}
 	var response protocol.Response
 	if err := json.Unmarshal(text, &response); err != nil {

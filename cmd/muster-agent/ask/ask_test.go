@@ -20,7 +20,8 @@ type operators func(*http.Request) *http.Response
 func (o operators) RoundTrip(r *http.Request) (*http.Response, error) { return o(r), nil }
 
 func reply(code int, retryAfter, body string) *http.Response {
-	return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: http.Header{"Retry-After": {retryAfter}}, Body: io.NopCloser(strings.NewReader(body))}
+	return &http.Response{StatusCode: code, Status: http.StatusText(code),
+		Header: http.Header{"Retry-After": {retryAfter}}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
 // TestAgentAsksAgainWhenTheOperatorSaysSo: an operator that cannot answer all agents says when they may ask again, and
@@ -45,13 +46,14 @@ func TestAgentAsksAgainWhenTheOperatorSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				first := true
-				o := &Operator{url: "https://operator", tokenFile: token, Logf: t.Logf, client: &http.Client{Transport: operators(func(*http.Request) *http.Response {
-					if first {
-						first = false
-						return reply(tc.code, tc.retryAfter, "busy")
-					}
-					return reply(http.StatusOK, "", `{"over":"x"}`)
-				})}}
+				o := &Operator{url: "https://operator", tokenFile: token,
+					Logf: t.Logf, client: &http.Client{Transport: operators(func(*http.Request) *http.Response {
+						if first {
+							first = false
+							return reply(tc.code, tc.retryAfter, "busy")
+						}
+						return reply(http.StatusOK, "", `{"over":"x"}`)
+					})}}
 				began := time.Now()
 				if got, ok := o.Until(context.Background(), protocol.Request{}); !ok || got.Over != "x" {
 					t.Errorf("answer = %+v, %t", got, ok)

@@ -165,13 +165,14 @@ func (f *Family) wait(pid, options int) (reaped bool) {
 	}
 }
 
-// stragglerOutputWait is how long to wait, after the command's end, for descendants that keep its standard error open; what
-// they write later is passed on but not part of Stderr.
+// stragglerOutputWait is how long to wait, after the command's end, for descendants that keep its standard error open;
+// what they write later is passed on but not part of Stderr.
 const stragglerOutputWait = 50 * time.Millisecond
 
 func (f *Family) report(status syscall.WaitStatus) {
 	_ = syscall.Kill(-f.pid, syscall.SIGKILL) // the rest of its process group
-	end := End{Code: status.ExitStatus(), OutOfMemory: killedForMemory() > f.killed, Stderr: f.stderr.end(stragglerOutputWait)}
+	end := End{Code: status.ExitStatus(), OutOfMemory: killedForMemory() > f.killed,
+		Stderr: f.stderr.end(stragglerOutputWait)}
 	if status.Signaled() {
 		end.Code, end.Signal = 0, status.Signal()
 	}

@@ -98,20 +98,23 @@ func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
 		return Do{Exit: true, Note: "the command need not run: " + answer.Finished}
 	case answer.Round != nil && a.phase == waiting:
 		a.phase, a.part, a.began, a.hung = running, *answer.Round, now, false
-		do := Do{Start: answer.Round, Say: a.inRound(), Note: fmt.Sprintf("round %d: rank %d of %d", a.part.Number, a.part.Rank, a.part.Size)}
+		do := Do{Start: answer.Round, Say: a.inRound(),
+			Note: fmt.Sprintf("round %d: rank %d of %d", a.part.Number, a.part.Rank, a.part.Size)}
 		return do
 	case answer.Over != "" && a.phase == running && a.sidecar:
 		a.phase = ended
 		return Do{Exit: true, Code: a.sidecarCode, Note: fmt.Sprintf("round %d is over: %s", a.part.Number, answer.Over)}
 	case answer.Over != "" && a.phase == running:
 		a.phase = stopping
-		return Do{Signal: syscall.SIGTERM, Alarm: a.grace, Note: fmt.Sprintf("round %d is over: %s", a.part.Number, answer.Over)}
+		return Do{Signal: syscall.SIGTERM, Alarm: a.grace,
+			Note: fmt.Sprintf("round %d is over: %s", a.part.Number, answer.Over)}
 	}
 	return Do{}
 }
 
 func (a *Agent) inRound() *protocol.Request {
-	return &protocol.Request{State: protocol.Running, Round: a.part.Number, Rank: a.part.Rank, Size: a.part.Size, Master: a.part.Master(), ID: a.part.ID}
+	return &protocol.Request{State: protocol.Running, Round: a.part.Number, Rank: a.part.Rank, Size: a.part.Size,
+		Master: a.part.Master(), ID: a.part.ID}
 }
 
 // Ended handles the end of the command.

@@ -18,7 +18,8 @@ var (
 )
 
 func part(number int64) protocol.Response {
-	return protocol.Response{Round: &protocol.Round{Number: number, ID: "the-round", Rank: 1, Size: 2, MasterAddress: "10.0.0.1", MasterPort: 4000}}
+	return protocol.Response{Round: &protocol.Round{Number: number, ID: "the-round", Rank: 1, Size: 2,
+		MasterAddress: "10.0.0.1", MasterPort: 4000}}
 }
 
 // inRound returns an agent whose command is running.
@@ -28,7 +29,8 @@ func inRound(t *testing.T) *Agent {
 	if do := a.Begin(); do.Say.State != protocol.Waiting || !do.Fresh {
 		t.Fatalf("first action = %+v, want a fresh request to wait", do)
 	}
-	if do := a.Answered(part(1), start); do.Start == nil || do.Say.State != protocol.Running || do.Say.Master != "10.0.0.1:4000" || do.Say.ID != "the-round" {
+	if do := a.Answered(part(1), start); do.Start == nil || do.Say.State != protocol.Running ||
+		do.Say.Master != "10.0.0.1:4000" || do.Say.ID != "the-round" {
 		t.Fatalf("action for a new round = %+v, want the start of the command and a report", do)
 	}
 	return a
@@ -38,7 +40,8 @@ func TestFailuresOfTheProgramAreLimited(t *testing.T) {
 	a := inRound(t)
 	for round := int64(2); round <= 3; round++ {
 		do := a.Ended(End{Code: 3}, start)
-		if do.Exit || do.Say == nil || do.Say.Failure == nil || do.Say.Failure.ExitCode != 3 || do.Say.Failure.Infrastructure || !do.Fresh {
+		if do.Exit || do.Say == nil || do.Say.Failure == nil || do.Say.Failure.ExitCode != 3 ||
+			do.Say.Failure.Infrastructure || !do.Fresh {
 			t.Fatalf("action within the budget = %+v, want a fresh request with exit code 3", do)
 		}
 		a.Answered(part(round), start)
@@ -84,14 +87,19 @@ func TestFailureClassification(t *testing.T) {
 		infrastructure bool
 		message        string
 	}{
-		"exit code":                         {End{Code: 2}, false, false, "exit code 2"},
-		"segmentation fault":                {End{Signal: syscall.SIGSEGV}, false, false, "ended by a signal: segmentation fault"},
-		"killed from outside":               {End{Signal: syscall.SIGKILL}, false, true, "ended by a signal from outside: killed"},
+		"exit code": {End{Code: 2}, false, false, "exit code 2"},
+		"segmentation fault": {End{Signal: syscall.SIGSEGV}, false, false,
+			"ended by a signal: segmentation fault"},
+		"killed from outside": {End{Signal: syscall.SIGKILL}, false, true,
+			"ended by a signal from outside: killed"},
 		"killed when out of memory":         {End{Signal: syscall.SIGKILL, OutOfMemory: true}, false, false, "out of memory"},
 		"a child killed when out of memory": {End{Code: 1, OutOfMemory: true}, false, false, "out of memory"},
 		"killed because it hangs":           {End{Signal: syscall.SIGKILL}, true, false, "no heartbeat"},
-		"a lost connection of gloo":         {End{Code: 1, Stderr: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true, `lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
-		"an error that names no peer":       {End{Code: 1, Stderr: []byte("ValueError: no connection")}, false, false, "exit code 1"},
+		"a lost connection of gloo": {End{Code: 1,
+			Stderr: []byte("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")}, false, true,
+			`lost its connection to the others: "gloo/transport/tcp/pair.cc:534] Connection closed"`},
+		"an error that names no peer": {End{Code: 1, Stderr: []byte("ValueError: no connection")}, false,
+			false, "exit code 1"},
 	} {
 		if got := tc.end.failure(tc.hung); got.Infrastructure != tc.infrastructure || got.Message != tc.message {
 			t.Errorf("%s: failure = %+v", name, got)
@@ -151,8 +159,9 @@ func TestSidecarEndsWithItsRound(t *testing.T) {
 func TestEnvironmentKeepsTheUsersValues(t *testing.T) {
 	got := Environment([]string{"PET_NPROC_PER_NODE=8", "RANK=7", "HOME=/root", "NCCL_ASYNC_ERROR_HANDLING=0"},
 		Job{ID: "job", Endpoint: "muster:9444", Restarts: 2}, *part(5).Round)
-	for _, want := range []string{"PET_NPROC_PER_NODE=8", "HOME=/root", "NCCL_ASYNC_ERROR_HANDLING=0", "RANK=1", "WORLD_SIZE=2", "LATTICE_ROUND=5",
-		"MASTER_ADDR=10.0.0.1", "MASTER_PORT=4000", "TORCHELASTIC_RESTART_COUNT=2", "NUM_LOCAL_DEVICES=1"} {
+	for _, want := range []string{"PET_NPROC_PER_NODE=8", "HOME=/root", "NCCL_ASYNC_ERROR_HANDLING=0", "RANK=1",
+		"WORLD_SIZE=2", "LATTICE_ROUND=5", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=4000", "TORCHELASTIC_RESTART_COUNT=2",
+		"NUM_LOCAL_DEVICES=1"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("variable %s is missing in %q", want, got)
 		}
@@ -207,7 +216,8 @@ func TestAtMostOneCommandRuns(t *testing.T) {
 			case 4:
 				end(lost)
 			case 5:
-				take(a.Signalled(rapid.SampledFrom([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1}).Draw(t, "signal")))
+				take(a.Signalled(rapid.SampledFrom([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1}).
+					Draw(t, "signal")))
 			case 6:
 				take(a.Late())
 			case 7:

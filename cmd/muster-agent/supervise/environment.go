@@ -32,14 +32,16 @@ func Environment(own []string, job Job, part protocol.Round) []string {
 		{"MASTER_ADDR", part.MasterAddress}, {"MASTER_PORT", port},
 		// If the command is torchrun, these make it use a static rendezvous of its own for the round.
 		{"PET_NNODES", size}, {"PET_NODE_RANK", rank}, {"PET_MASTER_ADDR", part.MasterAddress}, {"PET_MASTER_PORT", port},
-		{"PET_RDZV_BACKEND", "static"}, {"PET_RDZV_ENDPOINT", part.Master()}, {"PET_RDZV_ID", job.ID}, {"PET_MAX_RESTARTS", "0"},
-		{"TORCHELASTIC_RUN_ID", job.ID}, {"TORCHELASTIC_RESTART_COUNT", strconv.Itoa(job.Restarts)}, {"TORCHELASTIC_MAX_RESTARTS", strconv.Itoa(job.MaxRestarts)},
+		{"PET_RDZV_BACKEND", "static"}, {"PET_RDZV_ENDPOINT", part.Master()}, {"PET_RDZV_ID", job.ID},
+		{"PET_MAX_RESTARTS", "0"}, {"TORCHELASTIC_RUN_ID", job.ID}, {"TORCHELASTIC_RESTART_COUNT",
+			strconv.Itoa(job.Restarts)}, {"TORCHELASTIC_MAX_RESTARTS", strconv.Itoa(job.MaxRestarts)},
 		{"MIN_NODES", least}, {"MAX_NODES", most}, {"LATTICE_NNODES", least + ":" + most},
 		{"LATTICE_RUN_ID", job.ID}, {"LATTICE_ROUND", strconv.FormatInt(part.Number, 10)},
 		{"RDZV_BACKEND", "muster"}, {"RDZV_ENDPOINT", job.Endpoint},
 	}
 	unlessSet := [][2]string{
-		{"PET_NPROC_PER_NODE", "1"}, {"NUM_LOCAL_DEVICES", "1"}, {"RDZV_CONFIG", ""}, {"NCCL_ASYNC_ERROR_HANDLING", "1"}, {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+		{"PET_NPROC_PER_NODE", "1"}, {"NUM_LOCAL_DEVICES", "1"}, {"RDZV_CONFIG", ""}, {"NCCL_ASYNC_ERROR_HANDLING", "1"},
+		{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
 	}
 	var out []string
 	for _, variable := range own {

@@ -85,26 +85,38 @@ func TestCommandsOnACluster(t *testing.T) {
 		errOut    string
 	}{
 		{"jobs in a namespace", []string{"jobs", "-n", namespace}, exitDone,
-			[]string{"JOB", "workload/one", "workload/two", "nowhere", "Pending", "0/2", "4 cpu", "waits for its first decision"}, ""},
-		{"jobs in all namespaces", []string{"jobs", "-A", "--no-headers"}, exitDone, []string{namespace + "   workload/one"}, ""},
-		{"jobs by label", []string{"jobs", "-n", namespace, "-l", "team=two", "-o", "name"}, exitDone, []string{"workload.kueue.x-k8s.io/two\n"}, ""},
+			[]string{"JOB", "workload/one", "workload/two", "nowhere", "Pending", "0/2", "4 cpu",
+				"waits for its first decision"}, ""},
+		{"jobs in all namespaces", []string{"jobs", "-A", "--no-headers"}, exitDone,
+			[]string{namespace + "   workload/one"}, ""},
+		{"jobs by label", []string{"jobs", "-n", namespace, "-l", "team=two", "-o", "name"}, exitDone,
+			[]string{"workload.kueue.x-k8s.io/two\n"}, ""},
 		{"no jobs", []string{"jobs", "-n", "default"}, exitDone, nil, "No jobs found in default namespace.\n"},
-		{"no queues in a namespace", []string{"queues", "-n", namespace}, exitDone, nil, "No queues found in " + namespace + " namespace.\n"},
-		{"jobs through a path", []string{"jobs", "-n", namespace, "-o", "jsonpath={.items[*].name}"}, exitDone, []string{"one two"}, ""},
+		{"no queues in a namespace", []string{"queues", "-n", namespace}, exitDone, nil,
+			"No queues found in " + namespace + " namespace.\n"},
+		{"jobs through a path", []string{"jobs", "-n", namespace, "-o", "jsonpath={.items[*].name}"}, exitDone,
+			[]string{"one two"}, ""},
 		{"explain a waiting job", []string{"explain", "one", "-n", namespace}, exitFailed,
 			[]string{namespace + "/workload/one is pending", "main: 2 pods x 2 cpu", "no LocalQueue of that name"}, ""},
 		{"explain a missing job", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
 			`muster: no job "three" in namespace ` + namespace},
 		{"explain a kind that is not a job", []string{"explain", namespace + "/pods/one"}, exitNotFound, nil,
-			`muster: "pod" is not a kind of job: write one of jobset, genericjob, trainingjob, latticejob, vcjob, job, workload; ` + "`muster jobs -n " + namespace + "` lists the jobs"},
-		{"complete a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
-		{"complete a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
-		{"complete a job in a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone, []string{namespace + "/workload/one\n:4"}, "Completion ended"},
+			`muster: "pod" is not a kind of job: write one of jobset, genericjob, trainingjob, latticejob, vcjob, job, workload; ` + "`muster jobs -n " + namespace +
+				"` lists the jobs"},
+		{"complete a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone,
+			[]string{"workload/one\n:4"}, "Completion ended"},
+		{"complete a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"},
+			"Completion ended"},
+		{"complete a job in a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone,
+			[]string{namespace + "/workload/one\n:4"}, "Completion ended"},
 		{"complete a kind in a namespace", []string{"__complete", "explain", namespace + "/"}, exitDone,
 			[]string{namespace + "/workload/one\n" + namespace + "/workload/two\n:4"}, "Completion ended"},
-		{"complete a namespace", []string{"__complete", "jobs", "-n", namespace[:len(namespace)-1]}, exitDone, []string{namespace + "\n", ":4"}, "Completion ended"},
-		{"complete a context", []string{"__complete", "explain", "--context", ""}, exitDone, []string{"\n:4"}, "Completion ended"},
-		{"explain as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
+		{"complete a namespace", []string{"__complete", "jobs", "-n", namespace[:len(namespace)-1]}, exitDone,
+			[]string{namespace + "\n", ":4"}, "Completion ended"},
+		{"complete a context", []string{"__complete", "explain", "--context", ""}, exitDone, []string{"\n:4"},
+			"Completion ended"},
+		{"explain as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed,
+			[]string{"kind: Explanation", "name: one"}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -122,7 +134,8 @@ func TestCommandsOnACluster(t *testing.T) {
 			}
 		})
 	}
-	if code, out, _ := muster(t, cluster, "__complete", "explain", "-n", "default", namespace+"/workload/o"); code != exitDone || out != ":4\n" {
+	if code, out, _ := muster(t, cluster, "__complete", "explain", "-n", "default",
+		namespace+"/workload/o"); code != exitDone || out != ":4\n" {
 		t.Errorf("completion in another namespace than that of -n = %q (exit code %d), want nothing", out, code)
 	}
 }
@@ -188,14 +201,15 @@ func asKubectl(t *testing.T, cluster *testcluster.Cluster, arguments ...string) 
 	return program.ProcessState.ExitCode(), string(text), failures.String()
 }
 
-// TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue, although Volcano's queues, whose full name that is, are served too.
-// Those have their short name and their full one.
+// TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue, although Volcano's queues, whose full name that is, are served
+// too. Those have their short name and their full one.
 func TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue(t *testing.T) {
 	cluster := testcluster.Get(t)
 	namespace := cluster.Namespace(t)
 	for _, object := range []client.Object{
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "short-names-flavor"}},
-		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpu"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "lab"}},
+		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpu"},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: "lab"}},
 		&scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: "short-names-volcano"}},
 	} {
 		if err := cluster.Client.Create(t.Context(), object); err != nil {
@@ -214,11 +228,13 @@ func TestKubectlFindsQueuesAndFlavorsByTheNamesOfKueue(t *testing.T) {
 		"get q short-names-volcano -o name":                            "queue.scheduling.volcano.sh/short-names-volcano\n",
 		"get queues.scheduling.volcano.sh short-names-volcano -o name": "queue.scheduling.volcano.sh/short-names-volcano\n",
 	} {
-		if code, out, errOut := asKubectl(t, cluster, append(strings.Fields(command), "-n", namespace)...); code != 0 || out != want {
+		if code, out, errOut := asKubectl(t, cluster,
+			append(strings.Fields(command), "-n", namespace)...); code != 0 || out != want {
 			t.Errorf("kubectl %s: exit code %d, output %q, want %q; %s", command, code, out, want, errOut)
 		}
 	}
-	if code, out, errOut := asKubectl(t, cluster, "describe", "queue", "gpu", "-n", namespace); code != 0 || !strings.Contains(out, "LocalQueue") {
+	if code, out, errOut := asKubectl(t, cluster, "describe", "queue", "gpu", "-n", namespace); code != 0 ||
+		!strings.Contains(out, "LocalQueue") {
 		t.Errorf("kubectl describe queue gpu: exit code %d, output %q; %s", code, out, errOut)
 	}
 }

@@ -34,20 +34,24 @@ func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 		code      int
 		says      string
 	}{
-		{"an unknown command", []string{"qeues"}, exitUsage, `unknown command "qeues" (did you mean queues?): see ` + "`muster --help`"},
+		{"an unknown command", []string{"qeues"}, exitUsage,
+			`unknown command "qeues" (did you mean queues?): see ` + "`muster --help`"},
 		{"an unknown flag", []string{"jobs", "--nope"}, exitUsage, "unknown flag: --nope: see `muster jobs --help`"},
 		{"a stray argument", []string{"jobs", "x"}, exitUsage, "see `muster jobs --help`"},
 		{"an invalid selector", []string{"jobs", "-l", "a=b=c"}, exitUsage, "write key=value"},
 		{"an unknown output format", []string{"jobs", "-o", "xml"}, exitUsage, `"xml"`},
-		{"an unclosed path", []string{"jobs", "-o", "jsonpath={.items"}, exitUsage, "error parsing jsonpath {.items, unclosed action\n"},
-		{"a kubeconfig without a cluster", []string{"jobs", "--kubeconfig", "/dev/null"}, exitFailed, "/dev/null names no cluster: start one with `muster up`"},
+		{"an unclosed path", []string{"jobs", "-o", "jsonpath={.items"}, exitUsage,
+			"error parsing jsonpath {.items, unclosed action\n"},
+		{"a kubeconfig without a cluster", []string{"jobs", "--kubeconfig", "/dev/null"}, exitFailed,
+			"/dev/null names no cluster: start one with `muster up`"},
 		{"no job to explain", []string{"explain"}, exitUsage, "`muster jobs` lists them"},
 		{"an invalid name", []string{"explain", "a/b/c/d"}, exitUsage, "write name, kind/name or namespace/kind/name"},
 		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitUsage, "leave one of them out"},
 		{"no cluster", []string{"jobs"}, exitFailed, "start one with `muster up`"},
 		{"an unknown shell", []string{"completion", "tcsh"}, exitUsage, "see `muster completion --help`"},
 		{"a missing kubeconfig", []string{"queues", "--kubeconfig", "/nope"}, exitFailed, "check --kubeconfig"},
-		{"a server that does not answer", []string{"jobs", "-s", "http://127.0.0.1:1"}, exitFailed, "http://127.0.0.1:1 does not answer"},
+		{"a server that does not answer", []string{"jobs", "-s", "http://127.0.0.1:1"}, exitFailed,
+			"http://127.0.0.1:1 does not answer"},
 		{"missing examples", []string{"demo", "--examples", "/nope"}, exitUsage, "--examples"},
 		{"a timeout of zero", []string{"demo", "--timeout", "0s"}, exitUsage, "such as 5m"},
 		{"up without muster-local", []string{"up"}, exitFailed, "make build"},
@@ -68,7 +72,8 @@ func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 			if out != "" {
 				t.Errorf("output = %q, want none", out)
 			}
-			if !strings.HasPrefix(errOut, "muster: ") || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, test.says) {
+			if !strings.HasPrefix(errOut, "muster: ") || strings.Count(errOut, "\n") != 1 ||
+				!strings.Contains(errOut, test.says) {
 				t.Errorf("error output = %q, want one line with %q", errOut, test.says)
 			}
 		})
@@ -114,20 +119,23 @@ func TestConvert(t *testing.T) {
 	queue := write("queue.yaml", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\n")
 	config := write("config.yaml", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: far}\n")
 	code, out, errOut := call(t, "convert", queue, config)
-	if want := "apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: far}\n"; code != exitDone || out != want {
+	if want := "apiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\n---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: MultiKueueConfig\nmetadata: {name: far}\n"; code != exitDone ||
+		out != want {
 		t.Errorf("exit code %d, output %q, want %q", code, out, want)
 	}
 	if !strings.HasPrefix(errOut, "MultiKueueConfig far: ") {
 		t.Errorf("error output %q, want the kind that is not served", errOut)
 	}
 	bad := write("bad.yaml", "a: b: c\n")
-	if code, _, errOut := call(t, "convert", bad); code != exitFailed || !strings.HasPrefix(errOut, "muster: "+bad+": document 1: ") {
+	if code, _, errOut := call(t, "convert", bad); code != exitFailed ||
+		!strings.HasPrefix(errOut, "muster: "+bad+": document 1: ") {
 		t.Errorf("exit code %d, error output %q, want the file and the document", code, errOut)
 	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for _, arguments := range [][]string{nil, {"--help"}, {"jobs", "-h"}, {"up", "--help"}, {"version"}, {"version", "-o", "json"}, {"completion", "fish"}} {
+	for _, arguments := range [][]string{nil, {"--help"}, {"jobs", "-h"}, {"up", "--help"}, {"version"},
+		{"version", "-o", "json"}, {"completion", "fish"}} {
 		code, out, errOut := call(t, arguments...)
 		if code != exitDone || out == "" || errOut != "" {
 			t.Errorf("%v: exit code %d, %d bytes of output, error output %q", arguments, code, len(out), errOut)
@@ -137,7 +145,8 @@ func TestHelpAndVersion(t *testing.T) {
 
 func TestHelpOfTheKubectlPluginUsesItsName(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
-	if code := run(context.Background(), []string{filepath.Join("/usr/bin", pluginName), "jobs", "--help"}, streams); code != exitDone {
+	if code := run(context.Background(), []string{filepath.Join("/usr/bin", pluginName), "jobs", "--help"},
+		streams); code != exitDone {
 		t.Fatalf("exit code %d", code)
 	}
 	if !strings.Contains(out.String(), "kubectl muster jobs") {
@@ -148,7 +157,8 @@ func TestHelpOfTheKubectlPluginUsesItsName(t *testing.T) {
 func TestChooseRefusesToGuess(t *testing.T) {
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 	two := []view.Job{{Kind: "JobSet", Name: "x"}, {Kind: "Job", Name: "x"}}
-	if _, err := choose(two, "x", "ml", streams); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "jobset/x, job/x") {
+	if _, err := choose(two, "x", "ml", streams); exitCode(err) != exitUsage ||
+		!strings.Contains(err.Error(), "jobset/x, job/x") {
 		t.Errorf("two jobs: got error %v, want one that names both", err)
 	}
 	if _, err := choose(nil, "x", "ml", streams); exitCode(err) != exitNotFound {
@@ -164,7 +174,8 @@ func TestUnusableKubeconfigIsReported(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", "/nope")
 	streams, _, _, errOut := genericiooptions.NewTestIOStreams()
-	if code := run(t.Context(), []string{"muster", "jobs"}, streams); code != exitFailed || !strings.Contains(errOut.String(), "KUBECONFIG is /nope") {
+	if code := run(t.Context(), []string{"muster", "jobs"}, streams); code != exitFailed ||
+		!strings.Contains(errOut.String(), "KUBECONFIG is /nope") {
 		t.Errorf("exit code %d and error output %s, want one that names KUBECONFIG", code, errOut)
 	}
 }
@@ -176,10 +187,13 @@ func TestKubeconfigWithoutCurrentContextIsReported(t *testing.T) {
 		`[{"name": "b", "context": {"cluster": "a"}}, {"name": "a", "context": {"cluster": "a"}}]`: "has no current context: name one of a, b by --context, or for good by `muster kubectl config use-context a`",
 	} {
 		kubeconfig := filepath.Join(t.TempDir(), "config")
-		if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": `+contexts+`}`), 0o600); err != nil {
+		if err := os.WriteFile(kubeconfig,
+			[]byte(`{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": `+contexts+`}`),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, errOut := call(t, "jobs", "--kubeconfig", kubeconfig); code != exitFailed || !strings.Contains(errOut, says) {
+		if code, _, errOut := call(t, "jobs", "--kubeconfig", kubeconfig); code != exitFailed ||
+			!strings.Contains(errOut, says) {
 			t.Errorf("with contexts %s: exit code %d, %s", contexts, code, errOut)
 		}
 	}
@@ -209,9 +223,10 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 		"KUBECONFIG with a cluster":   {kubeconfig, nil, refused, ""},
 		"--kubeconfig with a cluster": {"/nope", []string{"--kubeconfig", kubeconfig}, refused, ""},
 		"--server with that address":  {"/nope", []string{"--server=localhost:8080"}, refused, ""},
-		"no current context":          {undecided, nil, refused, "muster: the kubeconfig has no current context: name one of here, there by --context"},
-		"--cluster with a name":       {undecided, []string{"--cluster=a"}, refused, ""},
-		"another error":               {"/nope", nil, `Error from server (NotFound): pods "x" not found`, ""},
+		"no current context": {undecided, nil, refused,
+			"muster: the kubeconfig has no current context: name one of here, there by --context"},
+		"--cluster with a name": {undecided, []string{"--cluster=a"}, refused, ""},
+		"another error":         {"/nope", nil, `Error from server (NotFound): pods "x" not found`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", test.kubeconfig)
@@ -220,7 +235,8 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := extendKubectlError(test.said, clusterFlags(root))
-			if !strings.HasPrefix(last, test.said+"\n") || !strings.Contains(last, test.means) || test.means == "" && strings.Contains(last, "muster") {
+			if !strings.HasPrefix(last, test.said+"\n") || !strings.Contains(last, test.means) ||
+				test.means == "" && strings.Contains(last, "muster") {
 				t.Errorf("last lines of kubectl = %q", last)
 			}
 		})
@@ -229,15 +245,18 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 
 // TestExplainOfScheduleNamesItsLastRun: a schedule is not itself a job, and the error says what to explain instead.
 func TestExplainOfScheduleNamesItsLastRun(t *testing.T) {
-	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
+	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)",
+		Runs: []string{"nightly-2", "nightly-1"}}
 	err := scheduleError(schedule)
-	for _, part := range []string{`ml/latticejob/nightly runs by its schedule "@daily" (Cron active: 1 job(s))`, "muster explain -n ml latticejob/nightly-2"} {
+	for _, part := range []string{`ml/latticejob/nightly runs by its schedule "@daily" (Cron active: 1 job(s))`,
+		"muster explain -n ml latticejob/nightly-2"} {
 		if exitCode(err) != exitNotFound || !strings.Contains(err.Error(), part) {
 			t.Errorf("%d, %v: want %d and %s", exitCode(err), err, exitNotFound, part)
 		}
 	}
 	schedule.Runs = nil
-	if err := scheduleError(schedule); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "muster kubectl describe -n ml latticejob/nightly") {
+	if err := scheduleError(schedule); exitCode(err) != exitNotFound ||
+		!strings.Contains(err.Error(), "muster kubectl describe -n ml latticejob/nightly") {
 		t.Errorf("a schedule without a run: got error %v", err)
 	}
 }
@@ -260,10 +279,12 @@ func TestThisBuildReadsBuildInfo(t *testing.T) {
 
 // TestErrorsHaveNoControlCharacters: what a command repeats, here a path, goes through one writer.
 func TestErrorsHaveNoControlCharacters(t *testing.T) {
-	for _, arguments := range [][]string{{"replay", "/no\x1b[2J\u202efile"}, {"convert", "/no\x1b[2J\u202efile"}, {"explain", "a\x1b[2J\u202e/b/c/d"}} {
+	for _, arguments := range [][]string{{"replay", "/no\x1b[2J\u202efile"}, {"convert", "/no\x1b[2J\u202efile"},
+		{"explain", "a\x1b[2J\u202e/b/c/d"}} {
 		streams, _, out, errOut := genericiooptions.NewTestIOStreams()
 		code := run(t.Context(), append([]string{"muster"}, arguments...), streams)
-		if code == exitDone || !strings.Contains(errOut.String(), `\x1b[2J\u202e`) || strings.ContainsAny(errOut.String()+out.String(), "\x1b\u202e") {
+		if code == exitDone || !strings.Contains(errOut.String(), `\x1b[2J\u202e`) ||
+			strings.ContainsAny(errOut.String()+out.String(), "\x1b\u202e") {
 			t.Errorf("%q: exit code %d, output %q, errors %q", arguments, code, out, errOut)
 		}
 	}

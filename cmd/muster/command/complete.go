@@ -22,7 +22,8 @@ const completionTimeout = 3 * time.Second
 
 // complete completes the name of a job: it offers kind/name, or the bare name where that matches the prefix prefix. If
 // nothing in the current namespace matches and prefix starts with a namespace, it offers the jobs of that namespace.
-func (eo *explainOptions) complete(cmd *cobra.Command, words []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (eo *explainOptions) complete(cmd *cobra.Command, words []string,
+	prefix string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	cluster, err := connect(ctx, eo.config)
@@ -33,16 +34,20 @@ func (eo *explainOptions) complete(cmd *cobra.Command, words []string, prefix st
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	offers := completionsOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, "", prefix)
-	if named, _, ok := strings.Cut(prefix, "/"); ok && named != "" && len(offers) == 0 && (!explicit || named == namespace) {
-		offers = completionsOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, named+"/", prefix)
+	offers := completionsOf(ctx, cluster, namespace,
+		func(job *view.Job) []string { return []string{job.Title(), job.Name} }, "", prefix)
+	if named, _, ok := strings.Cut(prefix, "/"); ok && named != "" && len(offers) == 0 &&
+		(!explicit || named == namespace) {
+		offers = completionsOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} },
+			named+"/", prefix)
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completionsOf returns, for each job of the namespace, the first of its names that has the prefix prefix, which begins
 // with before; none if the jobs cannot be read.
-func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, before, prefix string) (offers []string) {
+func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string,
+	before, prefix string) (offers []string) {
 	kind, _, whole := strings.Cut(strings.TrimPrefix(prefix, before), "/")
 	if !whole {
 		kind = "" // more of it may follow
@@ -68,10 +73,12 @@ func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace stri
 func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 	flags.AddFlags(cmd.Flags())
 	offer := func(flag string, names func(context.Context) []string) {
-		utilruntime.Must(cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			offers := slices.DeleteFunc(names(cmd.Context()), func(name string) bool { return !strings.HasPrefix(name, prefix) })
-			return offers, cobra.ShellCompDirectiveNoFileComp
-		}))
+		utilruntime.Must(cmd.RegisterFlagCompletionFunc(flag,
+			func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+				offers := slices.DeleteFunc(names(cmd.Context()),
+					func(name string) bool { return !strings.HasPrefix(name, prefix) })
+				return offers, cobra.ShellCompDirectiveNoFileComp
+			}))
 	}
 	offer("namespace", func(ctx context.Context) []string { return namespacesOf(ctx, flags) })
 	kubeconfig := func() clientcmdapi.Config {

@@ -39,8 +39,8 @@ func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observ
 	return cluster, explainConnection(err)
 }
 
-// checkClusterSelected returns an error that says what to set if nothing selects a cluster, and nil otherwise. Without it the client
-// would try localhost:8080 and report a misleading error.
+// checkClusterSelected returns an error that says what to set if nothing selects a cluster, and nil otherwise. Without
+// it the client would try localhost:8080 and report a misleading error.
 func checkClusterSelected(flags *genericclioptions.ConfigFlags) error {
 	if *flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return nil
@@ -119,7 +119,8 @@ func explainConnection(err error) error {
 		if parsed, parseErr := url.Parse(host); parseErr == nil {
 			host = parsed.Scheme + "://" + parsed.Host
 		}
-		return fmt.Errorf("the API server at %s does not answer: %w: start it (`muster up`), or check --kubeconfig, --context and KUBECONFIG", host, unreachable.Err)
+		return fmt.Errorf("the API server at %s does not answer: %w: start it (`muster up`), or check --kubeconfig, --context and KUBECONFIG",
+			host, unreachable.Err)
 	}
 	return err
 }

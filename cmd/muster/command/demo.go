@@ -31,7 +31,8 @@ The exit code is 0 if every job ended as expected.`,
 		},
 	}
 	cmd.Flags().BoolVar(&options.Keep, "keep", false, "Keep the cluster running after the end, until Ctrl-C.")
-	cmd.Flags().StringVar(&folder, "examples", "", "Run the manifests <folder>/<name>.yaml of this directory instead of the built-in ones.")
+	cmd.Flags().StringVar(&folder, "examples", "",
+		"Run the manifests <folder>/<name>.yaml of this directory instead of the built-in ones.")
 	cmd.Flags().DurationVar(&options.Timeout, "timeout", 5*time.Minute, "Give up after this time.")
 	return cmd
 }

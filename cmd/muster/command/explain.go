@@ -61,7 +61,8 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 	cmd.ValidArgsFunction = o.complete
 	addClusterFlags(cmd, o.config)
 	o.kube.AddFlags(cmd)
-	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "Use this configuration file, not the configuration that the operator publishes.")
+	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "",
+		"Use this configuration file, not the configuration that the operator publishes.")
 	cmd.Flag("output").Usage = "Output format. One of: (json, yaml, jsonpath=…, go-template=…)."
 	return cmd
 }
@@ -98,7 +99,8 @@ func (eo *explainOptions) run(ctx context.Context, streams genericiooptions.IOSt
 	if err != nil {
 		return explainConnection(err)
 	}
-	reportUnreadable(lineTo(streams.ErrOut), slices.DeleteFunc(snapshot.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
+	reportUnreadable(lineTo(streams.ErrOut),
+		slices.DeleteFunc(snapshot.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
 	if given != nil {
 		snapshot.Configuration, snapshot.Assumed = given, ""
 	}
@@ -142,7 +144,8 @@ func (eo *explainOptions) printer(out io.Writer) (func(*view.Explanation) error,
 }
 
 // explain finds the named job, reads its pods and warning events, and explains it.
-func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snapshot, name view.Name, argument string, streams genericiooptions.IOStreams) (*view.Explanation, error) {
+func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snapshot, name view.Name, argument string,
+	streams genericiooptions.IOStreams) (*view.Explanation, error) {
 	now := time.Now()
 	jobs := view.Jobs(snapshot, now)
 	found := view.Find(jobs, name)
@@ -155,7 +158,8 @@ func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snaps
 		return nil, scheduleError(schedule)
 	}
 	if kinds := view.KindWords(jobs); len(found) == 0 && name.Kind != "" && !slices.Contains(kinds, name.Kind) {
-		return nil, notFound("%q is not a kind of job: write one of %s; `muster jobs -n %s` lists the jobs", name.Kind, strings.Join(kinds, ", "), name.Namespace)
+		return nil, notFound("%q is not a kind of job: write one of %s; `muster jobs -n %s` lists the jobs", name.Kind,
+			strings.Join(kinds, ", "), name.Namespace)
 	}
 	job, err := choose(found, argument, name.Namespace, streams)
 	if err != nil {
@@ -185,7 +189,8 @@ func scheduleError(s *view.Schedule) error {
 		title += " (" + s.Message + ")"
 	}
 	if len(s.Runs) == 0 {
-		return notFound("%s, and waits for nothing itself; it has no run yet: see `muster kubectl describe -n %s latticejob/%s`", title, s.Namespace, s.Name)
+		return notFound("%s, and waits for nothing itself; it has no run yet: see `muster kubectl describe -n %s latticejob/%s`",
+			title, s.Namespace, s.Name)
 	}
 	return notFound("%s, and waits for nothing itself: ask for one of its runs, `muster explain -n %s latticejob/%s` for the last",
 		title, s.Namespace, s.Runs[0])
@@ -218,7 +223,8 @@ func choose(found []view.Job, argument, namespace string, streams genericiooptio
 	answer, _ := bufio.NewReader(input).ReadString('\n')
 	number, err := strconv.Atoi(strings.TrimSpace(answer))
 	if err != nil || number < 1 || number > len(found) {
-		return nil, usageError("%q is not one of them: write one of %s", strings.TrimSpace(answer), strings.Join(titles, ", "))
+		return nil, usageError("%q is not one of them: write one of %s", strings.TrimSpace(answer),
+			strings.Join(titles, ", "))
 	}
 	return &found[number-1], nil
 }

@@ -47,9 +47,11 @@ func queueOf3(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 			t.Fatal(err)
 		}
 	}
-	holder.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(namespace), PodSetAssignments: []kueue.PodSetAssignment{{
-		Name: "main", Count: ptr.To(int32(1)), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourceCPU: three.Name},
-		ResourceUsage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}
+	holder.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(namespace),
+		PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "main", Count: ptr.To(int32(1)),
+			Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourceCPU: three.Name},
+			ResourceUsage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}
 	for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
 		holder.Status.Conditions = append(holder.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
 			Reason: kind, LastTransitionTime: metav1.Now()})
@@ -79,15 +81,18 @@ func TestExplainOnACluster(t *testing.T) {
 	}{
 		{"a waiting job", []string{"workload", "waiting"}, exitFailed, []string{
 			namespace + "/workload/waiting is pending", "WaitingForQuota", "position 1 of 1",
-			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never, and it has the same priority)",
+			"1 of 3 cpu free, 1 more needed",
+			"held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never, and it has the same priority)",
 			"would fit after the end of " + namespace + "/workload/holder"}},
 		{"an admitted job", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
-		{"an invalid job", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
+		{"an invalid job", []string{"job/mistaken"}, exitFailed,
+			[]string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
 		{"a JobSet whose Job may not create its pods", []string{"jobset/refused"}, exitDone, []string{
 			"is starting", "told      FailedCreate at 2026-01-02 03:04:05 UTC: The pods of refused-w-0 are forbidden."}},
 		{"a LatticeJob whose VCJob may not create its pods", []string{"latticejob/refused"}, exitFailed, []string{
 			"told      FailedCreate at 2026-01-02 03:04:05 UTC: The pods of refused are forbidden."}},
-		{"a user who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed, []string{"no Workload yet"}},
+		{"a user who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed,
+			[]string{"no Workload yet"}},
 		{"a user with rights in one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
 			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces",
 			"next      muster kubectl describe localqueue queue -n " + namespace}},
@@ -118,14 +123,17 @@ func TestExplainOnACluster(t *testing.T) {
 	// ClusterQueues are cluster-scoped: a namespace in -n does not help.
 	for _, how := range []string{"--watch=false", "--watch"} {
 		code, _, errOut = muster(t, cluster, "queues", "-n", namespace, "--as", "guest", how)
-		if code != exitFailed || !strings.Contains(errOut, "queues are summed from ClusterQueues and the Workloads of all namespaces") || strings.Contains(errOut, "look at a namespace of yours with -n") {
+		if code != exitFailed ||
+			!strings.Contains(errOut, "queues are summed from ClusterQueues and the Workloads of all namespaces") ||
+			strings.Contains(errOut, "look at a namespace of yours with -n") {
 			t.Errorf("queues %s for a user with rights in one namespace: exit code %d\n%s", how, code, errOut)
 		}
 	}
 
 	_, out, _ = muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
 	var explained view.Explanation
-	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {
+	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil ||
+		explained.WhyNot.Code != reason.WaitingForQuota {
 		t.Errorf("explanation as JSON: error %v: %s", err, out)
 	}
 }
@@ -133,7 +141,8 @@ func TestExplainOnACluster(t *testing.T) {
 // mistaken creates a Job with a Warning event, a Normal event, and a Warning event of an earlier Job of the same name.
 func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	t.Helper()
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mistaken", Labels: map[string]string{kueue.QueueLabel: "queue"}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mistaken",
+		Labels: map[string]string{kueue.QueueLabel: "queue"}}}
 	job.Spec.Suspend, job.Spec.Template.Spec.RestartPolicy = ptr.To(true), corev1.RestartPolicyNever
 	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 	if err := cluster.Client.Create(t.Context(), job); err != nil {
@@ -147,7 +156,8 @@ func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 // tell creates an event about the Job or VCJob, or about one of that name with another UID.
 func tell(t *testing.T, cluster *testcluster.Cluster, job client.Object, uid types.UID, kind, reason, message string) {
 	t.Helper()
-	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: job.GetNamespace(), GenerateName: "told-"}, Type: kind, Reason: reason, Message: message,
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: job.GetNamespace(), GenerateName: "told-"}, Type: kind,
+		Reason: reason, Message: message,
 		InvolvedObject: corev1.ObjectReference{Kind: "Job", Namespace: job.GetNamespace(), Name: job.GetName(), UID: uid},
 		LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
 	if err := cluster.Client.Create(t.Context(), event); err != nil {
@@ -155,8 +165,8 @@ func tell(t *testing.T, cluster *testcluster.Cluster, job client.Object, uid typ
 	}
 }
 
-// refused creates a JobSet with a Job, and a LatticeJob with a VCJob, whose pods the API server refuses: the Warning events
-// are those of the Job and of the VCJob.
+// refused creates a JobSet with a Job, and a LatticeJob with a VCJob, whose pods the API server refuses: the Warning
+// events are those of the Job and of the VCJob.
 func refused(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	t.Helper()
 	create := func(object client.Object, owner client.Object, of schema.GroupVersionKind) {
@@ -169,13 +179,16 @@ func refused(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 			t.Fatal(err)
 		}
 	}
-	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	named := metav1.ObjectMeta{Name: "refused"}
 
 	set := &jobset.JobSet{ObjectMeta: named}
-	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}
+	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1,
+		Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}
 	create(set, nil, schema.GroupVersionKind{})
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "refused-w-0", Labels: map[string]string{jobset.JobSetNameKey: set.Name}}, Spec: batchv1.JobSpec{Template: pod}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "refused-w-0",
+		Labels: map[string]string{jobset.JobSetNameKey: set.Name}}, Spec: batchv1.JobSpec{Template: pod}}
 	create(job, set, jobset.GroupVersion.WithKind("JobSet"))
 	tell(t, cluster, job, job.UID, corev1.EventTypeWarning, "FailedCreate", "The pods of refused-w-0 are forbidden.")
 
@@ -192,12 +205,14 @@ func refused(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 func explainUnderThePublished(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	t.Helper()
 	undeclared := workload(namespace, "undeclared", "queue", 1)
-	undeclared.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests["example.com/license"] = resource.MustParse("1")
+	undeclared.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests["example.com/license"] =
+		resource.MustParse("1")
 	if err := cluster.Client.Create(t.Context(), undeclared); err != nil {
 		t.Fatal(err)
 	}
 	_, out, _ := muster(t, cluster, "explain", "-n", namespace, "undeclared")
-	for _, part := range []string{"resource example.com/license unavailable in ClusterQueue", "assumed   the default configuration: the operator has not published its own"} {
+	for _, part := range []string{"resource example.com/license unavailable in ClusterQueue",
+		"assumed   the default configuration: the operator has not published its own"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("before the configuration is published, the output does not have %q:\n%s", part, out)
 		}

@@ -45,13 +45,17 @@ func TestAJobThatDoesNotWaitIsExplainedWithoutTheOthers(t *testing.T) {
 	}
 	few, err := read(t.Context(), reader, name)
 	want, got := explain(reader.SnapshotAll(t.Context(), namespace)), explain(few, err)
-	if diff := cmp.Diff(want, got); diff != "" || got.Job.State != view.Running || got.Job.PodsReady != 1 || len(got.Job.Makers) != 1 || len(got.Asks) != 1 || got.Line == nil {
-		t.Errorf("state %s, %d pods ready; with everything read the explanation differs (-), or both lack something:\n%s", got.Job.State, got.Job.PodsReady, diff)
+	if diff := cmp.Diff(want, got); diff != "" || got.Job.State != view.Running || got.Job.PodsReady != 1 ||
+		len(got.Job.Makers) != 1 || len(got.Asks) != 1 || got.Line == nil {
+		t.Errorf("state %s, %d pods ready; with everything read the explanation differs (-), or both lack something:\n%s",
+			got.Job.State, got.Job.PodsReady, diff)
 	}
 	if len(few.Workloads) != 1 || len(few.ClusterQueues) != 1 || len(few.Namespaces) > 0 {
-		t.Errorf("read %d Workloads, %d ClusterQueues and %d namespaces, want only those of the job", len(few.Workloads), len(few.ClusterQueues), len(few.Namespaces))
+		t.Errorf("read %d Workloads, %d ClusterQueues and %d namespaces, want only those of the job", len(few.Workloads),
+			len(few.ClusterQueues), len(few.Namespaces))
 	}
-	if all, err := read(t.Context(), reader, view.Name{Namespace: namespace, Name: "other"}); err != nil || len(all.Workloads) < 3 {
+	if all, err := read(t.Context(), reader, view.Name{Namespace: namespace, Name: "other"}); err != nil ||
+		len(all.Workloads) < 3 {
 		t.Errorf("for a job that waits: error %v; want all Workloads", err)
 	}
 }
@@ -59,9 +63,12 @@ func TestAJobThatDoesNotWaitIsExplainedWithoutTheOthers(t *testing.T) {
 // runningJobSet creates a JobSet with one running pod and a Workload that holds quota of queueOf3.
 func runningJobSet(t *testing.T, cluster *testcluster.Cluster, namespace, name string) {
 	t.Helper()
-	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	set := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: "queue"}}}
-	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}
+	pod := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	set := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+		Labels: map[string]string{kueue.QueueLabel: "queue"}}}
+	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1,
+		Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pod}}}}
 	create := func(object client.Object) {
 		t.Helper()
 		if err := cluster.Client.Create(t.Context(), object); err != nil {
@@ -82,7 +89,8 @@ func runningJobSet(t *testing.T, cluster *testcluster.Cluster, namespace, name s
 	}
 
 	var holder kueue.Workload
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "holder"}, &holder); err != nil {
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "holder"},
+		&holder); err != nil {
 		t.Fatal(err)
 	}
 	of := workload(namespace, "jobset-"+name, "queue", 1)

@@ -18,8 +18,8 @@ import (
 // minRefreshInterval is the minimum time between two refreshes of --watch: a busy cluster changes all the time.
 const minRefreshInterval = 100 * time.Millisecond
 
-// pauseAfter returns how long to pause after a refresh that took so long. It grows with the cluster, of which each refresh
-// shows all: with 10,000 jobs the command would otherwise use a core.
+// pauseAfter returns how long to pause after a refresh that took so long. It grows with the cluster, of which each
+// refresh shows all: with 10,000 jobs the command would otherwise use a core.
 func pauseAfter(took time.Duration) time.Duration { return max(minRefreshInterval, 4*took) }
 
 // follower displays values repeatedly. tick, which may be nil, triggers a refresh even if nothing has changed.
@@ -33,8 +33,10 @@ type follower[T any] struct {
 
 // follow implements --watch: on a terminal it redraws the table on changes and every second; elsewhere, and in formats
 // for programs, it appends what changed. It returns nil when ctx ends.
-func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
-	output *outputFlags, r renderer[T], list func(*view.Snapshot, time.Time) ([]T, error), changes *show.Changes[T]) error {
+func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster,
+	scope observe.Scope,
+	output *outputFlags, r renderer[T], list func(*view.Snapshot, time.Time) ([]T, error),
+	changes *show.Changes[T]) error {
 	print, err := printerOf(streams.Out, output, r)
 	if err != nil {
 		return err
@@ -75,7 +77,8 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 
 // refresh displays the current values. It also prints messages, each only when it is new: about kinds and objects left
 // out, and about the API server ceasing to answer or answering again.
-func (f *follower[T]) refresh(ctx context.Context, watch *observe.Watch, list func(*view.Snapshot, time.Time) ([]T, error)) error {
+func (f *follower[T]) refresh(ctx context.Context, watch *observe.Watch,
+	list func(*view.Snapshot, time.Time) ([]T, error)) error {
 	snapshot, err := watch.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -108,7 +111,8 @@ func appending[T any](streams genericiooptions.IOStreams, print func([]T) error,
 }
 
 // redrawing returns a follower that redraws the whole table in place, also at each tick so that durations advance.
-func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output *outputFlags, r renderer[T], tick <-chan time.Time) follower[T] {
+func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output *outputFlags, r renderer[T],
+	tick <-chan time.Time) follower[T] {
 	screen := show.NewScreen(streams.Out, size, show.ColourWanted())
 	f := follower[T]{report: lineTo(streams.ErrOut), tick: tick, update: func(values []T) error {
 		lines, err := show.Lines(r.table(values), output.tableOptions())
@@ -131,9 +135,11 @@ func answerMessage(lost error) string {
 	}
 	if apierrors.IsUnauthorized(lost) {
 		// The credentials were read when the command started and are not reloaded.
-		return "muster: " + oneLine(lost.Error()) + ": log in again and restart this command; the output shows the last known state"
+		return "muster: " + oneLine(lost.Error()) +
+			": log in again and restart this command; the output shows the last known state"
 	}
-	return "muster: " + oneLine(explainConnection(lost).Error()) + "; the output shows the last known state, and continues once it answers"
+	return "muster: " + oneLine(explainConnection(lost).Error()) +
+		"; the output shows the last known state, and continues once it answers"
 }
 
 // reportUnreadable reports the jobs that are left out since they cannot be decoded, one per line.
@@ -147,14 +153,16 @@ func reportUnreadable(report func(line string), jobs []view.Unreadable) {
 // reportUnseen reports the kinds of jobs that are left out because the user may not list them.
 func reportUnseen(report func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		report("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, unless they have Workloads")
+		report("muster: you may not list " + strings.Join(kinds, ", ") +
+			": these jobs are left out, unless they have Workloads")
 	}
 }
 
 // reportUnwatchable reports the kinds that the user may not watch, whose displayed state may be outdated.
 func reportUnwatchable(report func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		report("muster: you may not watch " + strings.Join(kinds, ", ") + ": they are listed again about once a minute, as long as you may list them, and shown as of then")
+		report("muster: you may not watch " + strings.Join(kinds, ", ") +
+			": they are listed again about once a minute, as long as you may list them, and shown as of then")
 	}
 }
 

@@ -41,7 +41,8 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 	addClusterFlags(cmd, o.config)
 	o.output.addTo(cmd, ".waitSeconds")
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces.")
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only jobs with these labels, written as for kubectl: key=value,key!=value.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "",
+		"List only jobs with these labels, written as for kubectl: key=value,key!=value.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Follow changes, until Ctrl-C.")
 	return cmd
 }
@@ -66,7 +67,8 @@ func (j *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 			return observe.Scope{Namespace: namespace}, namespace, err
 		},
 		list: func(snapshot *view.Snapshot, _ string, now time.Time) []view.Job {
-			return slices.DeleteFunc(view.Jobs(snapshot, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
+			return slices.DeleteFunc(view.Jobs(snapshot, now),
+				func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
 		},
 		complete: tellWhy,
 		changes:  show.JobChanges(),
@@ -100,15 +102,15 @@ func tellWhy(ctx context.Context, cluster *observe.Cluster, namespace string, jo
 	return nil
 }
 
-// claimsInList and mountsInList bound, for each job of a list, how many claims of its pods are looked for, and of how many
-// pods the events about volumes are read: requests of their own. Most jobs need none.
+// claimsInList and mountsInList bound, for each job of a list, how many claims of its pods are looked for, and of how
+// many pods the events about volumes are read: requests of their own. Most jobs need none.
 const (
 	claimsInList = 2
 	mountsInList = 1
 )
 
-// tellMistakes says of jobs that have no Workload what their last warning event says: usually what is wrong with them. It
-// reads events only if there are such jobs.
+// tellMistakes says of jobs that have no Workload what their last warning event says: usually what is wrong with them.
+// It reads events only if there are such jobs.
 func tellMistakes(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
 	if !slices.ContainsFunc(jobs, func(job view.Job) bool { return job.SaysNothing() }) {
 		return nil

@@ -58,7 +58,8 @@ func runKubectl(args []string) int {
 // clusterFlags returns the values of those kubectl flags that select a cluster.
 func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(false)
-	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer, "context": flags.Context, "cluster": flags.ClusterName} {
+	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer,
+		"context": flags.Context, "cluster": flags.ClusterName} {
 		if given := root.PersistentFlags().Lookup(name); given != nil {
 			*value = given.Value.String()
 		}
@@ -66,8 +67,8 @@ func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// extendKubectlError returns kubectl's final message, extended by what to set if nothing selects a cluster: kubectl then
-// tries localhost:8080.
+// extendKubectlError returns kubectl's final message, extended by what to set if nothing selects a cluster: kubectl
+// then tries localhost:8080.
 func extendKubectlError(message string, flags *genericclioptions.ConfigFlags) string {
 	if message != "" && !strings.HasSuffix(message, "\n") {
 		message += "\n"

@@ -107,7 +107,8 @@ func suggestions(cmd *cobra.Command, word string) string {
 
 // oneLine joins the lines of an error message.
 func oneLine(message string) string {
-	return strings.Join(strings.FieldsFunc(strings.TrimSpace(message), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return strings.Join(strings.FieldsFunc(strings.TrimSpace(message),
+		func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
 const (

@@ -36,7 +36,8 @@ namespace points.`,
 	}
 	addClusterFlags(cmd, o.config)
 	o.output.addTo(cmd, ".pending")
-	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List all ClusterQueues, which is the default without -n.")
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false,
+		"List all ClusterQueues, which is the default without -n.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Follow changes, until Ctrl-C.")
 	return cmd
 }

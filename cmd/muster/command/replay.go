@@ -50,7 +50,8 @@ func replay(streams genericiooptions.IOStreams, path string) error {
 			d.Line, d.At.Format("2006-01-02T15:04:05.000Z07:00"), d.Index+1, none(d.Recorded), none(d.Replayed))
 		return errQuiet
 	}
-	_, err = fmt.Fprintf(streams.Out, "%s, %s: identical\n", countOf(result.Passes, "pass", "passes"), countOf(result.Decisions, "decision", "decisions"))
+	_, err = fmt.Fprintf(streams.Out, "%s, %s: identical\n", countOf(result.Passes, "pass", "passes"),
+		countOf(result.Decisions, "decision", "decisions"))
 	return err
 }
 

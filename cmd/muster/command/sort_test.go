@@ -13,7 +13,8 @@ import (
 
 // Names are texts of users, and may be amounts that take practically forever to parse or to compare.
 func TestSortingByTextsThatAreExtremeAmountsEnds(t *testing.T) {
-	jobs := []view.Job{{Name: "1e-2147483647"}, {Name: "1e2147483647"}, {Name: "0e2147483647"}, {Name: "1e999"}, {Name: "1"}}
+	jobs := []view.Job{{Name: "1e-2147483647"}, {Name: "1e2147483647"}, {Name: "0e2147483647"},
+		{Name: "1e999"}, {Name: "1"}}
 	sorter, err := newSorter(".name")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,8 @@ func TestSortingByTextsThatAreExtremeAmountsEnds(t *testing.T) {
 func TestSortValues(t *testing.T) {
 	wait := int64(9)
 	asks := func(cpu string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(cpu)} }
-	jobs := []view.Job{{Name: "a", Priority: 10, WaitSeconds: &wait, Requests: asks("16")}, {Name: "b", Priority: 9, Requests: asks("400m")}, {Name: "c", Priority: 10, Requests: asks("4")}}
+	jobs := []view.Job{{Name: "a", Priority: 10, WaitSeconds: &wait, Requests: asks("16")},
+		{Name: "b", Priority: 9, Requests: asks("400m")}, {Name: "c", Priority: 10, Requests: asks("4")}}
 	tests := []struct {
 		name, field string
 		want        []string

@@ -44,7 +44,8 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 
 // thisBuild combines version, set by the linker, with what the Go tool stamped into the program.
 func thisBuild(info *debug.BuildInfo) build {
-	b := build{Version: "unknown", Kubernetes: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := build{Version: "unknown", Kubernetes: "unknown", Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
 		return b
 	}

@@ -1,3 +1,3 @@
-// Package convert rewrites manifests of Kueue's API versions that Muster does not serve as the one that it serves. It is
-// pure: text in, text out, without a cluster.
+// Package convert rewrites manifests of Kueue's API versions that Muster does not serve as the one that it serves. It
+// is pure: text in, text out, without a cluster.
 package convert

@@ -45,7 +45,8 @@ func object(o fields, note func(string)) bool {
 	}
 	convert, served := kinds[kind]
 	if !served {
-		note(fmt.Sprintf("%s %s: Muster does not serve this kind, it is left as it is", kind, fields{o.get("metadata")}.text("name")))
+		note(fmt.Sprintf("%s %s: Muster does not serve this kind, it is left as it is", kind,
+			fields{o.get("metadata")}.text("name")))
 		return false
 	}
 	version.SetString(kueue.GroupVersion.String())

@@ -12,8 +12,8 @@ import (
 )
 
 // Stream copies the YAML or JSON documents of in to out, with Kueue's objects as kueue.x-k8s.io/v1beta1, and calls note
-// with a sentence for each object that it cannot convert. Documents without an object to convert are copied as they are;
-// in the others comments and the order of fields stay.
+// with a sentence for each object that it cannot convert. Documents without an object to convert are copied as they
+// are; in the others comments and the order of fields stay.
 func Stream(in io.Reader, out io.Writer, note func(string)) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	for number, first := 1, true; ; number++ {

@@ -41,7 +41,8 @@ func newApplier(config *rest.Config) (*applier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &applier{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
+	return &applier{client: client,
+		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
 }
 
 // apply sends one object and gives what the API server made of it.
@@ -64,14 +65,15 @@ func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) 
 // mappingOf returns the resource of a kind. It retries discovery, since a kind is served only some time after its CRD
 // was applied.
 func (a *applier) mappingOf(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, err error) {
-	polled := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, kindAppearsWithin, true, func(context.Context) (bool, error) {
-		mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) {
-			a.mapper.Reset()
-			return false, nil
-		}
-		return true, err
-	})
+	polled := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, kindAppearsWithin,
+		true, func(context.Context) (bool, error) {
+			mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if meta.IsNoMatchError(err) {
+				a.mapper.Reset()
+				return false, nil
+			}
+			return true, err
+		})
 	if err != nil {
 		return nil, err
 	}

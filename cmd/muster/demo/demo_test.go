@@ -21,9 +21,11 @@ import (
 )
 
 func TestManifestsAreAppliedPrerequisitesFirst(t *testing.T) {
-	object := &fstest.MapFile{Data: []byte("# only words\n---\nkind: JobSet\nmetadata: {name: a}\n---\nkind: Job\nmetadata: {name: b}\n")}
+	object := &fstest.MapFile{Data: []byte(
+		"# only words\n---\nkind: JobSet\nmetadata: {name: a}\n---\nkind: Job\nmetadata: {name: b}\n")}
 	manifests, err := readManifests(fstest.MapFS{
-		"jobset/b.yaml": object, "jobset/a.yaml": object, "apps/z.yaml": object, "prerequisites/q.yaml": object, "README.md": object,
+		"jobset/b.yaml": object, "jobset/a.yaml": object, "apps/z.yaml": object, "prerequisites/q.yaml": object,
+		"README.md": object,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +146,10 @@ func TestRunReportsWhyItEndedBeforeTheJobs(t *testing.T) {
 		cancel  bool
 		want    string
 	}{
-		{"the cluster does not start", "echo 'port 1 is taken'; exit 1", time.Minute, false, "the cluster stopped before it was ready (exit status 1): port 1 is taken"},
-		{"timeout", "exec sleep 600", 300 * time.Millisecond, false, "wait for the cluster to be ready: not done after 300ms"},
+		{"the cluster does not start", "echo 'port 1 is taken'; exit 1", time.Minute, false,
+			"the cluster stopped before it was ready (exit status 1): port 1 is taken"},
+		{"timeout", "exec sleep 600", 300 * time.Millisecond, false,
+			"wait for the cluster to be ready: not done after 300ms"},
 		{"interrupt", "exec sleep 600", time.Minute, true, "interrupted before all jobs were done"},
 	}
 	for _, test := range tests {
@@ -209,7 +213,8 @@ func TestPlainOutputPrintsEachChangeOnce(t *testing.T) {
 	var out bytes.Buffer
 	begin := time.Date(2025, 6, 1, 14, 0, 0, 0, time.UTC)
 	console := newConsole(&out, begin)
-	job := view.Job{Namespace: "lab", Kind: "JobSet", Name: "sweep-c", State: view.Pending, Reason: "WaitingForQuota", Message: "16 more needed", PodsAsked: 2}
+	job := view.Job{Namespace: "lab", Kind: "JobSet", Name: "sweep-c", State: view.Pending, Reason: "WaitingForQuota",
+		Message: "16 more needed", PodsAsked: 2}
 	queue := view.Queue{
 		Name: "lab", Pending: 1, Reserving: 2, Head: &view.Head{Namespace: "lab", Job: "jobset/sweep-c"},
 		Quotas: []view.Quota{{Flavor: "simulated", Resource: corev1.ResourceName("nvidia.com/gpu"),
@@ -243,8 +248,10 @@ applied jobset/a.yaml: jobset/sweep-c
 func TestSummary(t *testing.T) {
 	wait, run := int64(13), int64(8)
 	got := summary([]view.Job{
-		{Namespace: "lab", Kind: "JobSet", Name: "urgent", Queue: "gpu", Priority: 1000, State: view.Completed, WaitSeconds: &wait, RunSeconds: &run},
-		{Namespace: "team-a", Kind: "Workload", Name: "w", Queue: "q", State: view.Admitted, WaitSeconds: &wait, RunSeconds: &run, Message: "has no owner"},
+		{Namespace: "lab", Kind: "JobSet", Name: "urgent", Queue: "gpu", Priority: 1000, State: view.Completed,
+			WaitSeconds: &wait, RunSeconds: &run},
+		{Namespace: "team-a", Kind: "Workload", Name: "w", Queue: "q", State: view.Admitted, WaitSeconds: &wait,
+			RunSeconds: &run, Message: "has no owner"},
 	})
 	want := strings.TrimPrefix(`
 JOB                 QUEUE   PRIO   STATE       WAITED   RAN   REMARK

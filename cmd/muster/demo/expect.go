@@ -72,7 +72,8 @@ func judge(expected []expectation, jobs []view.Job) standing {
 		switch {
 		case job.State == e.end:
 		case job.State.Over():
-			s.wrong = append(s.wrong, fmt.Sprintf("%s is %s, expected %s: %s", job.FullTitle(), job.State, e.end, cmp.Or(job.Why(), "no reason given")))
+			s.wrong = append(s.wrong,
+				fmt.Sprintf("%s is %s, expected %s: %s", job.FullTitle(), job.State, e.end, cmp.Or(job.Why(), "no reason given")))
 		default:
 			s.open = append(s.open, job.FullTitle())
 		}

@@ -31,7 +31,8 @@ type Options struct {
 }
 
 // clusterFlags are the flags of the cluster that the examples are written for.
-var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", "--sim-gpus", "8", "--sim-gpu-product", "NVIDIA-A100-SXM4-80GB"}
+var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", "--sim-gpus", "8", "--sim-gpu-product",
+	"NVIDIA-A100-SXM4-80GB"}
 
 // reconcileTimeout is how long the demo waits for the operator to reconcile the jobs of one file before it applies the
 // next.
@@ -167,7 +168,8 @@ func (s *stage) play(ctx context.Context, manifests []manifest) error {
 	if wrong := overtaken(last.jobs); len(wrong) > 0 {
 		return fmt.Errorf("jobs were not served in the order of their priority: %s", strings.Join(wrong, "; "))
 	}
-	s.console.say("\nall %d jobs ended as expected, %s after the start", len(s.expected), time.Since(s.console.begin).Round(time.Second))
+	s.console.say("\nall %d jobs ended as expected, %s after the start", len(s.expected),
+		time.Since(s.console.begin).Round(time.Second))
 	return nil
 }
 
@@ -196,7 +198,8 @@ func (s *stage) apply(ctx context.Context, m *manifest) error {
 
 // follow shows progress until wanted accepts the standing of the jobs, which is computed again after each change. If
 // atMost is not 0, it also returns, without error, after that time. It always returns the last standing.
-func (s *stage) follow(ctx context.Context, atMost time.Duration, wanted func(standing) bool) (last standing, err error) {
+func (s *stage) follow(ctx context.Context, atMost time.Duration,
+	wanted func(standing) bool) (last standing, err error) {
 	var enough <-chan time.Time
 	if atMost > 0 {
 		timer := time.NewTimer(atMost)

@@ -30,7 +30,8 @@ func summary(jobs []view.Job) string {
 			ran = "-" // it has no pods
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
-			job.FullTitle(), job.Queue, int64(job.Priority), string(job.State), view.Seconds(job.WaitSeconds), ran, show.Why(job),
+			job.FullTitle(), job.Queue, int64(job.Priority), string(job.State), view.Seconds(job.WaitSeconds),
+			ran, show.Why(job),
 		}})
 	}
 	lines, err := show.Lines(table, printers.PrintOptions{})

@@ -30,7 +30,8 @@ func beside(self string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("there is no %s beside %s: run `make build` in Muster's source folder and use its bin/muster", binaryName, self)
+		return "", fmt.Errorf("there is no %s beside %s: run `make build` in Muster's source folder and use its bin/muster",
+			binaryName, self)
 	case err != nil:
 		return "", fmt.Errorf("look for %s: %w", binaryName, err)
 	case info.IsDir() || info.Mode().Perm()&0o111 == 0:

@@ -58,8 +58,8 @@ type Cluster struct {
 // also names the API group of TrainingJobs. It does not fail if the server does not answer: the next read does.
 func Open(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, lattice.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme,
+		lattice.AddToScheme, tensorstack.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
@@ -89,8 +89,9 @@ func (c *Cluster) Snapshot(ctx context.Context, scope Scope) (*view.Snapshot, er
 // decoded.
 type readFunc func(context.Context, kindRead, ...client.ListOption) ([]view.Unreadable, error)
 
-// newSnapshot reads a scope into a Snapshot. A kind that is not served is left empty, unless it is required for queueing: then newSnapshot
-// returns ErrNotInstalled. A kind of jobs that the user may not list is left empty too, and noted in Unseen.
+// newSnapshot reads a scope into a Snapshot. A kind that is not served is left empty, unless it is required for
+// queueing: then newSnapshot returns ErrNotInstalled. A kind of jobs that the user may not list is left empty too, and
+// noted in Unseen.
 func newSnapshot(ctx context.Context, read readFunc, scope Scope) (*view.Snapshot, error) {
 	var (
 		lists         jobLists
@@ -144,17 +145,19 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 		return nil, nil
 	}
 	var pods corev1.PodList
-	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{label: job.Name}); err != nil {
+	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace),
+		client.MatchingLabels{label: job.Name}); err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", job.FullTitle(), err)
 	}
-	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
+	return slices.DeleteFunc(pods.Items,
+		func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
 }
 
 // mostListed bounds how many pods of the jobs of one kind are read for a list.
 const mostListed = 500
 
-// PodsOfAll lists pods of the jobs, of which the namespace, "" for all, has all: a request for each kind of the jobs, and
-// some hundred pods of it at most. Pods that the user may not list are left out.
+// PodsOfAll lists pods of the jobs, of which the namespace, "" for all, has all: a request for each kind of the jobs,
+// and some hundred pods of it at most. Pods that the user may not list are left out.
 func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.Job) (out []corev1.Pod, err error) {
 	names := map[string][]string{}
 	for _, job := range jobs {
@@ -168,7 +171,8 @@ func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.
 			return nil, fmt.Errorf("select the pods of jobs: %w", err)
 		}
 		var pods corev1.PodList
-		err = c.client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*of)}, client.Limit(mostListed))
+		err = c.client.List(ctx, &pods, client.InNamespace(namespace),
+			client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*of)}, client.Limit(mostListed))
 		if err != nil && !apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("list pods of jobs: %w", err)
 		}
@@ -177,16 +181,17 @@ func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.
 	return out, nil
 }
 
-// ClaimsOf reads which of the claims exist that pods without a node mount, at most so many: pods with a claim each have as
-// many claims as pods.
-func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.Pod, most int) (podproblem.Claims, error) {
+// ClaimsOf reads which of the claims exist that pods without a node mount, at most so many: pods with a claim each have
+// as many claims as pods.
+func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.Pod,
+	most int) (podproblem.Claims, error) {
 	return podproblem.LookForClaims(pods, most, func(name string, into *metav1.PartialObjectMetadata) error {
 		return c.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	})
 }
 
-// MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods, and of at
-// most so many. It says nothing if the user may not read events, and nothing of a ConfigMap that was made since: the
+// MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods, and of
+// at most so many. It says nothing if the user may not read events, and nothing of a ConfigMap that was made since: the
 // kubelet soon tries again.
 func (c *Cluster) MountsOf(
 	ctx context.Context, namespace string, pods []corev1.Pod, most int, now time.Time,
@@ -229,7 +234,8 @@ func (c *Cluster) WarningsOf(ctx context.Context, job *view.Job) ([]corev1.Event
 func (c *Cluster) warnings(ctx context.Context, job *view.Job, field, value string) ([]corev1.Event, error) {
 	var events corev1.EventList
 	about := client.MatchingFields{field: value, "type": corev1.EventTypeWarning}
-	if err := c.client.List(ctx, &events, client.InNamespace(job.Namespace), about); err != nil && !apierrors.IsForbidden(err) {
+	if err := c.client.List(ctx, &events, client.InNamespace(job.Namespace), about); err != nil &&
+		!apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list the events of %s: %w", job.FullTitle(), err)
 	}
 	return events.Items, nil

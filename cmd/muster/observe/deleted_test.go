@@ -24,7 +24,8 @@ func TestAJobThatWasDeletedIsNotOneOfAnotherKind(t *testing.T) {
 		jobs      []batchv1.Job
 		workloads []kueue.Workload
 		deleted   bool
-	}{{nil, workloads, false}, {[]batchv1.Job{job}, workloads, false}, {nil, workloads, true}, {nil, workloads, true}, {nil, workloads[1:], false}} {
+	}{{nil, workloads, false}, {[]batchv1.Job{job}, workloads, false}, {nil, workloads, true}, {nil, workloads, true},
+		{nil, workloads[1:], false}} {
 		snapshot := &view.Snapshot{Jobs: step.jobs, Workloads: step.workloads}
 		watched.note(snapshot)
 		if snapshot.Deleted[job.UID] != step.deleted || snapshot.Deleted["foreign-uid"] {

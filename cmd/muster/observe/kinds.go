@@ -47,7 +47,8 @@ func (j *jobLists) kinds() []kindRead { return append(j.queuedKinds(), j.jobKind
 func (j *jobLists) queuedKinds() []kindRead {
 	return []kindRead{
 		{name: "workloads", list: &j.workloads, watched: &kueue.Workload{}, namespaced: true, decides: true, needed: true},
-		{name: "localqueues", list: &j.localQueues, watched: &kueue.LocalQueue{}, namespaced: true, decides: true, needed: true},
+		{name: "localqueues", list: &j.localQueues, watched: &kueue.LocalQueue{}, namespaced: true,
+			decides: true, needed: true},
 	}
 }
 
@@ -66,7 +67,8 @@ func (j *jobLists) jobKinds() []kindRead {
 // put stores the items of the lists in the snapshot.
 func (j *jobLists) put(snapshot *view.Snapshot) {
 	snapshot.Workloads, snapshot.LocalQueues = j.workloads.Items, j.localQueues.Items
-	snapshot.JobSets, snapshot.GenericJobs, snapshot.TrainingJobs = j.jobSets.Items, j.genericJobs.Items, j.trainingJobs.Items
+	snapshot.JobSets, snapshot.GenericJobs, snapshot.TrainingJobs = j.jobSets.Items, j.genericJobs.Items,
+		j.trainingJobs.Items
 	snapshot.LatticeJobs, snapshot.VCJobs, snapshot.Jobs = j.latticeJobs.Items, j.vcJobs.Items, j.jobs.Items
 }
 

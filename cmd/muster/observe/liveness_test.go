@@ -44,7 +44,8 @@ func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 // TestLostReportsExpiredCredentials: after the token has expired no watch can be restarted, and nothing else reports
 // that.
 func TestLostReportsExpiredCredentials(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer server.Close()
 	p, err := newLiveness(&rest.Config{Host: server.URL})
 	if err != nil {

@@ -17,14 +17,16 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// SnapshotNamed reads the jobs of that name, and what explains them unless they wait: a fraction of SnapshotAll, however
-// many other jobs there are. Of the kinds that it reads all objects of, there are few, and of nodes only the metadata.
+// SnapshotNamed reads the jobs of that name, and what explains them unless they wait: a fraction of SnapshotAll,
+// however many other jobs there are. Of the kinds that it reads all objects of, there are few, and of nodes only the
+// metadata.
 func (c *Cluster) SnapshotNamed(ctx context.Context, namespace, name string) (*view.Snapshot, error) {
 	var lists jobLists
 	snapshot := &view.Snapshot{Configuration: c.configuration, Assumed: c.assumed}
 	jobs := lists.jobKinds()
 	for i := range jobs {
-		jobs[i].only = &client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
+		jobs[i].only = &client.ListOptions{Namespace: namespace,
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}
 	}
 	if err := c.readAll(ctx, snapshot, namespace, jobs); err != nil {
 		return nil, err
@@ -35,8 +37,10 @@ func (c *Cluster) SnapshotNamed(ctx context.Context, namespace, name string) (*v
 	}
 	if len(lists.jobSets.Items) > 0 {
 		var parts batchv1.JobList
-		if err := c.readAll(ctx, snapshot, namespace, []kindRead{{name: "jobs", list: &parts, watched: &batchv1.Job{}, namespaced: true,
-			only: &client.ListOptions{Namespace: namespace, LabelSelector: labels.SelectorFromSet(labels.Set{jobset.JobSetNameKey: name})}}}); err != nil {
+		if err := c.readAll(ctx, snapshot,
+			namespace, []kindRead{{name: "jobs", list: &parts, watched: &batchv1.Job{}, namespaced: true,
+				only: &client.ListOptions{Namespace: namespace,
+					LabelSelector: labels.SelectorFromSet(labels.Set{jobset.JobSetNameKey: name})}}}); err != nil {
 			return nil, err
 		}
 		lists.jobs.Items = append(lists.jobs.Items, parts.Items...)
@@ -47,7 +51,8 @@ func (c *Cluster) SnapshotNamed(ctx context.Context, namespace, name string) (*v
 
 // readWorkloadsOf reads the Workloads of the jobs in the snapshot and of their controllers, and the LocalQueues of the
 // namespace.
-func (c *Cluster) readWorkloadsOf(ctx context.Context, snapshot *view.Snapshot, namespace string, lists *jobLists) error {
+func (c *Cluster) readWorkloadsOf(ctx context.Context, snapshot *view.Snapshot, namespace string,
+	lists *jobLists) error {
 	owners := sets.New[string]()
 	for uid := range snapshot.JobUIDs() {
 		owners.Insert(string(uid))
@@ -77,7 +82,8 @@ func (c *Cluster) readQueues(ctx context.Context, snapshot *view.Snapshot, names
 	if len(snapshot.Workloads) == 0 {
 		return nil
 	}
-	if err := c.readAll(ctx, snapshot, namespace, []kindRead{{name: "resourceflavors", list: &flavors, decides: true}}); err != nil {
+	if err := c.readAll(ctx, snapshot, namespace,
+		[]kindRead{{name: "resourceflavors", list: &flavors, decides: true}}); err != nil {
 		return err
 	}
 	snapshot.ResourceFlavors = flavors.Items

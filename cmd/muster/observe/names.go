@@ -45,7 +45,8 @@ func (c *Cluster) readMetadata(ctx context.Context, kind kindRead, namespace str
 	gvk.Kind += "List"
 	var list metav1.PartialObjectMetadataList
 	list.SetGroupVersionKind(gvk)
-	err = c.client.List(ctx, &list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+	err = c.client.List(ctx, &list, client.InNamespace(namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
 	if err != nil {
 		if isNotServed(err) || apierrors.IsForbidden(err) {
 			return nil

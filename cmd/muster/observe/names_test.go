@@ -48,7 +48,8 @@ func TestNamesReadsOnlyMetadata(t *testing.T) {
 	lists := 0
 	for request := range made {
 		lists++
-		if accept := request.Header.Get("Accept"); !strings.Contains(accept, "as=PartialObjectMetadataList") || request.URL.Query().Get("resourceVersion") != "0" {
+		if accept := request.Header.Get("Accept"); !strings.Contains(accept, "as=PartialObjectMetadataList") ||
+			request.URL.Query().Get("resourceVersion") != "0" {
 			t.Errorf("%s accepts %s: want metadata of any version", request.URL, accept)
 		}
 	}

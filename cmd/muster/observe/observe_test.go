@@ -64,8 +64,9 @@ func withVCJobs(items string) map[string]string {
 			{"name":"batch.volcano.sh","versions":[{"groupVersion":"batch.volcano.sh/v1alpha1","version":"v1alpha1"}]}]}`,
 		"/apis/kueue.x-k8s.io/v1beta1": `{"kind":"APIResourceList","groupVersion":"kueue.x-k8s.io/v1beta1","resources":[
 			{"name":"workloads","kind":"Workload","namespaced":true},{"name":"localqueues","kind":"LocalQueue","namespaced":true}]}`,
-		"/apis/batch.volcano.sh/v1alpha1":        `{"kind":"APIResourceList","groupVersion":"batch.volcano.sh/v1alpha1","resources":[{"name":"jobs","kind":"Job","namespaced":true}]}`,
-		"/apis/kueue.x-k8s.io/v1beta1/workloads": fmt.Sprintf(emptyOf, "Workload"), "/apis/kueue.x-k8s.io/v1beta1/localqueues": fmt.Sprintf(emptyOf, "LocalQueue"),
+		"/apis/batch.volcano.sh/v1alpha1":          `{"kind":"APIResourceList","groupVersion":"batch.volcano.sh/v1alpha1","resources":[{"name":"jobs","kind":"Job","namespaced":true}]}`,
+		"/apis/kueue.x-k8s.io/v1beta1/workloads":   fmt.Sprintf(emptyOf, "Workload"),
+		"/apis/kueue.x-k8s.io/v1beta1/localqueues": fmt.Sprintf(emptyOf, "LocalQueue"),
 		vcJobs: `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"JobList","metadata":{"resourceVersion":"7"},"items":[` + items + `]}`,
 	}
 }
@@ -107,7 +108,8 @@ func TestUndecodableJobIsLeftOutAndReported(t *testing.T) {
 		if len(snapshot.VCJobs) != 2 || !names["good"] || !names["other"] {
 			t.Errorf("%s: jobs = %v, want good and other", how, names)
 		}
-		if bad := snapshot.Unreadable; len(bad) != 1 || bad[0].Name != "bad" || bad[0].Namespace != "ml" || bad[0].Resource.String() != "jobs.batch.volcano.sh" || bad[0].Why == nil {
+		if bad := snapshot.Unreadable; len(bad) != 1 || bad[0].Name != "bad" || bad[0].Namespace != "ml" ||
+			bad[0].Resource.String() != "jobs.batch.volcano.sh" || bad[0].Why == nil {
 			t.Errorf("%s: unreadable objects = %+v, want the job bad", how, bad)
 		}
 	}
@@ -140,8 +142,10 @@ func TestUndecodableJobThatAppearsLaterIsReported(t *testing.T) {
 	}
 	look()
 	for _, event := range []string{
-		`{"type":"MODIFIED","object":` + vcJob("bad", "5 minutes") + `}`, `{"type":"ADDED","object":` + vcJob("later", "1 hour") + `}`,
-		`{"type":"MODIFIED","object":` + vcJob("later", "1 hour") + `}`, `{"type":"ADDED","object":` + vcJob("good", "5m") + `}`,
+		`{"type":"MODIFIED","object":` + vcJob("bad", "5 minutes") + `}`,
+		`{"type":"ADDED","object":` + vcJob("later", "1 hour") + `}`,
+		`{"type":"MODIFIED","object":` + vcJob("later", "1 hour") + `}`,
+		`{"type":"ADDED","object":` + vcJob("good", "5m") + `}`,
 	} {
 		select {
 		case events <- event:
@@ -171,7 +175,8 @@ func TestPodsOfAnEarlierJobOfTheSameNameAreOmitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := cluster.PodsOf(t.Context(), &view.Job{Namespace: "ml", Kind: "JobSet", Name: "again", CreatedAt: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+	pods, err := cluster.PodsOf(t.Context(),
+		&view.Job{Namespace: "ml", Kind: "JobSet", Name: "again", CreatedAt: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
 	if err != nil || len(pods) != 1 || pods[0].Name != "own" {
 		t.Errorf("got %d pods, %v, want only the job's own", len(pods), err)
 	}
@@ -188,17 +193,21 @@ func TestClaimsOfPodsThatHaveNoNode(t *testing.T) {
 	}
 	pod := corev1.Pod{}
 	for _, name := range []string{"data", "gone"} {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
 	}
 	claims, err := cluster.ClaimsOf(t.Context(), "ml", []corev1.Pod{pod}, 2)
-	if want := map[string]bool{"data": true, "gone": false}; err != nil || !maps.Equal(claims.Exists, want) || len(claims.Unread) > 0 {
+	if want := map[string]bool{"data": true, "gone": false}; err != nil || !maps.Equal(claims.Exists, want) ||
+		len(claims.Unread) > 0 {
 		t.Errorf("claims = %+v, %v, want %v", claims, err, want)
 	}
 }
 
 // TestEventsOfAPodWhoseVolumesAreNotMounted are read of one pod, and say nothing if the user may not read them.
 func TestEventsOfAPodWhoseVolumesAreNotMounted(t *testing.T) {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ml", UID: "pu"}, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ml", UID: "pu"},
+		Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	events := `{"kind":"EventList","apiVersion":"v1","items":[{"reason":"FailedMount","involvedObject":{"uid":"pu"},"lastTimestamp":"2026-01-02T03:04:05Z",
 		"message":"MountVolume.SetUp failed for volume \"config\" : configmap \"gone\" not found"}]}`
 	const made = `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"gone","namespace":"ml"}}`
@@ -245,8 +254,8 @@ func TestClusterWithoutTheQueueAPIIsReported(t *testing.T) {
 	}
 }
 
-// TestPodsOfManyJobsAreReadByKind: one bounded request for each kind of jobs, and none for a name that no label can hold.
-// Pods that the user may not list are left out.
+// TestPodsOfManyJobsAreReadByKind: one bounded request for each kind of jobs, and none for a name that no label can
+// hold. Pods that the user may not list are left out.
 func TestPodsOfManyJobsAreReadByKind(t *testing.T) {
 	const pods = "/api/v1/namespaces/ml/pods"
 	var asked []string
@@ -273,19 +282,22 @@ func TestPodsOfManyJobsAreReadByKind(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	cluster, err := Open(t.Context(), &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
+	cluster, err := Open(t.Context(),
+		&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var jobs []*view.Job
 	for _, name := range []string{"a", "b", strings.Repeat("long", 16)} {
-		jobs = append(jobs, &view.Job{Namespace: "ml", Kind: "JobSet", Name: name}, &view.Job{Namespace: "ml", Kind: "TrainingJob", Name: name})
+		jobs = append(jobs, &view.Job{Namespace: "ml", Kind: "JobSet", Name: name},
+			&view.Job{Namespace: "ml", Kind: "TrainingJob", Name: name})
 	}
 	got, err := cluster.PodsOfAll(t.Context(), "ml", jobs)
 	if err != nil || len(got) != 2 {
 		t.Errorf("got %d pods: %v, want those of both requests", len(got), err)
 	}
-	if want := []string{"jobset.sigs.k8s.io/jobset-name in (a,b) 500", "training.kubeflow.org/job-name in (a,b) 500"}; !slices.Equal(asked, want) {
+	if want := []string{"jobset.sigs.k8s.io/jobset-name in (a,b) 500",
+		"training.kubeflow.org/job-name in (a,b) 500"}; !slices.Equal(asked, want) {
 		t.Errorf("requests: %q, want %q", asked, want)
 	}
 	forbidden = true

@@ -45,8 +45,10 @@ func (c *Cluster) SnapshotAll(ctx context.Context, namespace string) (*view.Snap
 		return nil, err
 	}
 	lists.put(snapshot)
-	snapshot.ClusterQueues, snapshot.Cohorts, snapshot.ResourceFlavors, snapshot.AdmissionChecks = clusterQueues.Items, cohorts.Items, flavors.Items, checks.Items
-	snapshot.Namespaces, snapshot.LimitRanges, snapshot.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
+	snapshot.ClusterQueues, snapshot.Cohorts, snapshot.ResourceFlavors, snapshot.AdmissionChecks = clusterQueues.Items,
+		cohorts.Items, flavors.Items, checks.Items
+	snapshot.Namespaces, snapshot.LimitRanges, snapshot.RuntimeClasses = namespaces.Items, limitRanges.Items,
+		runtimeClasses.Items
 	snapshot.Configuration, snapshot.Assumed = c.configuration, c.assumed
 	if snapshot.Places() {
 		err = c.readNodes(ctx, snapshot, namespace)
@@ -62,7 +64,8 @@ func (c *Cluster) readNodes(ctx context.Context, snapshot *view.Snapshot, namesp
 		nodes      corev1.NodeList
 		pods       corev1.PodList
 	)
-	takeRoom := client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")}
+	takeRoom := client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie(
+		"spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")}
 	err := c.readAll(ctx, snapshot, namespace, []kindRead{
 		{name: "topologies", list: &topologies, decides: true},
 		{name: "nodes", list: &nodes, decides: true},
@@ -113,7 +116,8 @@ var errNotServed = errors.New("the kind is not served")
 
 // list reads all objects of a kind, or only those of the namespace if the user may not list more. whole reports whether
 // the list is complete.
-func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (unreadable []view.Unreadable, whole bool, err error) {
+func (c *Cluster) list(ctx context.Context, kind kindRead,
+	namespace string) (unreadable []view.Unreadable, whole bool, err error) {
 	var only []client.ListOption
 	if kind.only != nil {
 		only = append(only, kind.only)

@@ -30,8 +30,8 @@ func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.Lis
 	return unreadable, nil
 }
 
-// undecodableJobs collects the jobs that a watch could not decode. Each is reported once per generation: its status may be
-// written many times.
+// undecodableJobs collects the jobs that a watch could not decode. Each is reported once per generation: its status may
+// be written many times.
 type undecodableJobs struct {
 	mu       sync.Mutex
 	reported map[generation]bool
@@ -72,7 +72,8 @@ func isServedError(err error) bool {
 }
 
 // readEach fills the kind's list with the objects that can be decoded, and returns the others.
-func (c *Cluster) readEach(ctx context.Context, kind kindRead, options ...client.ListOption) (unreadable []view.Unreadable, err error) {
+func (c *Cluster) readEach(ctx context.Context, kind kindRead,
+	options ...client.ListOption) (unreadable []view.Unreadable, err error) {
 	gvk, err := c.client.GroupVersionKindFor(kind.watched)
 	if err != nil {
 		return nil, err
@@ -90,7 +91,8 @@ func (c *Cluster) readEach(ctx context.Context, kind kindRead, options ...client
 	for _, item := range raw.Items {
 		object := kind.watched.DeepCopyObject()
 		if why := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, object); why != nil {
-			unreadable = append(unreadable, view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: item.GetNamespace(), Name: item.GetName(), Why: why})
+			unreadable = append(unreadable, view.Unreadable{Resource: mapping.Resource.GroupResource(),
+				Namespace: item.GetNamespace(), Name: item.GetName(), Why: why})
 			continue
 		}
 		readable = append(readable, object)

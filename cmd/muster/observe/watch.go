@@ -52,10 +52,12 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if scope.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
 	}
-	w := &Watch{scope: scope, unseen: first.Unseen, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
+	w := &Watch{scope: scope, unseen: first.Unseen, configuration: c.configuration, assumed: c.assumed,
+		changes: make(chan struct{}, 1)}
 	w.unwatchable.changed = w.changed
 	options.DefaultWatchErrorHandler = w.unwatchable.handleWatchError
-	if w.cache, err = listwatch.NewCache(w.recordUndecodable(c.client.RESTMapper()), kueue.GroupVersion.Group)(c.config, options); err != nil {
+	if w.cache, err = listwatch.NewCache(w.recordUndecodable(c.client.RESTMapper()), kueue.GroupVersion.Group)(c.config,
+		options); err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
 	if w.liveness, err = newLiveness(c.config); err != nil {
@@ -80,7 +82,8 @@ func (w *Watch) recordUndecodable(mapper meta.RESTMapper) func(schema.GroupVersi
 			return
 		}
 		w.unreadable.add(generation{object.GetUID(), object.GetGeneration()},
-			view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why})
+			view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(),
+				Name: object.GetName(), Why: why})
 		w.changed()
 	}
 }
@@ -129,8 +132,8 @@ func (w *Watch) changed() {
 // Changes returns a channel that receives after something changed, once for any number of changes.
 func (w *Watch) Changes() <-chan struct{} { return w.changes }
 
-// Lost returns why the API server does not answer, or nil while it does. Meanwhile Snapshot returns the last known state.
-// The transition also counts as a change.
+// Lost returns why the API server does not answer, or nil while it does. Meanwhile Snapshot returns the last known
+// state. The transition also counts as a change.
 func (w *Watch) Lost() error { return w.liveness.lost() }
 
 // Unwatchable returns the kinds found, since the last call, to be ones that the user may not watch.
@@ -143,8 +146,8 @@ func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOpti
 	return nil, w.cache.List(ctx, kind.list, only...)
 }
 
-// Snapshot returns the current state from the cache, without a request to the API server. Its Unreadable holds only the jobs
-// recorded since the last call.
+// Snapshot returns the current state from the cache, without a request to the API server. Its Unreadable holds only the
+// jobs recorded since the last call.
 func (w *Watch) Snapshot(ctx context.Context) (*view.Snapshot, error) {
 	snapshot, err := newSnapshot(ctx, w.read, w.scope)
 	if err == nil {

@@ -42,7 +42,8 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		quotaAndHolders(&text, e)
 	}
 	if len(e.Unseen) > 0 {
-		line(&text, "unseen", fmt.Sprintf("you may not list all %s: what they would add is missing here", strings.Join(e.Unseen, ", ")))
+		line(&text, "unseen", fmt.Sprintf("you may not list all %s: what they would add is missing here",
+			strings.Join(e.Unseen, ", ")))
 	}
 	if e.Assumed != "" {
 		line(&text, "assumed", "the default configuration: "+e.Assumed)
@@ -75,7 +76,8 @@ func queueAndChecks(text *strings.Builder, e *view.Explanation) {
 		line(text, "", "it has quota only for "+listed(e.Covers))
 	}
 	for i := range e.Checks {
-		line(text, first(i, "checks"), join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
+		line(text, first(i, "checks"),
+			join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
 	}
 }
 
@@ -87,7 +89,8 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 	}
 	for i := range e.PodProblems {
 		problem := &e.PodProblems[i]
-		podLines = append(podLines, fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
+		podLines = append(podLines,
+			fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
 	}
 	for i, said := range podLines {
 		line(text, first(i, "pods"), said)
@@ -104,7 +107,8 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 	if e.NewNodes {
 		line(text, "nodes", "it waits for new nodes: it was admitted by quota alone, as no node of that time could ever hold its pods")
 		if levels := unenforcedLevels(e.Asks); len(levels) > 0 {
-			line(text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
+			line(text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires",
+				strings.Join(levels, " or ")))
 		}
 	}
 }
@@ -132,7 +136,8 @@ func quotaAndHolders(text *strings.Builder, e *view.Explanation) {
 	for i := range e.Quotas {
 		quota := &e.Quotas[i]
 		if quota.Unlimited {
-			line(text, first(i, "quota"), fmt.Sprintf("%s without limit in flavor %s", view.ShortName(quota.Resource), quota.Flavor))
+			line(text, first(i, "quota"),
+				fmt.Sprintf("%s without limit in flavor %s", view.ShortName(quota.Resource), quota.Flavor))
 			continue
 		}
 		free := quota.Free()
@@ -165,7 +170,8 @@ func headline(e *view.Explanation) string {
 	}
 	text := fmt.Sprintf("%s is %s%s", job.FullTitle(), strings.ToLower(string(job.State)), since)
 	why := job.Why()
-	if e.WhyNot != nil && blame.MatchString(job.Message) && slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 }) {
+	if e.WhyNot != nil && blame.MatchString(job.Message) &&
+		slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 }) {
 		why = job.Reason // the verdict of each flavor follows below
 	}
 	if e.Warning != nil {
@@ -278,7 +284,8 @@ func nearness(n *view.Nearness) string {
 // and selects nothing stands for none.
 func refusal(e *view.Explanation) string {
 	if len(e.Accepts.MatchLabels) == 0 && len(e.Accepts.MatchExpressions) == 0 {
-		return fmt.Sprintf("ClusterQueue %s has no namespaceSelector, so it accepts jobs of no namespace", e.Line.ClusterQueue)
+		return fmt.Sprintf("ClusterQueue %s has no namespaceSelector, so it accepts jobs of no namespace",
+			e.Line.ClusterQueue)
 	}
 	return fmt.Sprintf("ClusterQueue %s accepts only jobs of namespaces with the labels %s, and %s has others",
 		e.Line.ClusterQueue, metav1.FormatLabelSelector(e.Accepts), e.Job.Namespace)
@@ -291,7 +298,8 @@ func placeInLine(e *view.Explanation) string {
 	case e.Line == nil && slices.Contains(e.QueuesThere, e.Job.Queue):
 		return fmt.Sprintf("%s: a ClusterQueue; nothing has waited for it in namespace %s yet", e.Job.Queue, e.Job.Namespace)
 	case e.Line == nil:
-		text := fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s", e.Job.Queue, e.Job.Namespace)
+		text := fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s",
+			e.Job.Queue, e.Job.Namespace)
 		if len(e.QueuesThere) > 0 {
 			text += "; there are " + listed(e.QueuesThere)
 		}

@@ -19,7 +19,8 @@ func nextCommand(e *view.Explanation) string {
 	switch {
 	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
 		// Kubernetes has a kind Workload too; the short name kwl is unambiguous.
-		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
+		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`,
+			job.Workload, job.Namespace)
 	case job.State == view.Pending && job.Reason == string(reason.OnHold):
 		return resume(job, e.Line)
 	case len(e.Checks) > 0:
@@ -33,11 +34,13 @@ func nextCommand(e *view.Explanation) string {
 			return "muster kubectl get admissionchecks"
 		}
 		return "muster kubectl describe admissionchecks" + names
-	case job.State == view.Pending && job.Queue != "" && job.Workload != "" && (slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
+	case job.State == view.Pending && job.Queue != "" && job.Workload != "" &&
+		(slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
 		if e.Line == nil {
 			return "muster kubectl get localqueues -n " + job.Namespace // there is none of that name
 		}
-		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // `muster queues` needs rights beyond the namespace
+		// `muster queues` needs rights beyond the namespace
+		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace)
 	case job.State == view.Pending && job.Workload != "" && e.Line != nil && e.Line.Missing:
 		return "muster queues" // those of the namespace may be none
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
@@ -53,8 +56,8 @@ func nextCommand(e *view.Explanation) string {
 	return fmt.Sprintf("muster kubectl logs -n %s -l %s=%s --prefix", job.Namespace, job.PodLabel(), job.Name)
 }
 
-// nextOfWaiting returns the command that helps a job whose queue is mistaken, or for which the engine knows what is missing
-// or which job it waits for; "" for any other.
+// nextOfWaiting returns the command that helps a job whose queue is mistaken, or for which the engine knows what is
+// missing or which job it waits for; "" for any other.
 func nextOfWaiting(e *view.Explanation) string {
 	job, x := &e.Job, e.WhyNot
 	switch {
@@ -63,7 +66,8 @@ func nextOfWaiting(e *view.Explanation) string {
 	case x != nil && len(x.Unready) > 0:
 		return "muster explain " + e.Title(x.Unready[0])
 	case job.State == view.Pending && job.PodLabel() != "" && nearestQueue(e) != "":
-		return fmt.Sprintf("muster kubectl label -n %s %s %s=%s --overwrite", job.Namespace, job.Title(), kueue.QueueLabel, nearestQueue(e))
+		return fmt.Sprintf("muster kubectl label -n %s %s %s=%s --overwrite", job.Namespace, job.Title(),
+			kueue.QueueLabel, nearestQueue(e))
 	case x == nil:
 		return ""
 	case misses(x, "topology "):
@@ -123,8 +127,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// misses reports whether each flavor of the queue refuses the job, and one of them since an object does not exist, whose
-// name follows these words.
+// misses reports whether each flavor of the queue refuses the job, and one of them since an object does not exist,
+// whose name follows these words.
 func misses(x *reason.Explanation, of string) (missing bool) {
 	for i := range x.PodSets {
 		for _, flavor := range x.PodSets[i].Flavors {

@@ -34,7 +34,8 @@ func TestExplanationHasNoControlCharacters(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {
-		if at := strings.IndexFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' || r == '\u009b' || r == '\u202e' || r == '\u2066' }); at >= 0 {
+		if at := strings.IndexFunc(strings.TrimSuffix(line, "\n"),
+			func(r rune) bool { return r < ' ' || r == '\u009b' || r == '\u202e' || r == '\u2066' }); at >= 0 {
 			t.Errorf("line %q has a control character", line)
 		}
 		if strings.HasPrefix(line, "ml/job/other") {
@@ -48,14 +49,16 @@ func TestExplanationHasNoControlCharacters(t *testing.T) {
 
 // Every character that a terminal may obey is escaped in JSON and YAML, which programs read as it was.
 func TestJSONAndYAMLHaveNoControlCharacters(t *testing.T) {
-	texts := []string{hostile, "plain", "true", "1e3", "two\nlines", "\ttab ", "\u2028", "a\u2029b\u2028", "# \u202e", "- \x7f: x", "'\u009d\"", "\u0085"}
+	texts := []string{hostile, "plain", "true", "1e3", "two\nlines", "\ttab ", "\u2028", "a\u2029b\u2028", "# \u202e",
+		"- \x7f: x", "'\u009d\"", "\u0085"}
 	for r := rune(0); r < 0x2100; r++ {
 		if plain.HasControls(string(r)) {
 			texts = append(texts, string(r), "a"+string(r)+"\nb: "+string(r)+" ")
 		}
 	}
 	for _, text := range texts {
-		event := &corev1.Event{Message: text, ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{"x" + text: "y"}}}
+		event := &corev1.Event{Message: text,
+			ObjectMeta: metav1.ObjectMeta{Name: "e", Annotations: map[string]string{"x" + text: "y"}}}
 		event.APIVersion, event.Kind = "v1", "Event"
 		var out, raw bytes.Buffer
 		printer := printers.JSONPrinter{}
@@ -74,7 +77,8 @@ func TestJSONAndYAMLHaveNoControlCharacters(t *testing.T) {
 				t.Errorf("%s of %q has control characters: %q", format, text, printed)
 			}
 			var read corev1.Event
-			if err := yaml.Unmarshal([]byte(printed), &read); err != nil || read.Message != text || read.Annotations["x"+text] != "y" {
+			if err := yaml.Unmarshal([]byte(printed), &read); err != nil || read.Message != text ||
+				read.Annotations["x"+text] != "y" {
 				t.Errorf("%s of %q is read as %q, error %v: %s", format, text, read.Message, err, printed)
 			}
 		}
@@ -113,7 +117,8 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 	first, rest, _ := strings.Cut(out.String(), "\n")
 	if len(first) > 600 || !strings.Contains(rest, " ends") {
-		t.Errorf("the first line has %d bytes, and the whole message is below: %t", len(first), strings.Contains(rest, " ends"))
+		t.Errorf("the first line has %d bytes, and the whole message is below: %t", len(first),
+			strings.Contains(rest, " ends"))
 	}
 }
 

@@ -14,13 +14,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// TestManyPodSetsAreExplainedOnAScreen: a LatticeJob with 40 tasks took 120 lines, most of them the same but for a name.
+// TestManyPodSetsAreExplainedOnAScreen: a LatticeJob with 40 tasks took 120 lines, most of them the same but for a
+// name.
 func TestManyPodSetsAreExplainedOnAScreen(t *testing.T) {
 	e := &view.Explanation{Job: pendingJob(), WhyNot: &reason.Explanation{Together: &place.Diagnosis{}}}
 	for i := range 20 {
 		name := fmt.Sprintf("t%d", i)
-		e.Asks = append(e.Asks, view.Ask{PodSet: name, Pods: 10, PerPod: corev1.ResourceList{"cpu": resource.MustParse("10m")}})
-		flavor := reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits, Amounts: []reason.Amount{amount("cpu", "2", "0"), amount("memory", "24684084Ki", "0")}}
+		e.Asks = append(e.Asks, view.Ask{PodSet: name, Pods: 10,
+			PerPod: corev1.ResourceList{"cpu": resource.MustParse("10m")}})
+		flavor := reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits,
+			Amounts: []reason.Amount{amount("cpu", "2", "0"), amount("memory", "24684084Ki", "0")}}
 		if i >= 12 {
 			flavor.Fit, flavor.Amounts = reason.Short, []reason.Amount{amount("memory", "24684084Ki", fmt.Sprintf("%dKi", i))}
 		}

@@ -32,7 +32,8 @@ func pendingJob() view.Job {
 
 func labQueue() view.Queue {
 	gpu := view.Quota{Flavor: "h100", Resource: "nvidia.com/gpu",
-		Used: resource.MustParse("32"), Reserved: resource.MustParse("40"), Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("8")}
+		Used: resource.MustParse("32"), Reserved: resource.MustParse("40"), Nominal: resource.MustParse("32"),
+		Borrowed: resource.MustParse("8")}
 	cpu := view.Quota{Flavor: "h100", Resource: "cpu", Nominal: resource.MustParse("96")}
 	return view.Queue{
 		Name: "lab", Cohort: "all", Active: true, Pending: 3, Quotas: []view.Quota{gpu, cpu},
@@ -41,7 +42,8 @@ func labQueue() view.Queue {
 }
 
 func TestTables(t *testing.T) {
-	noQueue := view.Job{Namespace: "ml", Kind: "Job", Name: "one", State: view.Running, PodsReady: 1, PodsAsked: 1, RunSeconds: seconds(5)}
+	noQueue := view.Job{Namespace: "ml", Kind: "Job", Name: "one", State: view.Running, PodsReady: 1, PodsAsked: 1,
+		RunSeconds: seconds(5)}
 	jobs := []view.Job{pendingJob(), noQueue}
 	tests := []struct {
 		name    string
@@ -70,7 +72,8 @@ jobset/eval   gpu   10    Pending   0/8   64 gpu   7m    -     WaitingForQuota: 
 	}, {
 		name: "queues with values of the whole queue once",
 		table: QueueTable([]view.Queue{labQueue(), {Name: "empty", Reason: "FlavorNotFound"}, {Name: "open", Active: true,
-			Quotas: []view.Quota{{Flavor: "default", Resource: "cpu", Used: resource.MustParse("4"), Reserved: resource.MustParse("4"), Unlimited: true}}}}),
+			Quotas: []view.Quota{{Flavor: "default", Resource: "cpu", Used: resource.MustParse("4"),
+				Reserved: resource.MustParse("4"), Unlimited: true}}}}),
 		want: `
 QUEUE   COHORT   FLAVOR    RESOURCE         USED   RESERVED   NOMINAL     BORROWED   PENDING   HEAD             HEAD WAITS FOR
 lab     all      h100      nvidia.com/gpu   32     40         32          8          3         ml/jobset/eval   WaitingForQuota: 24 more needed
@@ -94,11 +97,13 @@ open    -        default   cpu              4      4          unlimited   -     
 func TestExplanationOfAWaitingJob(t *testing.T) {
 	job := pendingJob()
 	e := &view.Explanation{
-		Job:     job,
-		Asks:    []view.Ask{{PodSet: "workers", Pods: 8, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
-		Line:    &view.Line{ClusterQueue: "lab", Position: 1, Length: 3},
-		Quotas:  labQueue().Quotas[:1],
-		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain", Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("40")}}},
+		Job: job,
+		Asks: []view.Ask{{PodSet: "workers", Pods: 8,
+			PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
+		Line:   &view.Line{ClusterQueue: "lab", Position: 1, Length: 3},
+		Quotas: labQueue().Quotas[:1],
+		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain",
+			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("40")}}},
 	}
 	want := `ml/jobset/eval is pending for 7m: WaitingForQuota: 24 more needed
 
@@ -120,8 +125,9 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
 
 func TestExplanationOfAJobThatWaitsForItsChecks(t *testing.T) {
 	e := &view.Explanation{Job: pendingJob(), Line: &view.Line{ClusterQueue: "lab"},
-		Asks:   []view.Ask{{PodSet: "workers", Pods: 8, Fewest: 1}},
-		Checks: []view.Check{{Name: "budget", State: kueue.CheckStatePending}, {Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}}
+		Asks: []view.Ask{{PodSet: "workers", Pods: 8, Fewest: 1}},
+		Checks: []view.Check{{Name: "budget", State: kueue.CheckStatePending},
+			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}}
 	e.Job.Reason, e.Job.Message = "AdmissionChecks", "quota reserved, waits for admission checks budget, nodes"
 	want := `ml/jobset/eval is pending for 7m: AdmissionChecks: quota reserved, waits for admission checks budget, nodes
 
@@ -142,13 +148,16 @@ func TestExplanationOfAJobThatWaitsForItsChecks(t *testing.T) {
 }
 
 func TestExplanationOfAJobThatWaitsForThePodsOfOthers(t *testing.T) {
-	e := &view.Explanation{Job: pendingJob(), Line: &view.Line{ClusterQueue: "lab", Position: 1, Length: 1}, Titles: map[string]string{"ml/w-a": "ml/jobset/a"},
-		WhyNot: &reason.Explanation{Code: reason.WaitingForPodsReady, ClusterQueue: "lab", Unready: []reason.Name{{Namespace: "ml", Name: "w-a"}, {Namespace: "ml", Name: "w-b"}}}}
+	e := &view.Explanation{Job: pendingJob(), Line: &view.Line{ClusterQueue: "lab", Position: 1, Length: 1},
+		Titles: map[string]string{"ml/w-a": "ml/jobset/a"},
+		WhyNot: &reason.Explanation{Code: reason.WaitingForPodsReady, ClusterQueue: "lab",
+			Unready: []reason.Name{{Namespace: "ml", Name: "w-a"}, {Namespace: "ml", Name: "w-b"}}}}
 	var got bytes.Buffer
 	if err := Explanation(&got, e); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\n  awaits    ml/jobset/a and ml/workload/w-b, whose pods are not ready\n", "\n  next      muster explain ml/jobset/a\n"} {
+	for _, want := range []string{"\n  awaits    ml/jobset/a and ml/workload/w-b, whose pods are not ready\n",
+		"\n  next      muster explain ml/jobset/a\n"} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("explanation does not have %q:\n%s", want, got.String())
 		}
@@ -161,9 +170,11 @@ func TestAsksShowTopologyConstraints(t *testing.T) {
 		"8 pods without requests": {},
 		"8 pods without requests, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
 			{Of: view.Required, Level: block}, {Of: view.Slice, Level: rack, Pods: 4}}},
-		"8 pods without requests, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
-		"8 pods without requests, holds quota for 1":                                            {Left: ptr.To[int32](1)},
-		"8 pods without requests, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
+		"8 pods without requests, one example.com/rack preferred, together with all of group g": {
+			Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
+		"8 pods without requests, holds quota for 1": {Left: ptr.To[int32](1)},
+		"8 pods without requests, one example.com/rack for each Job alone, admitted with 6": {
+			Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
 	} {
 		a.Pods = 8
 		if got := ask(&a); got != want {
@@ -187,7 +198,8 @@ func TestHeadlineOmitsWhatTheEvictionSays(t *testing.T) {
 	} {
 		job := pendingJob()
 		job.Reason, job.Message = tc.reason, tc.message
-		if got := headline(&view.Explanation{Job: job, Warning: &view.Warning{Reason: "Evicted", Message: tc.warning}}); got != tc.want {
+		if got := headline(&view.Explanation{Job: job,
+			Warning: &view.Warning{Reason: "Evicted", Message: tc.warning}}); got != tc.want {
 			t.Errorf("%s: headline = %q, want %q", name, got, tc.want)
 		}
 	}
@@ -197,11 +209,13 @@ func TestExplanationOfAnInvalidJob(t *testing.T) {
 	job := pendingJob()
 	job.Workload, job.Reason, job.Message = "", "", "no Workload yet: ask muster explain"
 	e := &view.Explanation{
-		Job:     job,
-		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
+		Job: job,
+		Asks: []view.Ask{{PodSet: "main", Pods: 1,
+			PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
 		Line:    &view.Line{ClusterQueue: "lab"},
 		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // the job does not wait for this holder
-		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
+		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this",
+			ReportedAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
 	}
 	want := `ml/jobset/eval is pending for 7m: no Workload yet
 
@@ -241,8 +255,9 @@ func TestExplanationWhileNoOperatorRuns(t *testing.T) {
 // TestPodProblemsOfAnEndedJob: they have a label of their own, though its pods are not counted any more.
 func TestPodProblemsOfAnEndedJob(t *testing.T) {
 	e := &view.Explanation{
-		Job:         pendingJob(),
-		PodProblems: []view.PodProblem{{Pods: 2, Example: "eval-0", Reason: "Error", Message: "exit code 3"}, {Pods: 1, Example: "eval-1", Reason: "OOMKilled"}},
+		Job: pendingJob(),
+		PodProblems: []view.PodProblem{{Pods: 2, Example: "eval-0", Reason: "Error", Message: "exit code 3"},
+			{Pods: 1, Example: "eval-1", Reason: "OOMKilled"}},
 	}
 	e.Job.State = view.Failed
 	const want = "\n  pods      2 like eval-0: Error: exit code 3\n            1 like eval-1: OOMKilled\n"
@@ -257,10 +272,13 @@ func TestPodProblemsOfAnEndedJob(t *testing.T) {
 
 func TestExplanationOfAJobWithAQueueThatIsNotForIt(t *testing.T) {
 	for want, e := range map[string]*view.Explanation{
-		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
-		"  queue     gpu: a ClusterQueue; nothing has waited for it in namespace ml yet\n":                           {QueuesThere: []string{"cpu", "gpu"}},
+		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {
+			QueuesThere: []string{"cpu", "gpus"}},
+		"  queue     gpu: a ClusterQueue; nothing has waited for it in namespace ml yet\n": {
+			QueuesThere: []string{"cpu", "gpu"}},
 		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab accepts only jobs of namespaces with the labels team=prod, and ml has others\n": {
-			Line: &view.Line{ClusterQueue: "lab"}, Accepts: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "prod"}}},
+			Line:    &view.Line{ClusterQueue: "lab"},
+			Accepts: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "prod"}}},
 		"  queue     gpu of ClusterQueue lab (priority 10)\n            ClusterQueue lab has no namespaceSelector, so it accepts jobs of no namespace\n": {
 			Line: &view.Line{ClusterQueue: "lab"}, Accepts: &metav1.LabelSelector{}},
 		"  queue     gpu of ClusterQueue lab (priority 10)\n            it has quota only for cpu, nvidia.com/gpu\n": {
@@ -284,17 +302,20 @@ func whyNotOfEval() *reason.Explanation {
 			Capacity: ptr.To(resource.MustParse(capacity)), Missing: resource.MustParse(missing)}}
 	}
 	holder := func(name string, gpus string) reason.Holder {
-		return reason.Holder{Name: reason.Name{Namespace: "ml", Name: name}, ClusterQueue: "lab", Holds: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}}
+		return reason.Holder{Name: reason.Name{Namespace: "ml", Name: name}, ClusterQueue: "lab",
+			Holds: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}}
 	}
 	own, lent, leaving := holder("w-pretrain", "512"), holder("w-tune", "24"), holder("w-old", "8")
 	own.NotPreemptable = "withinClusterQueue is Never"
 	lent.ClusterQueue, lent.Preemptable, lent.Priority = "guests", true, -5
 	leaving.Leaving = true
 	return &reason.Explanation{
-		State: reason.Waiting, Code: reason.WaitingForQuota, Since: time.Date(2025, 6, 1, 14, 2, 0, 0, time.UTC), ClusterQueue: "lab",
-		Position: 2, Length: 9, Behind: &reason.Name{Namespace: "ml", Name: "w-first"},
+		State: reason.Waiting, Code: reason.WaitingForQuota, Since: time.Date(2025, 6, 1, 14, 2, 0, 0, time.UTC),
+		ClusterQueue: "lab",
+		Position:     2, Length: 9, Behind: &reason.Name{Namespace: "ml", Name: "w-first"},
 		PodSets: []reason.PodSet{{Name: "workers", Flavors: []reason.FlavorVerdict{
-			{Flavor: "h100", Fit: reason.FitsByPreemption, Borrows: true, Nearest: true, Amounts: gpus("64", "40", "576", "24"), WouldPreempt: []reason.Name{lent.Name}},
+			{Flavor: "h100", Fit: reason.FitsByPreemption, Borrows: true, Nearest: true, Amounts: gpus("64", "40", "576", "24"),
+				WouldPreempt: []reason.Name{lent.Name}},
 			{Flavor: "a100", Fit: reason.Refused, Message: "untolerated taint {reserved true NoSchedule <nil>} in flavor a100"},
 			{Flavor: "v100", Fit: reason.TooLarge, Amounts: gpus("64", "8", "8", "56")},
 			{Flavor: "t4", Fit: reason.Fits, Amounts: gpus("64", "80", "80", "0")},
@@ -308,8 +329,9 @@ func whyNotOfEval() *reason.Explanation {
 
 func TestExplanationByTheEngine(t *testing.T) {
 	e := &view.Explanation{
-		Job:    pendingJob(),
-		Asks:   []view.Ask{{PodSet: "workers", Pods: 8, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
+		Job: pendingJob(),
+		Asks: []view.Ask{{PodSet: "workers", Pods: 8,
+			PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
 		Line:   &view.Line{ClusterQueue: "lab", Position: 2, Length: 9},
 		WhyNot: whyNotOfEval(),
 		Titles: map[string]string{"ml/w-pretrain": "ml/jobset/pretrain", "ml/w-tune": "ml/job/tune"},
@@ -357,7 +379,8 @@ func TestJobChanges(t *testing.T) {
 	}{
 		{"a new job", func() []view.Job { return []view.Job{job} }, []string{"jobset/eval Pending"}},
 		{"only time passes", func() []view.Job { job.WaitSeconds = seconds(999); return []view.Job{job} }, nil},
-		{"a new state", func() []view.Job { job.State = view.Running; return []view.Job{job} }, []string{"jobset/eval Running"}},
+		{"a new state", func() []view.Job { job.State = view.Running; return []view.Job{job} },
+			[]string{"jobset/eval Running"}},
 		{"a deleted job", func() []view.Job { return nil }, []string{"jobset/eval Deleted"}},
 		{"no further change", func() []view.Job { return nil }, nil},
 	}
@@ -409,7 +432,8 @@ func TestScreen(t *testing.T) {
 }
 
 func TestNextCommandReopensAClosedQueue(t *testing.T) {
-	job := view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "ClusterQueue lab is stopped"}
+	job := view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold",
+		Message: "ClusterQueue lab is stopped"}
 	want := "muster kubectl annotate clusterqueue lab muster.dev/closed-"
 	if got := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab", Closed: true}}); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -441,7 +465,8 @@ func TestNextCommand(t *testing.T) {
 		"no ready pods": {
 			view.Job{State: view.Starting, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster kubectl describe -n ml job/eval"},
 		"running": {
-			view.Job{State: view.Running, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster kubectl logs -n ml job/eval --all-pods --prefix"},
+			view.Job{State: view.Running, Queue: "gpu", Workload: "job-eval-1a2b3"},
+			"muster kubectl logs -n ml job/eval --all-pods --prefix"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.job.Namespace, test.job.Kind, test.job.Name = "ml", "Job", "eval"
@@ -452,14 +477,15 @@ func TestNextCommand(t *testing.T) {
 	}
 }
 
-// TestNextCommandWithinANamespace: a user without rights beyond it cannot run `muster queues`, and a queue that does not
-// exist cannot be described.
+// TestNextCommandWithinANamespace: a user without rights beyond it cannot run `muster queues`, and a queue that does
+// not exist cannot be described.
 func TestNextCommandWithinANamespace(t *testing.T) {
 	for want, line := range map[string]*view.Line{
 		"muster kubectl describe localqueue gpu -n ml": {ClusterQueue: "lab"},
 		"muster kubectl get localqueues -n ml":         nil,
 	} {
-		if got := nextCommand(&view.Explanation{Job: pendingJob(), Line: line, Unseen: []string{"workloads", "clusterqueues"}}); got != want {
+		if got := nextCommand(&view.Explanation{Job: pendingJob(), Line: line,
+			Unseen: []string{"workloads", "clusterqueues"}}); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -469,7 +495,8 @@ func TestNextCommandWithinANamespace(t *testing.T) {
 func TestNextCommandListsTheQueuesThatExist(t *testing.T) {
 	job := pendingJob()
 	job.Reason, job.Message = "Inadmissible", "ClusterQueue lab doesn't exist"
-	if got, want := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab", Missing: true}}), "muster queues"; got != want {
+	if got, want := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab", Missing: true}}),
+		"muster queues"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

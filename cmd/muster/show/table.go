@@ -41,7 +41,8 @@ func Printable(table *metav1.Table, wide bool) *metav1.Table {
 func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
 		"Job", "Queue", "Prio", "State", "Pods", "Resources", "Wait", "Run", "Why")}
-	table.ColumnDefinitions = append(table.ColumnDefinitions, wideColumns("Cluster queue", "Workload", "Restarts", "All resources", "Created")...)
+	table.ColumnDefinitions = append(table.ColumnDefinitions,
+		wideColumns("Cluster queue", "Workload", "Restarts", "All resources", "Created")...)
 	for i := range jobs {
 		job := &jobs[i]
 		cells := []any{
@@ -87,7 +88,8 @@ func pods(job *view.Job) string {
 // row.
 func QueueTable(queues []view.Queue) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
-		"Queue", "Cohort", "Flavor", "Resource", "Used", "Reserved", "Nominal", "Borrowed", "Pending", "Head", "Head waits for")}
+		"Queue", "Cohort", "Flavor", "Resource", "Used", "Reserved", "Nominal", "Borrowed", "Pending", "Head",
+		"Head waits for")}
 	table.ColumnDefinitions = append(table.ColumnDefinitions, wideColumns("Admitted", "Active")...)
 	for i := range queues {
 		queue := &queues[i]

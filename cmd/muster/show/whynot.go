@@ -26,7 +26,8 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 		line(text, "behind", fmt.Sprintf("%s, the head of the queue, which is StrictFIFO: no job may overtake it, and it never starts with %s (%s)",
 			e.Title(*x.Behind), neverWith(x.BehindCode), x.BehindCode))
 	case len(x.BehindLacks) > 0:
-		line(text, "behind", fmt.Sprintf("%s, which is earlier and lacks %s", e.Title(*x.Behind), strings.Join(x.BehindLacks, ", ")))
+		line(text, "behind", fmt.Sprintf("%s, which is earlier and lacks %s", e.Title(*x.Behind),
+			strings.Join(x.BehindLacks, ", ")))
 	case x.Behind != nil:
 		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: no job may overtake it")
 	}
@@ -138,8 +139,8 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	return said
 }
 
-// fitsOrHas begins the verdict of a flavor with enough quota: it says that the job fits only if nothing else keeps it from
-// being admitted.
+// fitsOrHas begins the verdict of a flavor with enough quota: it says that the job fits only if nothing else keeps it
+// from being admitted.
 func fitsOrHas(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	x := e.WhyNot
 	if x != nil && (x.Behind != nil || x.Together != nil || x.Code.Never()) || flavor.Nodes != nil && !flavor.Nodes.Fits {
@@ -158,7 +159,8 @@ func tooLarge(amounts []reason.Amount) string {
 		if a.Capacity == nil || asked.Cmp(*a.Capacity) <= 0 {
 			continue
 		}
-		numbers = append(numbers, fmt.Sprintf("%s %s asked, %s at most", view.Number(asked), view.ShortName(corev1.ResourceName(a.Resource)), view.Number(*a.Capacity)))
+		numbers = append(numbers, fmt.Sprintf("%s %s asked, %s at most", view.Number(asked),
+			view.ShortName(corev1.ResourceName(a.Resource)), view.Number(*a.Capacity)))
 	}
 	return strings.Join(numbers, ", ")
 }
@@ -239,8 +241,8 @@ func names(e *view.Explanation, list []reason.Name) string {
 	return abridged(titles)
 }
 
-// onNodes writes why the pods do not fit on the nodes of a flavor; nothing if they do. No change for the nodes' sake lets
-// in a job for which the quota is too small.
+// onNodes writes why the pods do not fit on the nodes of a flavor; nothing if they do. No change for the nodes' sake
+// lets in a job for which the quota is too small.
 func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
 	nodes := flavor.Nodes
 	if nodes == nil || nodes.Fits {
@@ -263,7 +265,8 @@ func together(text *strings.Builder, nodes *place.Diagnosis) {
 	if nodes == nil {
 		return
 	}
-	groups := alike(len(nodes.PodSets), func(i int) (string, string) { return nodes.PodSets[i].PodSet, nodes.PodSets[i].Message() })
+	groups := alike(len(nodes.PodSets),
+		func(i int) (string, string) { return nodes.PodSets[i].PodSet, nodes.PodSets[i].Message() })
 	for i, group := range groups {
 		line(text, first(i, "together"), fmt.Sprintf("%s: %s", abridged(group.names), nodes.PodSets[group.first].Message()))
 	}
@@ -282,5 +285,6 @@ func bestOf(best *place.Domain, pods int32) string {
 	if best.Resource == place.Pods {
 		is = "are"
 	}
-	return fmt.Sprintf("%s, %s %s short for %d more", said, view.ShortName(corev1.ResourceName(best.Resource)), is, best.Lacks)
+	return fmt.Sprintf("%s, %s %s short for %d more", said,
+		view.ShortName(corev1.ResourceName(best.Resource)), is, best.Lacks)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func TestBestDomainIsPrintedWithItsShortage(t *testing.T) {
-	rack := place.Domain{Level: "example.com/rack", Values: []string{"b1", "r3"}, Fits: 3, Lacks: 1, Resource: "nvidia.com/gpu"}
+	rack := place.Domain{Level: "example.com/rack", Values: []string{"b1", "r3"}, Fits: 3, Lacks: 1,
+		Resource: "nvidia.com/gpu"}
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, gpu is short for 1 more"; got != want {
 		t.Errorf("best domain = %q, want %q", got, want)
 	}
@@ -34,16 +35,20 @@ func TestNewNodesExplanationWarnsOfUnenforcedTopology(t *testing.T) {
 		near []view.Nearness
 		want string
 	}{
-		"a required level":                   {[]view.Nearness{near(view.Required, "block")}, "its pods have no places: nothing keeps them to one block, as it requires"},
-		"a required level and one of slices": {[]view.Nearness{near(view.Required, "block"), near(view.Slice, "rack")}, "one block or rack, as"},
-		"a preferred level":                  {[]view.Nearness{near(view.Preferred, "block")}, ""},
-		"exclusive placement of each Job":    {[]view.Nearness{near(view.Slice, "rack"), near(view.Exclusive, "rack")}, ""},
+		"a required level": {[]view.Nearness{near(view.Required, "block")},
+			"its pods have no places: nothing keeps them to one block, as it requires"},
+		"a required level and one of slices": {[]view.Nearness{near(view.Required, "block"), near(view.Slice, "rack")},
+			"one block or rack, as"},
+		"a preferred level":               {[]view.Nearness{near(view.Preferred, "block")}, ""},
+		"exclusive placement of each Job": {[]view.Nearness{near(view.Slice, "rack"), near(view.Exclusive, "rack")}, ""},
 	} {
 		var text strings.Builder
-		if err := Explanation(&text, &view.Explanation{NewNodes: true, Asks: []view.Ask{{PodSet: "main", Pods: 2, Near: tc.near}}}); err != nil {
+		if err := Explanation(&text,
+			&view.Explanation{NewNodes: true, Asks: []view.Ask{{PodSet: "main", Pods: 2, Near: tc.near}}}); err != nil {
 			t.Fatal(err)
 		}
-		if said := strings.Contains(text.String(), "no places"); said != (tc.want != "") || !strings.Contains(text.String(), tc.want) {
+		if said := strings.Contains(text.String(), "no places"); said != (tc.want != "") ||
+			!strings.Contains(text.String(), tc.want) {
 			t.Errorf("%s: explanation =\n%s", name, text.String())
 		}
 	}
@@ -57,7 +62,8 @@ func TestExplanationSaysWhatALostPodWaitsFor(t *testing.T) {
 	if err := Explanation(&text, e); err != nil {
 		t.Fatal(err)
 	}
-	if want := "1 pod on n1, the other pods go on; other places are promised, still in use by ns/job/low\n"; !strings.Contains(text.String(), want) {
+	if want := "1 pod on n1, the other pods go on; other places are promised, still in use by ns/job/low\n"; !strings.Contains(
+		text.String(), want) {
 		t.Errorf("explanation =\n%s\nwant a line with %q", text.String(), want)
 	}
 }
@@ -80,7 +86,8 @@ func TestRefusingFlavorIsNotMarkedNearest(t *testing.T) {
 	refuses := func(name string, nearest bool) reason.FlavorVerdict {
 		return reason.FlavorVerdict{Flavor: name, Fit: reason.Refused, Nearest: nearest, Message: "another label"}
 	}
-	e := &view.Explanation{WhyNot: &reason.Explanation{PodSets: []reason.PodSet{{Name: "main", Flavors: []reason.FlavorVerdict{refuses("a", true), refuses("b", false)}}}}}
+	e := &view.Explanation{WhyNot: &reason.Explanation{PodSets: []reason.PodSet{{Name: "main",
+		Flavors: []reason.FlavorVerdict{refuses("a", true), refuses("b", false)}}}}}
 	var text strings.Builder
 	whyNot(&text, e)
 	want := `  flavor    a         another label
@@ -93,12 +100,15 @@ func TestRefusingFlavorIsNotMarkedNearest(t *testing.T) {
 
 // TestUnlimitedQuotaIsPrintedWithoutNumbers: the nominal quota of an unlimited queue has no meaning.
 func TestUnlimitedQuotaIsPrintedWithoutNumbers(t *testing.T) {
-	fits := &reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits, Amounts: []reason.Amount{{Resource: "pods", Free: resource.MustParse("999999999999999994")}}}
+	fits := &reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits,
+		Amounts: []reason.Amount{{Resource: "pods", Free: resource.MustParse("999999999999999994")}}}
 	if got, want := flavorSays(&view.Explanation{Unlimited: true}, fits), "fits: its quota is without limit"; got != want {
 		t.Errorf("flavor line = %q, want %q", got, want)
 	}
 	var text strings.Builder
-	quotaAndHolders(&text, &view.Explanation{Quotas: []view.Quota{{Flavor: "default", Resource: "nvidia.com/gpu", Nominal: resource.MustParse("1E"), Unlimited: true}}})
+	quotaAndHolders(&text,
+		&view.Explanation{Quotas: []view.Quota{{Flavor: "default", Resource: "nvidia.com/gpu",
+			Nominal: resource.MustParse("1E"), Unlimited: true}}})
 	if want := "  quota     gpu without limit in flavor default\n"; text.String() != want {
 		t.Errorf("quota line = %q, want %q", text.String(), want)
 	}
@@ -110,7 +120,8 @@ func TestPodSetsThatFitOnlyAloneAreExplained(t *testing.T) {
 	leader.PodSet, workers.PodSet = "leader", "workers"
 	workers.Excluded = []place.Excluded{{Filter: "cordoned", Nodes: 4}}
 	var text strings.Builder
-	together(&text, &place.Diagnosis{PodSets: []place.AskDiagnosis{leader, workers}, Relaxation: "pod sets \"leader\", \"workers\" within one block rather than one rack"})
+	together(&text, &place.Diagnosis{PodSets: []place.AskDiagnosis{leader, workers},
+		Relaxation: "pod sets \"leader\", \"workers\" within one block rather than one rack"})
 	want := `  together  leader: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32
             workers: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32; excluded: cordoned: 4
     change  it would fit: pod sets "leader", "workers" within one block rather than one rack
@@ -125,7 +136,8 @@ func TestNoRelaxationOfAJobThatIsTooLarge(t *testing.T) {
 	for fit, want := range map[reason.Fit]bool{reason.TooLarge: false, reason.Short: true, reason.Fits: true} {
 		var text strings.Builder
 		onNodes(&text, &reason.FlavorVerdict{Fit: fit, Nodes: &place.Diagnosis{
-			PodSets: []place.AskDiagnosis{{Shortfall: place.Shortfall{Topology: "dc", Count: 3, Nodes: 17}}}, Relaxation: "fewer pods"}})
+			PodSets:    []place.AskDiagnosis{{Shortfall: place.Shortfall{Topology: "dc", Count: 3, Nodes: 17}}},
+			Relaxation: "fewer pods"}})
 		if !strings.Contains(text.String(), "  nodes   topology") || strings.Contains(text.String(), "fewer pods") != want {
 			t.Errorf("%s: nodes =\n%s", fit, text.String())
 		}
@@ -136,7 +148,8 @@ func TestNoRelaxationOfAJobThatIsTooLarge(t *testing.T) {
 func TestNextOfARefusedAdmission(t *testing.T) {
 	refused := reason.RefusedAdmission("a policy says no")
 	e := &view.Explanation{
-		Job:    view.Job{Namespace: "ns", Name: "denied", Kind: "Job", APIGroup: "batch", State: view.Pending, Queue: "q", Workload: "job-denied"},
+		Job: view.Job{Namespace: "ns", Name: "denied", Kind: "Job", APIGroup: "batch", State: view.Pending, Queue: "q",
+			Workload: "job-denied"},
 		WhyNot: &reason.Explanation{Code: refused.Code, Message: refused.Message()},
 	}
 	if got, want := nextCommand(e), "muster kubectl describe -n ns job/denied"; got != want {

@@ -19,16 +19,22 @@ func TestDecide(t *testing.T) {
 		said protocol.Request
 		want Decision
 	}{
-		"the first wait":                           {Observed{}, waits("a"), Decision{Assign: n(0)}},
-		"an attempt that may not run yet":          {Observed{Attempt: n(0), Join: "a"}, waits("a"), Decision{}},
-		"an attempt that may run":                  {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
-		"a running attempt":                        {Observed{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{}},
-		"a new wait during an attempt":             {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"), Decision{Assign: n(1)}},
-		"a running pod of an attempt that is over": {Observed{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{Over: "attempt 0 of the JobSet is over"}},
-		"a second new wait":                        {Observed{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"), Decision{Assign: n(1)}},
-		"a wait for an attempt that is over":       {Observed{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{Assign: n(2)}},
-		"a status from before the annotation":      {Observed{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{}},
-		"no barrier":                               {Observed{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
+		"the first wait":                  {Observed{}, waits("a"), Decision{Assign: n(0)}},
+		"an attempt that may not run yet": {Observed{Attempt: n(0), Join: "a"}, waits("a"), Decision{}},
+		"an attempt that may run": {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"),
+			Decision{Go: n(0)}},
+		"a running attempt": {Observed{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{}},
+		"a new wait during an attempt": {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"),
+			Decision{Assign: n(1)}},
+		"a running pod of an attempt that is over": {Observed{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"},
+			runs(1), Decision{Over: "attempt 0 of the JobSet is over"}},
+		"a second new wait": {Observed{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"),
+			Decision{Assign: n(1)}},
+		"a wait for an attempt that is over": {Observed{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"),
+			Decision{Assign: n(2)}},
+		"a status from before the annotation": {Observed{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"},
+			waits("b"), Decision{}},
+		"no barrier": {Observed{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(tc.seen, tc.said)
@@ -135,7 +141,8 @@ func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 		}
 		for i, p := range w.pods {
 			if p.request.State != protocol.Running || p.request.Round != w.pods[0].request.Round {
-				t.Fatalf("pod %d is %s in round %d, pod 0 %s in round %d", i, p.request.State, p.request.Round, w.pods[0].request.State, w.pods[0].request.Round)
+				t.Fatalf("pod %d is %s in round %d, pod 0 %s in round %d", i, p.request.State, p.request.Round,
+					w.pods[0].request.State, w.pods[0].request.Round)
 			}
 		}
 	})

@@ -48,7 +48,8 @@ type agent struct {
 
 func newSimulation(t reporter, min, max int) *simulation {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return &simulation{t: t, now: now, group: round.New(min, max, timeouts, now), pods: map[string]*agent{}, parts: map[string][]protocol.Round{}}
+	return &simulation{t: t, now: now, group: round.New(min, max, timeouts, now), pods: map[string]*agent{},
+		parts: map[string][]protocol.Round{}}
 }
 
 func name(index int) string { return fmt.Sprintf("worker-%d", index) }
@@ -123,7 +124,8 @@ func (s *simulation) obey(a *agent, index int) bool {
 	case answer.Round != nil:
 		s.parts[answer.Round.ID] = append(s.parts[answer.Round.ID], *answer.Round)
 		a.request.Master, a.request.ID = answer.Round.Master(), answer.Round.ID
-		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number, answer.Round.Rank, answer.Round.Size
+		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number,
+			answer.Round.Rank, answer.Round.Size
 		a.request.Failure = nil
 		if a.unreported = s.slow; !s.slow {
 			s.send(a)
@@ -284,7 +286,8 @@ func TestReplacementThatDoesNotComeIsNotWaitedForLonger(t *testing.T) {
 	r.want("3: 0=0/3 1=1/3 2=2/3")
 }
 
-// TestPodThatNeverAsksIsNotMissing: it exists. A later round waits only for the replacement of the member that was lost.
+// TestPodThatNeverAsksIsNotMissing: it exists. A later round waits only for the replacement of the member that was
+// lost.
 func TestPodThatNeverAsksIsNotMissing(t *testing.T) {
 	r := newSimulation(t, 1, 4)
 	r.group.SetTarget(4, r.now)
@@ -375,7 +378,8 @@ func TestRoundThatEndsBeforeItsMembersReportIt(t *testing.T) {
 	r.settle()
 	for i := range 2 {
 		if a := r.pods[name(i)]; a.request.State != protocol.Running || a.request.Size != 2 || a.overs == 0 {
-			t.Errorf("%s runs in a round of %d, after %d answers that its round is over, want 2 and at least one", a.pod.Name, a.request.Size, a.overs)
+			t.Errorf("%s runs in a round of %d, after %d answers that its round is over, want 2 and at least one", a.pod.Name,
+				a.request.Size, a.overs)
 		}
 	}
 }
@@ -663,10 +667,13 @@ func TestEventsOfALargeJobAreCheap(t *testing.T) {
 	each("they run", 0, func(uid string) {
 		answer, _ := group.Answer(uid)
 		group.Observe(uid, protocol.Request{
-			State: protocol.Running, Join: uid, Round: 1, Rank: answer.Round.Rank, Size: size, Master: answer.Round.Master(), ID: answer.Round.ID,
+			State: protocol.Running, Join: uid, Round: 1, Rank: answer.Round.Rank, Size: size, Master: answer.Round.Master(),
+			ID: answer.Round.ID,
 		}, now)
 	})
-	each("they end", 1, func(uid string) { group.Observe(uid, protocol.Request{State: protocol.Done, Join: uid, Round: 1}, now) })
+	each("they end", 1, func(uid string) {
+		group.Observe(uid, protocol.Request{State: protocol.Done, Join: uid, Round: 1}, now)
+	})
 }
 
 // TestReplacementOfAMemberThatSucceededIsFinished: the pod of a member that has succeeded is lost, with its node for

@@ -130,7 +130,8 @@ func (g *Group) expected(now time.Time) int {
 		}
 		switch {
 		case m.request.State == protocol.Done:
-		case g.isMember(m), m.request.State == protocol.Waiting && g.present(m, now), now.Before(since.Add(g.timeouts.Gather)):
+		case g.isMember(m), m.request.State == protocol.Waiting && g.present(m, now),
+			now.Before(since.Add(g.timeouts.Gather)):
 			n++
 		}
 	}

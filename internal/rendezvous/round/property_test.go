@@ -122,7 +122,8 @@ func checkParts(t *rapid.T, r *simulation, least, most int) {
 				t.Fatalf("round %s: rank %d of %d was assigned twice, or is invalid", which, part.Rank, part.Size)
 			}
 			seen[part.Rank] = true
-			if part.Number != parts[0].Number || part.Size != parts[0].Size || part.MasterAddress != parts[0].MasterAddress || part.MasterPort != parts[0].MasterPort {
+			if part.Number != parts[0].Number || part.Size != parts[0].Size || part.MasterAddress != parts[0].MasterAddress ||
+				part.MasterPort != parts[0].MasterPort {
 				t.Fatalf("round %s: members got different answers: %+v and %+v", which, parts[0], part)
 			}
 			if part.Size < least || part.Size > most {
@@ -148,7 +149,8 @@ func checkMembers(t *rapid.T, r *simulation) {
 			first = a.observed
 		}
 		if a.observed.ID != first.ID || a.observed.Size != first.Size {
-			t.Fatalf("%s continues in round %s of %d, and another pod in %s of %d", pod, a.observed.ID, a.observed.Size, first.ID, first.Size)
+			t.Fatalf("%s continues in round %s of %d, and another pod in %s of %d", pod, a.observed.ID, a.observed.Size,
+				first.ID, first.Size)
 		}
 		if other, taken := ranks[a.observed.Rank]; taken {
 			t.Fatalf("%s and %s continue in round %s, both with rank %d", pod, other, first.ID, a.observed.Rank)

@@ -119,7 +119,8 @@ func upTo(t *testing.T, line string, flags ...string) *process {
 			return p
 		}
 		if err != nil {
-			t.Fatalf("up %s ended before the line %q:\n%s%s", strings.Join(flags, " "), until, p.output.String(), p.errors.String())
+			t.Fatalf("up %s ended before the line %q:\n%s%s", strings.Join(flags, " "), until, p.output.String(),
+				p.errors.String())
 		}
 	}
 }

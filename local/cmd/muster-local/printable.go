@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// printable passes on what is written to it without the control characters that a terminal obeys: errors and names in it
-// may come from the objects of a cluster. The module of the operator and of muster has the same, which this module does
-// not import.
+// printable passes on what is written to it without the control characters that a terminal obeys: errors and names in
+// it may come from the objects of a cluster. The module of the operator and of muster has the same, which this module
+// does not import.
 type printable struct{ out io.Writer }
 
 func (p printable) Write(text []byte) (int, error) {

@@ -56,7 +56,8 @@ func upCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.dir, "dir", "", dirUsage)
-	flags.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in a temporary directory, unsynced, and remove it at the end")
+	flags.BoolVar(&f.ephemeral, "ephemeral", false,
+		"keep the state in a temporary directory, unsynced, and remove it at the end")
 	flags.IntVar(&f.port, "port", 0, "port of the API server on loopback; 0 for a free one")
 	flags.IntVar(&f.nodes, "nodes", 1, "number of nodes that run pods as processes of this machine; 0 for none")
 	flags.StringVar(&f.runtime, "runtime", "exec", "what runs the pods of these nodes: exec, or none")
@@ -65,8 +66,10 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&f.simGPUProduct, "sim-gpu-product", "NVIDIA-H100-80GB-HBM3", "product name of these GPUs")
 	flags.BoolVar(&f.noOperator, "no-operator", false, "do not run Muster's operator")
 	flags.StringVar(&f.operator, "operator", "", "path of the operator's binary (default muster-operator beside this one)")
-	flags.StringVar(&f.config, "config", "", "path of the operator's configuration file (default: none, every option at its default)")
-	flags.DurationVar(&f.operatorPause, "operator-pause", 0, "longest pause before an operator that keeps dying is started again (default 30s)")
+	flags.StringVar(&f.config, "config", "",
+		"path of the operator's configuration file (default: none, every option at its default)")
+	flags.DurationVar(&f.operatorPause, "operator-pause", 0,
+		"longest pause before an operator that keeps dying is started again (default 30s)")
 	_ = flags.MarkHidden("operator-pause") // for tests that kill the operator
 	flags.IntVarP(&f.verbosity, "v", "v", 0, "verbosity of the components' logs")
 	return cmd
@@ -101,7 +104,8 @@ func (u *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	case u.nodes < 0 || u.simNodes < 0 || u.simGPUs < 0:
 		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
 	case u.nodes > maxNodesHere:
-		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", u.nodes, maxNodesHere)}
+		return o, usageError{fmt.Errorf(
+			"--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", u.nodes, maxNodesHere)}
 	case u.noOperator && u.operator != "":
 		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
 	case u.noOperator && u.config != "":

@@ -23,7 +23,8 @@ func TestAClusterKeepsItsDataBetweenStarts(t *testing.T) {
 		t.Errorf("kubeconfig = %v, %v, want mode 600", info, err)
 	}
 	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"key": "value"}}
-	if _, err := first.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), stored, metav1.CreateOptions{}); err != nil {
+	if _, err := first.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), stored,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -72,7 +73,8 @@ func TestEphemeralClustersRunSideBySideAndLeaveNothing(t *testing.T) {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-one"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one",
+		metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("reading the first cluster's namespace in the other: got error %v, want not found", err)
 	}
 	for _, p := range []*process{one, other} {
@@ -159,22 +161,28 @@ func TestUsageErrorIsOneLineWithAdvice(t *testing.T) {
 		say  []string
 	}{
 		{"a port in use", "up --ephemeral --no-operator --port " + port, exitFailed, []string{port, "taken", "--port"}},
-		{"a directory that cannot be created", "up --no-operator --dir " + file + "/below", exitFailed, []string{file, "not a directory", "--dir"}},
-		{"a missing operator", "up --ephemeral --operator " + file + "-none", exitUsage, []string{file + "-none", "no such file", "make build", "--no-operator"}},
-		{"an operator that is not executable", "up --ephemeral --operator " + file, exitUsage, []string{file, "not an executable file"}},
+		{"a directory that cannot be created", "up --no-operator --dir " + file + "/below", exitFailed,
+			[]string{file, "not a directory", "--dir"}},
+		{"a missing operator", "up --ephemeral --operator " + file + "-none", exitUsage,
+			[]string{file + "-none", "no such file", "make build", "--no-operator"}},
+		{"an operator that is not executable", "up --ephemeral --operator " + file, exitUsage,
+			[]string{file, "not an executable file"}},
 		{"an unknown flag", "up --frobnicate", exitUsage, []string{"--frobnicate", "`muster up --help`"}},
 		{"a flag of a linked package", "up --version", exitUsage, []string{"--version", "`muster up --help`"}},
 		{"an unknown flag of down", "down --port 1", exitUsage, []string{"--port", "down --help"}},
 		{"a flag that is not a number", "up --nodes many", exitUsage, []string{"many", "--nodes"}},
 		{"a negative number", "up --nodes -1", exitUsage, []string{"--nodes", "0 or more"}},
 		{"too many nodes", "up --nodes 1000000", exitUsage, []string{"--nodes", "100", "--sim-nodes"}},
-		{"a product that is not a label", "up --ephemeral --no-operator --sim-nodes 1 --sim-gpu-product bad@name", exitUsage, []string{"--sim-gpu-product", "bad@name"}},
+		{"a product that is not a label", "up --ephemeral --no-operator --sim-nodes 1 --sim-gpu-product bad@name", exitUsage,
+			[]string{"--sim-gpu-product", "bad@name"}},
 		{"an invalid port", "up --port 70000", exitUsage, []string{"70000", "65535"}},
 		{"an unknown runtime", "up --runtime docker", exitUsage, []string{"docker", "exec or none"}},
 		{"a directory of an ephemeral cluster", "up --ephemeral --dir /x", exitUsage, []string{"--ephemeral", "--dir"}},
 		{"an operator and no operator", "up --no-operator --operator /x", exitUsage, []string{"--operator", "--no-operator"}},
-		{"a configuration without an operator", "up --no-operator --config " + file, exitUsage, []string{"--config", "--no-operator"}},
-		{"an invalid configuration", "up --ephemeral --operator " + fakeOperator(t) + " --config " + file, exitFailed, []string{"refused", file}},
+		{"a configuration without an operator", "up --no-operator --config " + file, exitUsage,
+			[]string{"--config", "--no-operator"}},
+		{"an invalid configuration", "up --ephemeral --operator " + fakeOperator(t) + " --config " + file, exitFailed,
+			[]string{"refused", file}},
 		{"an argument", "up here", exitUsage, []string{"here", "up --help"}},
 		{"an unknown command", "sideways", exitUsage, []string{"sideways", "--help"}},
 		{"no command", "", exitUsage, []string{"`muster up`", "--help"}},

@@ -121,7 +121,8 @@ func (a *apiServer) run(ctx context.Context) error {
 
 // slowHooks write the default roles and priority classes to an empty database, one after the other. Clients with all
 // rights need not wait for them.
-var slowHooks = []string{"poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes"}
+var slowHooks = []string{"poststarthook/rbac/bootstrap-roles",
+	"poststarthook/scheduling/bootstrap-system-priority-classes"}
 
 // awaitServing blocks until the server is ready but for its slow hooks.
 func (a *apiServer) awaitServing(ctx context.Context) error { return a.await(ctx, slowHooks...) }

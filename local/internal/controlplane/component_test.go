@@ -16,7 +16,8 @@ func TestAComponentThatEndsByItselfIsNamedWithItsLog(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"with an error", errors.New("lost its database"), "kube-thing ended: lost its database; its log is /logs/kube-thing.log"},
+		{"with an error", errors.New("lost its database"),
+			"kube-thing ended: lost its database; its log is /logs/kube-thing.log"},
 		{"without one", nil, "kube-thing ended: it returned without an error; its log is /logs/kube-thing.log"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -68,7 +69,8 @@ func TestLogsGoToTheComponentsOwnFiles(t *testing.T) {
 	l.close()
 	klog.InfoS("too late, and harmless")
 
-	for name, want := range map[string]string{"kube-scheduler.log": "from the scheduler", "kube-apiserver.log": "from anywhere"} {
+	for name, want := range map[string]string{"kube-scheduler.log": "from the scheduler",
+		"kube-apiserver.log": "from anywhere"} {
 		content := readFile(t, filepath.Join(dir, name))
 		if !strings.Contains(content, want) || strings.Count(content, "\n") != 1 {
 			t.Errorf("%s has %q, want one line with %q", name, content, want)

@@ -116,9 +116,10 @@ func (c *credentials) writeKubeconfig(path, user string, groups ...string) error
 	const name = "muster"
 	content, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: name,
-		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: "https://" + c.host, CertificateAuthorityData: c.authority.PEM()}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: certificate, ClientKeyData: key}},
-		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: "https://" + c.host,
+			CertificateAuthorityData: c.authority.PEM()}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: certificate, ClientKeyData: key}},
+		Contexts:  map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 	})
 	if err != nil {
 		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)

@@ -34,9 +34,10 @@ const (
 // watchCluster starts to watch, and returns when the caches have synced. It watches until the context ends.
 func watchCluster(ctx context.Context, client kubernetes.Interface, node string) (*cluster, error) {
 	all := informers.NewSharedInformerFactory(client, 0)
-	own := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
-	}))
+	own := informers.NewSharedInformerFactoryWithOptions(client,
+		0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+		}))
 	services, endpoints := all.Core().V1().Services(), all.Discovery().V1().EndpointSlices()
 	c := &cluster{
 		pods: own.Core().V1().Pods().Informer(), services: services.Lister(), names: changes{next: make(chan struct{})},
@@ -49,7 +50,8 @@ func watchCluster(ctx context.Context, client kubernetes.Interface, node string)
 	}
 	for _, informer := range []cache.SharedIndexInformer{c.pods, services.Informer(), endpoints.Informer()} {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { c.names.tell() }, UpdateFunc: func(any, any) { c.names.tell() }, DeleteFunc: func(any) { c.names.tell() },
+			AddFunc: func(any) { c.names.tell() }, UpdateFunc: func(any, any) { c.names.tell() },
+			DeleteFunc: func(any) { c.names.tell() },
 		})
 		if err != nil {
 			return nil, err

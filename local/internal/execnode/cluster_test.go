@@ -63,7 +63,8 @@ func startPlane() {
 		return
 	}
 	config := controlplane.Config{Listener: listener, Step: func(string, ...any) {},
-		EtcdDir: filepath.Join(plane.dir, "etcd"), PKIDir: filepath.Join(plane.dir, "pki"), LogsDir: filepath.Join(plane.dir, "logs")}
+		EtcdDir: filepath.Join(plane.dir, "etcd"), PKIDir: filepath.Join(plane.dir, "pki"),
+		LogsDir: filepath.Join(plane.dir, "logs")}
 	for _, dir := range []string{config.EtcdDir, config.PKIDir, config.LogsDir} {
 		if plane.err = os.MkdirAll(dir, 0o700); plane.err != nil {
 			return
@@ -117,7 +118,8 @@ func newBench(t *testing.T, kind func(*Config)) *bench {
 	}
 	b := &bench{T: t, namespace: "on-" + name, lines: &[]string{}}
 	b.config = Config{
-		RestConfig: plane.Admin(), Name: name, Dir: filepath.Join(plane.dir, name), ServingCert: certificate, ClientCAs: clients,
+		RestConfig: plane.Admin(), Name: name, Dir: filepath.Join(plane.dir, name), ServingCert: certificate,
+		ClientCAs:     clients,
 		ClusterDomain: plane.ClusterDomain(), Logf: func(format string, args ...any) {
 			*b.lines = append(*b.lines, fmt.Sprintf(format, args...))
 		},
@@ -133,7 +135,8 @@ func newBench(t *testing.T, kind func(*Config)) *bench {
 	if kindIsRoot(b.config) && b.node.network == nil {
 		t.Skipf("this machine does not allow networks: %v", *b.lines)
 	}
-	_, err = b.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}, metav1.CreateOptions{})
+	_, err = b.client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,11 +199,12 @@ func (b *bench) pod(name, script string, change ...func(*corev1.Pod)) *corev1.Po
 func (b *bench) awaitPod(name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
 	b.Helper()
 	var pod *corev1.Pod
-	err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		var err error
-		pod, err = b.client.CoreV1().Pods(b.namespace).Get(ctx, name, metav1.GetOptions{})
-		return err == nil && is(pod), err
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 10*time.Millisecond, patience,
+		true, func(ctx context.Context) (bool, error) {
+			var err error
+			pod, err = b.client.CoreV1().Pods(b.namespace).Get(ctx, name, metav1.GetOptions{})
+			return err == nil && is(pod), err
+		})
 	if err != nil {
 		b.Fatalf("timed out waiting for pod %s to be %s: %v\n%+v\n%s", name, what, err, pod.Status, b.events(name))
 	}
@@ -223,7 +227,8 @@ func (b *bench) awaitEnd(name string, phase corev1.PodPhase) *corev1.Pod {
 		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	})
 	if pod.Status.Phase != phase {
-		b.Fatalf("pod %s ended in phase %s: %+v\nlog: %s\n%s", name, pod.Status.Phase, pod.Status, b.log(name), b.events(name))
+		b.Fatalf("pod %s ended in phase %s: %+v\nlog: %s\n%s", name, pod.Status.Phase, pod.Status,
+			b.log(name), b.events(name))
 	}
 	return pod
 }
@@ -246,10 +251,11 @@ func (b *bench) log(pod string, change ...func(*corev1.PodLogOptions)) string {
 func (b *bench) awaitLogLine(pod, line string) {
 	b.Helper()
 	var text string
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		text = b.log(pod)
-		return strings.Contains(text, line), nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, patience,
+		true, func(context.Context) (bool, error) {
+			text = b.log(pod)
+			return strings.Contains(text, line), nil
+		})
 	if err != nil {
 		b.Fatalf("timed out waiting until pod %s logs %q:\n%s\n%s", pod, line, text, b.events(pod))
 	}
@@ -257,7 +263,8 @@ func (b *bench) awaitLogLine(pod, line string) {
 
 // events returns the reasons and messages of a pod's events.
 func (b *bench) events(pod string) string {
-	list, err := b.client.CoreV1().Events(b.namespace).List(context.WithoutCancel(b.Context()), metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	list, err := b.client.CoreV1().Events(b.namespace).List(context.WithoutCancel(b.Context()),
+		metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 	if err != nil {
 		return err.Error()
 	}
@@ -272,15 +279,16 @@ func (b *bench) events(pod string) string {
 func (b *bench) awaitEvent(pod, reason, text string) {
 	b.Helper()
 	var all string
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		all = b.events(pod)
-		for line := range strings.Lines(all) {
-			if strings.HasPrefix(line, reason+": ") && strings.Contains(line, text) {
-				return true, nil
+	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, patience,
+		true, func(context.Context) (bool, error) {
+			all = b.events(pod)
+			for line := range strings.Lines(all) {
+				if strings.HasPrefix(line, reason+": ") && strings.Contains(line, text) {
+					return true, nil
+				}
 			}
-		}
-		return false, nil
-	})
+			return false, nil
+		})
 	if err != nil {
 		b.Fatalf("timed out waiting for an event %s with %q of pod %s:\n%s", reason, text, pod, all)
 	}
@@ -288,7 +296,8 @@ func (b *bench) awaitEvent(pod, reason, text string) {
 
 func (b *bench) delete(pod string, graceSeconds *int64) {
 	b.Helper()
-	if err := b.client.CoreV1().Pods(b.namespace).Delete(b.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: graceSeconds}); err != nil {
+	if err := b.client.CoreV1().Pods(b.namespace).Delete(b.Context(), pod,
+		metav1.DeleteOptions{GracePeriodSeconds: graceSeconds}); err != nil {
 		b.Fatal(err)
 	}
 }

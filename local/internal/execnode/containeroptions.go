@@ -26,7 +26,8 @@ import (
 type containerOptions struct{ *kubelet }
 
 // GenerateRunContainerOptions returns the environment and the mounts of a container.
-func (c *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *corev1.Pod, container *corev1.Container, _ string, podIPs []string, _ kubecontainer.ImageVolumes) (*kubecontainer.RunContainerOptions, func(), error) {
+func (c *containerOptions) GenerateRunContainerOptions(_ context.Context, pod *corev1.Pod, container *corev1.Container,
+	_ string, podIPs []string, _ kubecontainer.ImageVolumes) (*kubecontainer.RunContainerOptions, func(), error) {
 	n := c.node
 	volumes := n.pods.volumesOf(pod.UID)
 	if pod.Spec.HostNetwork || n.network == nil {
@@ -92,7 +93,8 @@ func (c *containerOptions) reachableServices(pod *corev1.Pod) []*corev1.Service 
 }
 
 // mounts are the volumes of a container where it wants them.
-func mounts(container *corev1.Container, volumes map[string]podvolume.Volume, env []kubecontainer.EnvVar) ([]kubecontainer.Mount, error) {
+func mounts(container *corev1.Container, volumes map[string]podvolume.Volume,
+	env []kubecontainer.EnvVar) ([]kubecontainer.Mount, error) {
 	var list []kubecontainer.Mount
 	for _, wanted := range container.VolumeMounts {
 		volume, ok := volumes[wanted.Name]
@@ -165,7 +167,8 @@ func hostname(pod *corev1.Pod, clusterDomain string) (name, domain string, err e
 	}
 	if pod.Spec.Subdomain != "" {
 		if problems := validation.IsDNS1123Label(pod.Spec.Subdomain); len(problems) > 0 {
-			return "", "", fmt.Errorf("pod subdomain %q is not a DNS label: %s", pod.Spec.Subdomain, strings.Join(problems, "; "))
+			return "", "", fmt.Errorf("pod subdomain %q is not a DNS label: %s", pod.Spec.Subdomain,
+				strings.Join(problems, "; "))
 		}
 		domain = pod.Spec.Subdomain + "." + pod.Namespace + ".svc." + clusterDomain
 	}
@@ -189,7 +192,8 @@ func (c *containerOptions) RequestPodReinspect(types.UID)                       
 func (c *containerOptions) OnPodSandboxReady(context.Context, *corev1.Pod) error         { return nil }
 func (c *containerOptions) UnprepareDynamicResources(context.Context, *corev1.Pod) error { return nil }
 
-func (c *containerOptions) GetOrCreateUserNamespaceMappings(klog.Logger, *corev1.Pod, string) (*runtimeapi.UserNamespace, error) {
+func (c *containerOptions) GetOrCreateUserNamespaceMappings(klog.Logger, *corev1.Pod,
+	string) (*runtimeapi.UserNamespace, error) {
 	return nil, nil
 }
 
@@ -200,7 +204,8 @@ func (c *containerOptions) PrepareDynamicResources(_ context.Context, pod *corev
 	return nil
 }
 
-func (c *containerOptions) PodCPUAndMemoryStats(context.Context, *corev1.Pod, *kubecontainer.PodStatus) (*statsapi.PodStats, error) {
+func (c *containerOptions) PodCPUAndMemoryStats(context.Context, *corev1.Pod,
+	*kubecontainer.PodStatus) (*statsapi.PodStats, error) {
 	return nil, nil
 }
 

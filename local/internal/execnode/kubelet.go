@@ -86,7 +86,8 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 	}
 	options := process.Options{
 		Dir: filepath.Join(n.config.Dir, "runtime"), PodDir: func(uid string) string { return n.podDir(types.UID(uid)) },
-		Isolation: n.isolation, Spawner: spawner, HostAddress: n.hostAddress, Changed: func(uid string) { n.pods.wake(types.UID(uid)) },
+		Isolation: n.isolation, Spawner: spawner, HostAddress: n.hostAddress,
+		Changed: func(uid string) { n.pods.wake(types.UID(uid)) },
 	}
 	var nameServers []net.IP
 	if n.network != nil {
@@ -94,7 +95,8 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 		nameServers = []net.IP{n.network.address.AsSlice()}
 	}
 	self := &corev1.ObjectReference{Kind: "Node", Name: n.config.Name, UID: types.UID(n.config.Name)}
-	k.dns = dns.NewConfigurer(k.recorder, self, []net.IP{n.hostAddress.AsSlice()}, nameServers, n.config.ClusterDomain, "/etc/resolv.conf")
+	k.dns = dns.NewConfigurer(k.recorder, self, []net.IP{n.hostAddress.AsSlice()}, nameServers, n.config.ClusterDomain,
+		"/etc/resolv.conf")
 	var err error
 	if k.processes, err = process.New(options); err != nil {
 		k.volumes.Close()
@@ -117,7 +119,8 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 func (k *kubelet) startEvents(ctx context.Context) {
 	k.sink = record.NewBroadcaster(record.WithContext(ctx))
 	k.sink.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.node.client.CoreV1().Events("")})
-	k.recorder = fewer{k.sink.NewRecorder(legacyscheme.Scheme, corev1.EventSource{Component: "kubelet", Host: k.node.config.Name})}
+	k.recorder = fewer{k.sink.NewRecorder(legacyscheme.Scheme,
+		corev1.EventSource{Component: "kubelet", Host: k.node.config.Name})}
 }
 
 func (k *kubelet) openVolumes() error {
@@ -139,7 +142,8 @@ func (k *kubelet) openVolumes() error {
 // cgroups and resource management, which do not exist here.
 func (k *kubelet) newRuntime(ctx context.Context) error {
 	n := k.node
-	rotation, err := logs.NewContainerLogManager(k.processes, noLinks{}, logFileSize, logFiles, 1, metav1.Duration{Duration: logCheckInterval})
+	rotation, err := logs.NewContainerLogManager(k.processes, noLinks{}, logFileSize, logFiles, 1,
+		metav1.Duration{Duration: logCheckInterval})
 	if err != nil {
 		return fmt.Errorf("preparing the rotation of logs: %w", err)
 	}
@@ -303,7 +307,8 @@ func (f fewer) Eventf(object runtimeObject, kind, reason, format string, args ..
 	}
 }
 
-func (f fewer) AnnotatedEventf(object runtimeObject, annotations map[string]string, kind, reason, format string, args ...any) {
+func (f fewer) AnnotatedEventf(object runtimeObject, annotations map[string]string,
+	kind, reason, format string, args ...any) {
 	if !saysNothing(reason) {
 		f.EventRecorderLogger.AnnotatedEventf(object, annotations, kind, reason, format, args...)
 	}

@@ -92,7 +92,8 @@ func TestKillOfTheProcessEndsContainersAndTheNextRunReportsThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		holder.Wait()
-		b.await("the processes of the pod to be gone", func(context.Context) (bool, error) { return processesWith("27182") == 0, nil })
+		b.await("the processes of the pod to be gone",
+			func(context.Context) (bool, error) { return processesWith("27182") == 0, nil })
 		b.start()
 		pod := b.awaitEnd("runs", corev1.PodFailed)
 		if end := pod.Status.ContainerStatuses[0].State.Terminated; end.Reason != "NodeStopped" || end.ExitCode != 137 {
@@ -108,7 +109,8 @@ func (b *bench) hold() *exec.Cmd {
 	if err := plane.WriteKubeconfig(kubeconfig, "test", "system:masters"); err != nil {
 		b.Fatal(err)
 	}
-	config, err := json.Marshal(heldNode{Name: b.config.Name, Dir: b.config.Dir, Kubeconfig: kubeconfig, Rootless: b.config.hostNetwork})
+	config, err := json.Marshal(heldNode{Name: b.config.Name, Dir: b.config.Dir, Kubeconfig: kubeconfig,
+		Rootless: b.config.hostNetwork})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -139,7 +141,8 @@ func holdNode(text string) error {
 	if err != nil {
 		return err
 	}
-	config := Config{RestConfig: rest, Name: held.Name, Dir: held.Dir, ClusterDomain: "cluster.local", Logf: func(string, ...any) {}}
+	config := Config{RestConfig: rest, Name: held.Name, Dir: held.Dir, ClusterDomain: "cluster.local",
+		Logf: func(string, ...any) {}}
 	if held.Rootless {
 		rootless(&config)
 	}

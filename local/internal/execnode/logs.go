@@ -56,7 +56,8 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) {
 		out = nil
 	}
 	all.Write(nil) // send the headers even if the log is still empty
-	if err := s.node.kubelet.runtime.GetContainerLogs(r.Context(), pod, id, options, out, errs); err != nil && r.Context().Err() == nil {
+	if err := s.node.kubelet.runtime.GetContainerLogs(r.Context(), pod, id, options, out, errs); err != nil &&
+		r.Context().Err() == nil {
 		fmt.Fprintf(w, "reading the log of container %s: %v\n", name, err)
 	}
 }

@@ -20,7 +20,8 @@ func (b *bench) headless(name string) {
 	b.Helper()
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{"set": name}},
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true,
+			Selector: map[string]string{"set": name}},
 	}
 	if _, err := b.client.CoreV1().Services(b.namespace).Create(b.Context(), service, metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
@@ -79,10 +80,12 @@ func TestPortClashOnTheMachinesNetworkIsReported(t *testing.T) {
 
 func TestPodReachesTheAPIServerAsInACluster(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
-		b.pod("asks", "", as("ask", variable("TARGET", "$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)")), func(pod *corev1.Pod) {
-			// The API server closes silent connections after a while. It suffices that it accepts the connection.
-			pod.Spec.Containers[0].Command = []string{"bash", "-c", "exec 3<>/dev/tcp/$KUBERNETES_SERVICE_HOST/$KUBERNETES_SERVICE_PORT && echo connected"}
-		})
+		b.pod("asks", "", as("ask", variable("TARGET", "$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)")),
+			func(pod *corev1.Pod) {
+				// The API server closes silent connections after a while. It suffices that it accepts the connection.
+				pod.Spec.Containers[0].Command = []string{"bash", "-c",
+					"exec 3<>/dev/tcp/$KUBERNETES_SERVICE_HOST/$KUBERNETES_SERVICE_PORT && echo connected"}
+			})
 		b.awaitSuccess("asks")
 		if log := b.log("asks"); log != "connected\n" {
 			t.Errorf("log = %q", log)
@@ -121,9 +124,10 @@ func TestHostPortIsForwardedFromTheNodesAddress(t *testing.T) {
 
 func TestPodOnTheMachinesNetworkAndAnotherUser(t *testing.T) {
 	b := newBench(t, asRoot)
-	b.pod("machine", `hostname; test -e /proc/1/comm && ! grep -q muster-container /proc/1/cmdline && echo sees-the-machine`, func(pod *corev1.Pod) {
-		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
-	})
+	b.pod("machine", `hostname; test -e /proc/1/comm && ! grep -q muster-container /proc/1/cmdline && echo sees-the-machine`,
+		func(pod *corev1.Pod) {
+			pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
+		})
 	if pod := b.awaitSuccess("machine"); pod.Status.PodIP != pod.Status.HostIP {
 		t.Errorf("address of the pod = %s, of its host %s, want the same", pod.Status.PodIP, pod.Status.HostIP)
 	}
@@ -132,7 +136,8 @@ func TestPodOnTheMachinesNetworkAndAnotherUser(t *testing.T) {
 		t.Errorf("log = %q", log)
 	}
 	b.pod("other", `id -u; id -g; pwd; touch mine && ls`, func(pod *corev1.Pod) {
-		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](4321), RunAsGroup: ptr.To[int64](8765), RunAsNonRoot: ptr.To(true)}
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](4321), RunAsGroup: ptr.To[int64](8765),
+			RunAsNonRoot: ptr.To(true)}
 	})
 	b.awaitSuccess("other")
 	if log := b.log("other"); log != "4321\n8765\n/home/container\nmine\n" {

@@ -37,7 +37,8 @@ type Config struct {
 	ClientCAs *x509.CertPool
 	// ClusterDomain is the domain of service names, such as cluster.local.
 	ClusterDomain string
-	// HostEndpoints are addresses on the machine's loopback that pods with a network of their own can reach too. May be empty.
+	// HostEndpoints are addresses on the machine's loopback that pods with a network of their own can reach too. May be
+	// empty.
 	HostEndpoints []netip.AddrPort
 	// Logf receives lines for the user: what this machine does not allow, once at the start.
 	Logf func(format string, args ...any)
@@ -129,7 +130,8 @@ func (n *Node) start(ctx context.Context) error {
 func newClient(config *rest.Config, node string) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "muster-local/node/" + node
-	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf",
+		"application/vnd.kubernetes.protobuf,application/json"
 	// No client-side limit: the API server is on this machine and does its own flow control.
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)

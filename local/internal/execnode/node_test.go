@@ -27,14 +27,17 @@ func TestPodRunsAndEnds(t *testing.T) {
 		if log := b.log("hello"); !strings.Contains(log, "hello from hello in "+b.node.podDir(pod.UID)+"/work") {
 			t.Errorf("log = %q", log)
 		}
-		if state := pod.Status.ContainerStatuses[0].State.Terminated; state.Reason != "Completed" || !strings.HasPrefix(state.ContainerID, "process://") {
+		if state := pod.Status.ContainerStatuses[0].State.Terminated; state.Reason != "Completed" ||
+			!strings.HasPrefix(state.ContainerID, "process://") {
 			t.Errorf("end of the container = %+v, want Completed", state)
 		}
-		if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Status != corev1.ConditionFalse || ready.Reason != "PodCompleted" {
+		if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Status != corev1.ConditionFalse ||
+			ready.Reason != "PodCompleted" {
 			t.Errorf("condition Ready = %+v, want False with PodCompleted", ready)
 		}
 		b.pod("fails", `exit 3`)
-		if state := b.awaitEnd("fails", corev1.PodFailed).Status.ContainerStatuses[0].State.Terminated; state.ExitCode != 3 || state.Reason != "Error" {
+		if state := b.awaitEnd("fails", corev1.PodFailed).Status.ContainerStatuses[0].State.Terminated; state.ExitCode != 3 ||
+			state.Reason != "Error" {
 			t.Errorf("end of the container = %+v, want Error with code 3", state)
 		}
 	})
@@ -73,7 +76,8 @@ func TestInitContainersRunInOrderBeforeTheOthers(t *testing.T) {
 				container("first", `echo one >> /shared/order`), sidecar, container("second", `echo two >> /shared/order`),
 			}
 			pod.Spec.Containers[0].VolumeMounts = shared
-			pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			pod.Spec.Volumes = []corev1.Volume{{Name: "shared",
+				VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		})
 		b.awaitSuccess("ordered")
 		if log := b.log("ordered"); log != "one\ntwo\nbeside\n" {
@@ -84,20 +88,23 @@ func TestInitContainersRunInOrderBeforeTheOthers(t *testing.T) {
 
 func execProbe(script string) *corev1.Probe {
 	return &corev1.Probe{
-		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}},
-		PeriodSeconds: 1, FailureThreshold: 30, TimeoutSeconds: 30, // a busy machine may take more than a second to start a command
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}},
+		// a busy machine may take more than a second to start a command
+		PeriodSeconds: 1, FailureThreshold: 30, TimeoutSeconds: 30,
 	}
 }
 
 func TestFailedContainerIsRestartedWithBackOff(t *testing.T) {
 	b := newBench(t, plain)
-	b.pod("crash", `echo "attempt at $(date +%s%N)"; exit 1`, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways })
+	b.pod("crash", `echo "attempt at $(date +%s%N)"; exit 1`,
+		func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways })
 	pod := b.awaitPod("crash", "in back-off", func(pod *corev1.Pod) bool {
 		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
 			pod.Status.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff"
 	})
 	container := pod.Status.ContainerStatuses[0]
-	if pod.Status.Phase != corev1.PodRunning || container.RestartCount < 1 || container.LastTerminationState.Terminated == nil {
+	if pod.Status.Phase != corev1.PodRunning || container.RestartCount < 1 ||
+		container.LastTerminationState.Terminated == nil {
 		t.Errorf("pod is %s with container status %+v, want it running after a restart", pod.Status.Phase, container)
 	}
 	b.awaitEvent("crash", "BackOff", "Back-off restarting failed container main")
@@ -139,14 +146,16 @@ func TestPodWithoutCommandIsRefused(t *testing.T) {
 	if pod.Status.Reason != reasonNoCommand || !strings.Contains(pod.Status.Message, want) {
 		t.Errorf("status = %s %q", pod.Status.Reason, pod.Status.Message)
 	}
-	if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Reason != reasonNoCommand || !strings.Contains(ready.Message, want) {
+	if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Reason != reasonNoCommand ||
+		!strings.Contains(ready.Message, want) {
 		t.Errorf("condition Ready = %+v", ready)
 	}
 	b.awaitEvent("once", reasonNoCommand, want)
 
 	b.pod("always", "", withoutCommand, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways })
 	waiting := b.awaitPod("always", "refused", func(pod *corev1.Pod) bool { return pod.Status.Reason == reasonNoCommand })
-	if waiting.Status.Phase != corev1.PodPending || waiting.Status.ContainerStatuses[0].State.Waiting.Reason != reasonNoCommand {
+	if waiting.Status.Phase != corev1.PodPending ||
+		waiting.Status.ContainerStatuses[0].State.Waiting.Reason != reasonNoCommand {
 		t.Errorf("status = %+v, want it pending", waiting.Status)
 	}
 	b.delete("always", nil)
@@ -162,7 +171,8 @@ func TestProbesDecideReadinessAndRestart(t *testing.T) {
 			alive := execProbe("test ! -e /state/dead")
 			alive.FailureThreshold = 1
 			pod.Spec.Containers[0].LivenessProbe = alive
-			pod.Spec.Volumes = []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			pod.Spec.Volumes = []corev1.Volume{{Name: "state",
+				VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		})
 		ready := func(want bool) func(*corev1.Pod) bool {
 			return func(pod *corev1.Pod) bool {
@@ -179,7 +189,8 @@ func TestProbesDecideReadinessAndRestart(t *testing.T) {
 		write("ready")
 		b.awaitPod("probed", "ready", ready(true))
 		write("dead")
-		b.awaitPod("probed", "restarted", func(pod *corev1.Pod) bool { return pod.Status.ContainerStatuses[0].RestartCount > 0 })
+		b.awaitPod("probed", "restarted",
+			func(pod *corev1.Pod) bool { return pod.Status.ContainerStatuses[0].RestartCount > 0 })
 		b.awaitEvent("probed", "Unhealthy", "Liveness probe failed")
 	})
 }
@@ -188,7 +199,8 @@ func TestLogsFollowUntilTheEnd(t *testing.T) {
 	b := newBench(t, plain)
 	b.pod("talks", `for i in 1 2 3 4 5; do echo line $i; sleep 0.2; done`)
 	b.awaitLogLine("talks", "line 1")
-	stream, err := b.client.CoreV1().Pods(b.namespace).GetLogs("talks", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
+	stream, err := b.client.CoreV1().Pods(b.namespace).GetLogs("talks",
+		&corev1.PodLogOptions{Follow: true}).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +208,8 @@ func TestLogsFollowUntilTheEnd(t *testing.T) {
 	if err != nil || string(text) != "line 1\nline 2\nline 3\nline 4\nline 5\n" {
 		t.Errorf("followed log = %q, %v", text, err)
 	}
-	if tail := b.log("talks", func(o *corev1.PodLogOptions) { o.TailLines = ptr.To[int64](2) }); tail != "line 4\nline 5\n" {
+	if tail := b.log("talks",
+		func(o *corev1.PodLogOptions) { o.TailLines = ptr.To[int64](2) }); tail != "line 4\nline 5\n" {
 		t.Errorf("tail = %q", tail)
 	}
 }
@@ -205,23 +218,29 @@ func TestEnvironmentAndTerminationMessage(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		t.Setenv("EXECNODE_TEST_SECRET", "must not leak")
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"RATE": "0.1"}}
-		if _, err := b.client.CoreV1().ConfigMaps(b.namespace).Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
+		if _, err := b.client.CoreV1().ConfigMaps(b.namespace).Create(t.Context(), settings,
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		b.pod("env", `env; cat /etc/settings/RATE; test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo has-token; echo done with it > /dev/termination-log`, func(pod *corev1.Pod) {
 			container := &pod.Spec.Containers[0]
-			container.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+			container.EnvFrom = []corev1.EnvFromSource{
+				{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
 			container.Env = []corev1.EnvVar{
 				{Name: "MY_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
-				{Name: "MY_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+				{Name: "MY_NAME",
+					ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 				{Name: "GREETING", Value: "hello $(MY_NAME)"},
 			}
 			container.VolumeMounts = []corev1.VolumeMount{{Name: "settings", MountPath: "/etc/settings"}}
-			pod.Spec.Volumes = []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+			pod.Spec.Volumes = []corev1.Volume{{Name: "settings",
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
 		})
 		pod := b.awaitSuccess("env")
 		log := b.log("env")
-		for _, line := range []string{"RATE=0.1\n", "MY_IP=" + pod.Status.PodIP + "\n", "GREETING=hello env\n", "KUBERNETES_SERVICE_HOST=", "PATH=" + os.Getenv("PATH") + "\n", "\n0.1has-token\n"} {
+		for _, line := range []string{"RATE=0.1\n", "MY_IP=" + pod.Status.PodIP + "\n", "GREETING=hello env\n",
+			"KUBERNETES_SERVICE_HOST=", "PATH=" + os.Getenv("PATH") + "\n", "\n0.1has-token\n"} {
 			if !strings.Contains(log, line) {
 				t.Errorf("log does not have %q", line)
 			}
@@ -245,9 +264,11 @@ func TestHooksRunAndTheDeadlineEndsAPod(t *testing.T) {
 			return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}}
 		}
 		pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](2)
-		pod.Spec.Volumes = []corev1.Volume{{Name: "hooks", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "hooks",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "hooks", MountPath: "/hooks"}}
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: run("echo started >> /hooks/it"), PreStop: run("echo stopping >> /hooks/it")}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: run("echo started >> /hooks/it"),
+			PreStop: run("echo stopping >> /hooks/it")}
 	})
 	pod := b.awaitEnd("hooked", corev1.PodFailed)
 	if pod.Status.Reason != "DeadlineExceeded" {
@@ -265,7 +286,8 @@ func TestPodWithoutMountsIsRefusedVolumesAndStillRuns(t *testing.T) {
 		t.Error("the node logged nothing at its start, want the missing mounts")
 	}
 	b.pod("volume", `true`, func(pod *corev1.Pod) {
-		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	})
 	if pod := b.awaitEnd("volume", corev1.PodFailed); pod.Status.Reason != reasonNoMounts {
@@ -279,7 +301,8 @@ func TestMissingConfigMapIsNamedAndAwaited(t *testing.T) {
 	b := newBench(t, rootless)
 	b.pod("early", `cat /etc/late/key`, func(pod *corev1.Pod) {
 		late := corev1.LocalObjectReference{Name: "late"}
-		pod.Spec.Volumes = []corev1.Volume{{Name: "late", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: late}}}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "late",
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: late}}}}
 		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "late", MountPath: "/etc/late"}}
 	})
 	b.awaitEvent("early", "FailedMount", `configmap "late" not found`)
@@ -328,14 +351,17 @@ func TestCommandsRunInContainersThroughTheAPIServer(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
 		b.pod("open", `exec sleep 1000`)
 		b.awaitPod("open", "running", phaseIs(corev1.PodRunning))
-		request := b.client.CoreV1().RESTClient().Post().Namespace(b.namespace).Resource("pods").Name("open").SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Command: []string{"sh", "-c", "cat; hostname; exit 3"}, Stdin: true, Stdout: true}, scheme.ParameterCodec)
+		request := b.client.CoreV1().RESTClient().Post().Namespace(b.namespace).Resource("pods").Name("open").
+			SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Command: []string{"sh", "-c", "cat; hostname; exit 3"}, Stdin: true,
+				Stdout: true}, scheme.ParameterCodec)
 		executor, err := remotecommand.NewSPDYExecutor(plane.Admin(), "POST", request.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out strings.Builder
-		err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("from outside\n"), Stdout: &out})
+		err = executor.StreamWithContext(t.Context(),
+			remotecommand.StreamOptions{Stdin: strings.NewReader("from outside\n"), Stdout: &out})
 		var exit utilexec.CodeExitError
 		if !errors.As(err, &exit) || exit.Code != 3 || out.String() != "from outside\nopen\n" {
 			t.Errorf("exec = %q, %v", out.String(), err)

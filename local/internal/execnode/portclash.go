@@ -60,7 +60,8 @@ func (n *Node) lastLines(pod *corev1.Pod, id kubecontainer.ContainerID) []byte {
 	lines := int64(clashLogLines)
 	var text bytes.Buffer
 	ctx := klog.NewContext(context.Background(), klog.Background())
-	if err := n.kubelet.runtime.GetContainerLogs(ctx, pod, id, &corev1.PodLogOptions{TailLines: &lines}, &text, &text); err != nil {
+	if err := n.kubelet.runtime.GetContainerLogs(ctx, pod, id, &corev1.PodLogOptions{TailLines: &lines}, &text,
+		&text); err != nil {
 		return nil
 	}
 	return text.Bytes()

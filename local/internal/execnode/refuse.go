@@ -40,7 +40,8 @@ func refuseIfNeeded(pod *corev1.Pod, mounts bool) *refusal {
 
 func whyNot(pod *corev1.Pod, mounts bool) *podstatus.Failure {
 	if ptr.Deref(pod.Spec.ShareProcessNamespace, false) {
-		return unsupported("spec.shareProcessNamespace", "containers of a pod have no process namespace in common here; leave it out")
+		return unsupported("spec.shareProcessNamespace",
+			"containers of a pod have no process namespace in common here; leave it out")
 	}
 	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
 		return unsupported("spec.hostUsers: false", "there are no user namespaces of pods here; leave it out")
@@ -62,7 +63,8 @@ func whyNotContainer(container *corev1.Container, mounts bool) *podstatus.Failur
 			container.Name, container.Image)}
 	}
 	if len(container.VolumeDevices) > 0 {
-		return unsupported("volumeDevices of container "+container.Name, "block devices cannot be handed to a process; use a volume mount")
+		return unsupported("volumeDevices of container "+container.Name,
+			"block devices cannot be handed to a process; use a volume mount")
 	}
 	if mounts {
 		return nil

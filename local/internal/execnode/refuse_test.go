@@ -12,7 +12,8 @@ func TestUnsupportedPodsAreRefusedWithTheReason(t *testing.T) {
 	tokenMount := corev1.VolumeMount{Name: "kube-api-access-abcde", MountPath: serviceAccountPath}
 	dataMount := corev1.VolumeMount{Name: "data", MountPath: "/data"}
 	container := func(change func(*corev1.Container)) corev1.PodSpec {
-		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "ok", Command: []string{"true"}}, {Name: "odd", Image: "nginx", Command: []string{"true"}}}}
+		spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "ok", Command: []string{"true"}},
+			{Name: "odd", Image: "nginx", Command: []string{"true"}}}}
 		change(&spec.Containers[1])
 		return spec
 	}
@@ -26,15 +27,26 @@ func TestUnsupportedPodsAreRefusedWithTheReason(t *testing.T) {
 		reason string
 		words  string
 	}{
-		"a pod with commands":                            {container(func(*corev1.Container) {}), true, "", ""},
-		"a container without a command":                  {container(func(c *corev1.Container) { c.Command = nil }), true, reasonNoCommand, `container "odd" has no command`},
-		"arguments without a command":                    {container(func(c *corev1.Container) { c.Command, c.Args = nil, []string{"x"} }), true, reasonNoCommand, "(nginx)"},
-		"an init container without a command":            {init, true, reasonNoCommand, `"first"`},
-		"block devices":                                  {container(func(c *corev1.Container) { c.VolumeDevices = []corev1.VolumeDevice{{}} }), true, reasonUnsupported, "odd"},
-		"a shared process namespace":                     {shared, true, reasonUnsupported, "shareProcessNamespace"},
-		"mounts, where possible":                         {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{dataMount} }), true, "", ""},
-		"mounts, where impossible":                       {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{dataMount} }), false, reasonNoMounts, "/data"},
-		"the default token, where mounts are impossible": {container(func(c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{tokenMount} }), false, "", ""},
+		"a pod with commands": {container(func(*corev1.Container) {}), true, "", ""},
+		"a container without a command": {container(func(c *corev1.Container) { c.Command = nil }), true,
+			reasonNoCommand, `container "odd" has no command`},
+		"arguments without a command": {container(func(c *corev1.Container) {
+			c.Command, c.Args = nil, []string{"x"}
+		}), true, reasonNoCommand, "(nginx)"},
+		"an init container without a command": {init, true, reasonNoCommand, `"first"`},
+		"block devices": {container(func(c *corev1.Container) {
+			c.VolumeDevices = []corev1.VolumeDevice{{}}
+		}), true, reasonUnsupported, "odd"},
+		"a shared process namespace": {shared, true, reasonUnsupported, "shareProcessNamespace"},
+		"mounts, where possible": {container(func(c *corev1.Container) {
+			c.VolumeMounts = []corev1.VolumeMount{dataMount}
+		}), true, "", ""},
+		"mounts, where impossible": {container(func(c *corev1.Container) {
+			c.VolumeMounts = []corev1.VolumeMount{dataMount}
+		}), false, reasonNoMounts, "/data"},
+		"the default token, where mounts are impossible": {container(func(c *corev1.Container) {
+			c.VolumeMounts = []corev1.VolumeMount{tokenMount}
+		}), false, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := refuseIfNeeded(&corev1.Pod{Spec: test.spec}, test.mounts)
@@ -67,14 +79,17 @@ func TestAdaptedPodPullsNothingAndKeepsWhatTheUserWrote(t *testing.T) {
 		Volumes: []corev1.Volume{{Name: "data"}, {Name: "kube-api-access-x"}},
 		Containers: []corev1.Container{{
 			Name: "c", ImagePullPolicy: corev1.PullAlways, TerminationMessagePath: "/dev/termination-log",
-			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "kube-api-access-x", MountPath: serviceAccountPath}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"},
+				{Name: "kube-api-access-x", MountPath: serviceAccountPath}},
 		}},
 	}}
 	with, without := adapt(pod, true).Spec, adapt(pod, false).Spec
-	if c := with.Containers[0]; c.ImagePullPolicy != corev1.PullNever || len(c.VolumeMounts) != 2 || c.TerminationMessagePath == "" || len(with.Volumes) != 2 {
+	if c := with.Containers[0]; c.ImagePullPolicy != corev1.PullNever || len(c.VolumeMounts) != 2 ||
+		c.TerminationMessagePath == "" || len(with.Volumes) != 2 {
 		t.Errorf("adapted spec with mounts = %+v", with)
 	}
-	if c := without.Containers[0]; len(c.VolumeMounts) != 1 || c.TerminationMessagePath != "" || len(without.Volumes) != 1 {
+	if c := without.Containers[0]; len(c.VolumeMounts) != 1 || c.TerminationMessagePath != "" ||
+		len(without.Volumes) != 1 {
 		t.Errorf("adapted spec without mounts = %+v", without)
 	}
 	if pod.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
@@ -101,9 +116,10 @@ func TestHostnamesAreThoseOfACluster(t *testing.T) {
 		spec         corev1.PodSpec
 		host, domain string
 	}{
-		"the pod's name":                      {corev1.PodSpec{}, "pod", ""},
-		"a hostname and subdomain":            {corev1.PodSpec{Hostname: "h", Subdomain: "s"}, "h", "s.ns.svc.cluster.local"},
-		"an override, which has no domain":    {corev1.PodSpec{HostnameOverride: ptr.To("o.example"), Subdomain: "s"}, "o.example", ""},
+		"the pod's name":           {corev1.PodSpec{}, "pod", ""},
+		"a hostname and subdomain": {corev1.PodSpec{Hostname: "h", Subdomain: "s"}, "h", "s.ns.svc.cluster.local"},
+		"an override, which has no domain": {corev1.PodSpec{HostnameOverride: ptr.To("o.example"), Subdomain: "s"},
+			"o.example", ""},
 		"a long override, which is truncated": {corev1.PodSpec{HostnameOverride: &long}, strings.Repeat("a", 62), ""},
 	} {
 		pod := &corev1.Pod{Spec: test.spec}

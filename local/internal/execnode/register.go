@@ -48,8 +48,10 @@ var declaredFeatures = []string{restartallcontainers.RestartAllContainersOnConta
 // object returns the Node to register.
 func (n *Node) object() *corev1.Node {
 	now := metav1.Now()
-	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus,
+		reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now,
+			LastTransitionTime: now}
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -64,7 +66,8 @@ func (n *Node) object() *corev1.Node {
 			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: loopback}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(n.server.port)}},
 			NodeInfo: corev1.NodeSystemInfo{
-				KernelVersion: kernelVersion(), OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "processes of this machine",
+				KernelVersion: kernelVersion(), OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+				OSImage:                 "processes of this machine",
 				ContainerRuntimeVersion: n.kubelet.runtimeVersion(), KubeletVersion: componentversion.Get().GitVersion,
 			},
 			DeclaredFeatures: declaredFeatures,
@@ -72,7 +75,8 @@ func (n *Node) object() *corev1.Node {
 				condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "NotMeasured", "this node does not measure it"),
 				condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "NotMeasured", "this node does not measure it"),
 				condition(corev1.NodePIDPressure, corev1.ConditionFalse, "NotMeasured", "this node does not measure it"),
-				condition(corev1.NodeReady, corev1.ConditionTrue, "ProcessesRun", "this node runs containers as processes and sends no heartbeats"),
+				condition(corev1.NodeReady, corev1.ConditionTrue, "ProcessesRun",
+					"this node runs containers as processes and sends no heartbeats"),
 			},
 		},
 	}
@@ -128,7 +132,8 @@ func (n *Node) patch(ctx context.Context, from, to *corev1.Node, subresources ..
 	if err != nil {
 		return fmt.Errorf("comparing the node with the one of an earlier run: %w", err)
 	}
-	_, err = n.client.CoreV1().Nodes().Patch(ctx, from.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	_, err = n.client.CoreV1().Nodes().Patch(ctx, from.Name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		return fmt.Errorf("updating the node of an earlier run: %w", err)
 	}

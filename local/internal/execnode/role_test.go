@@ -37,15 +37,16 @@ func playRole(role string) error {
 	case "ask":
 		// As in a real cluster, names and servers may not be available at once.
 		var line string
-		err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-			conn, err := net.Dial("tcp4", os.Getenv("TARGET"))
-			if err != nil {
-				return false, nil
-			}
-			defer conn.Close()
-			line, err = bufio.NewReader(conn).ReadString('\n')
-			return true, err
-		})
+		err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, patience,
+			true, func(context.Context) (bool, error) {
+				conn, err := net.Dial("tcp4", os.Getenv("TARGET"))
+				if err != nil {
+					return false, nil
+				}
+				defer conn.Close()
+				line, err = bufio.NewReader(conn).ReadString('\n')
+				return true, err
+			})
 		fmt.Print("answer: ", line)
 		return err
 	default:

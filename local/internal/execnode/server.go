@@ -52,7 +52,8 @@ func serve(n *Node) (*server, error) {
 		mux.HandleFunc(method+" /portForward/{namespace}/{pod}/{uid}", s.portForward)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, fmt.Sprintf("this node does not serve %s: it has logs, exec and port-forward", r.URL.Path), http.StatusNotImplemented)
+		http.Error(w, fmt.Sprintf("this node does not serve %s: it has logs, exec and port-forward", r.URL.Path),
+			http.StatusNotImplemented)
 	})
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTimeout,
@@ -96,7 +97,8 @@ func (s *server) exec(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	remotecommand.ServeExec(w, r, executor{s.node.kubelet.processes}, pod.Name, string(pod.UID), id,
-		r.URL.Query()["command"], options, streamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+		r.URL.Query()["command"], options, streamIdleTimeout, streamCreationTimeout,
+		remotecommand.SupportedStreamingProtocols)
 }
 
 // runningContainer returns the ID of a container that runs.
@@ -118,7 +120,8 @@ func (s *server) runningContainer(pod *corev1.Pod, name string) (string, error) 
 // executor runs commands for streams. The container is its ID.
 type executor struct{ runtime *process.Runtime }
 
-func (e executor) ExecInContainer(ctx context.Context, _, _, container string, command []string, in io.Reader, out, errs io.WriteCloser, terminal bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (e executor) ExecInContainer(ctx context.Context, _, _, container string, command []string, in io.Reader,
+	out, errs io.WriteCloser, terminal bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	options := process.ExecOptions{Command: command, Stdin: in, Terminal: terminal}
 	if out != nil {
 		options.Stdout = out
@@ -161,8 +164,8 @@ func (s *server) portForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, forwarder{s.node}, pod.Name, string(pod.UID), options, streamIdleTimeout, streamCreationTimeout,
-		[]string{portforward.ProtocolV1Name})
+	portforward.ServePortForward(w, r, forwarder{s.node}, pod.Name, string(pod.UID), options, streamIdleTimeout,
+		streamCreationTimeout, []string{portforward.ProtocolV1Name})
 }
 
 type forwarder struct{ node *Node }

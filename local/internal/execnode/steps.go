@@ -17,7 +17,8 @@ import (
 )
 
 // runContainers lets the runtime manager do what is due, and returns when it must be called again.
-func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, status corev1.PodStatus) time.Time {
+func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus,
+	status corev1.PodStatus) time.Time {
 	k := w.node.kubelet
 	w.clashes.tell(w, pod, state)
 	if len(state.ContainerStatuses) == 0 {

@@ -53,7 +53,8 @@ type worker struct {
 }
 
 func newWorker(n *Node, pod *corev1.Pod) *worker {
-	return &worker{node: n, uid: pod.UID, pod: pod, waked: make(chan struct{}, 1), reasons: startReasons{}, clashes: portClashes{}}
+	return &worker{node: n, uid: pod.UID, pod: pod, waked: make(chan struct{}, 1), reasons: startReasons{},
+		clashes: portClashes{}}
 }
 
 func (w *worker) wake() {
@@ -164,7 +165,8 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 		deadline: deadlineOf(seen.pod, w.lastStatus(seen.pod)), now: time.Now(),
 	})
 	if decision.pastDeadline {
-		w.failure = &podstatus.Failure{Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline"}
+		w.failure = &podstatus.Failure{Reason: "DeadlineExceeded",
+			Message: "Pod was active on the node longer than the specified deadline"}
 	}
 	if !decision.refused {
 		refusal = nil
@@ -175,9 +177,10 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	return w.act(ctx, decision, seen, refusal)
 }
 
-// act carries out the decision. refusal is why the pod fails or waits because it cannot run here, nil if it does not. It
-// returns what step returns.
-func (w *worker) act(ctx context.Context, decision decision, seen observed, refusal *refusal) (next time.Time, done bool) {
+// act carries out the decision. refusal is why the pod fails or waits because it cannot run here, nil if it does not.
+// It returns what step returns.
+func (w *worker) act(ctx context.Context, decision decision, seen observed,
+	refusal *refusal) (next time.Time, done bool) {
 	logger, statuses := klog.FromContext(ctx), w.node.kubelet.status
 	adapted := adapt(seen.pod, w.node.isolation.Mounts)
 	switch decision.action {
@@ -226,9 +229,10 @@ func (w *worker) look(ctx context.Context, pod *corev1.Pod) (*kubecontainer.PodS
 
 // isAlive reports whether something of the pod must be stopped before it can be reported as terminated.
 func isAlive(state *kubecontainer.PodStatus) bool {
-	return hasRunning(state) || slices.ContainsFunc(state.SandboxStatuses, func(sandbox *runtimeapi.PodSandboxStatus) bool {
-		return sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
-	})
+	return hasRunning(state) ||
+		slices.ContainsFunc(state.SandboxStatuses, func(sandbox *runtimeapi.PodSandboxStatus) bool {
+			return sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+		})
 }
 
 // hasRunning reports whether a container of the pod runs.
@@ -247,7 +251,8 @@ func (w *worker) lastStatus(pod *corev1.Pod) corev1.PodStatus {
 }
 
 // statusFrom returns the status that follows from what is seen.
-func (w *worker) statusFrom(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, over bool) corev1.PodStatus {
+func (w *worker) statusFrom(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus,
+	over bool) corev1.PodStatus {
 	k, previous := w.node.kubelet, w.lastStatus(pod)
 	if pod.Spec.HostNetwork && len(state.SandboxStatuses) > 0 {
 		state.IPs = []string{w.node.hostAddress.String()}

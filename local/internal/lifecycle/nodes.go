@@ -30,7 +30,8 @@ type Nodes struct {
 
 // startNodes returns when the cluster has exactly these nodes, apart from nodes that others registered, and they are
 // Ready. stop stops them all; it must be called after an error as well.
-func startNodes(ctx context.Context, n Nodes, endpoints []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
+func startNodes(ctx context.Context, n Nodes, endpoints []netip.AddrPort, plane *controlplane.ControlPlane,
+	dir *statedir.Dir, out *report) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
@@ -74,7 +75,8 @@ func startNodes(ctx context.Context, n Nodes, endpoints []netip.AddrPort, plane 
 // execNodePrefix, followed by a number from 0, is the name of an exec node.
 const execNodePrefix = "local-"
 
-func startExecNode(ctx context.Context, name string, endpoints []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
+func startExecNode(ctx context.Context, name string, endpoints []netip.AddrPort, plane *controlplane.ControlPlane,
+	dir *statedir.Dir, out *report) (*execnode.Node, error) {
 	certificate, clients, err := plane.KubeletServing()
 	if err != nil {
 		return nil, err
@@ -110,7 +112,8 @@ func removeExecNodes(ctx context.Context, client kubernetes.Interface, keep int)
 		if i, err := strconv.Atoi(number); !ours || err != nil || i < keep {
 			continue
 		}
-		if err := client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting node %s of an earlier start: %w", node.Name, err)
 		}
 	}

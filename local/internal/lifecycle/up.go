@@ -103,7 +103,8 @@ func Up(ctx context.Context, o Options) (err error) {
 
 // startRest starts what needs only the API: the controllers, the nodes and the operator, concurrently, since each
 // mostly waits. stop stops what was started, also after an error; the controllers stop with the plane.
-func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
+func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir,
+	out *report) (stop func(), err error) {
 	// Addresses at which pods reach the operator.
 	var endpoints []netip.AddrPort
 	if o.Operator != "" {
@@ -160,11 +161,13 @@ func claim(path string) (*statedir.Dir, error) {
 	return statedir.Claim(path)
 }
 
-func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
+func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, plane *controlplane.ControlPlane,
+	dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
 	// The operator has the rights of the chart's service account and no more: an administrator grants them and installs
 	// the APIs.
 	kubeconfig := dir.Path("operator.kubeconfig")
-	if err := plane.WriteKubeconfig(kubeconfig, operatorUser, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace); err != nil {
+	if err := plane.WriteKubeconfig(kubeconfig, operatorUser, "system:serviceaccounts",
+		"system:serviceaccounts:"+operatorNamespace); err != nil {
 		return nil, err
 	}
 	if err := operatorproc.Install(ctx, operatorproc.Installation{

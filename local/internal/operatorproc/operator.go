@@ -23,7 +23,8 @@ const (
 
 // restarts returns the backoff of an operator that keeps dying. The first restart is immediate, as a kubelet's is.
 func (c Config) restarts() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 10, Cap: cmp.Or(c.LongestPause, 30*time.Second)}
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 10,
+		Cap: cmp.Or(c.LongestPause, 30*time.Second)}
 }
 
 // Config configures an operator process.
@@ -96,7 +97,8 @@ type Installation struct {
 // Install makes the operator's binary install the APIs and grant User the rights that the operator needs. An error
 // contains the operator's message.
 func Install(ctx context.Context, in Installation) error {
-	arguments := []string{"--kubeconfig", in.Kubeconfig, "--leader-election-namespace", in.Namespace, "--install-for", in.User}
+	arguments := []string{"--kubeconfig", in.Kubeconfig, "--leader-election-namespace", in.Namespace,
+		"--install-for", in.User}
 	if in.Configuration != "" {
 		arguments = append(arguments, "--config", in.Configuration)
 	}
@@ -203,7 +205,8 @@ func (o *Operator) announce(ctx context.Context, p *process) {
 func (o *Operator) replace(ctx context.Context, fate string, backoff *wait.Backoff) (next *process, ok bool) {
 	for {
 		pause := backoff.Step()
-		o.config.Notify("the operator ended (%s); starting it again in %s; its log is %s", fate, pause.Round(time.Millisecond), o.config.LogFile)
+		o.config.Notify("the operator ended (%s); starting it again in %s; its log is %s", fate,
+			pause.Round(time.Millisecond), o.config.LogFile)
 		select {
 		case <-ctx.Done():
 			return nil, false

@@ -113,7 +113,8 @@ func TestAKilledOperatorIsStartedAgain(t *testing.T) {
 	if notice := <-notices; !strings.Contains(notice, "signal: killed") {
 		t.Errorf("notice = %s, want the signal", notice)
 	}
-	if notice, want := <-notices, fmt.Sprintf("the operator is ready again, as process %d", readPID(t, c)); notice != want {
+	if notice, want := <-notices,
+		fmt.Sprintf("the operator is ready again, as process %d", readPID(t, c)); notice != want {
 		t.Errorf("notice = %q, want %q", notice, want)
 	}
 	if second := readPID(t, c); second == first {
@@ -203,7 +204,8 @@ func TestInstallReturnsTheOperatorsError(t *testing.T) {
 	in := Installation{Path: os.Args[0], Kubeconfig: "admin", Namespace: "own", User: "someone"}
 	t.Setenv(behaviour, "refuse")
 	err := Install(t.Context(), in)
-	if want := `wrong: ["--kubeconfig" "admin" "--leader-election-namespace" "own" "--install-for" "someone"]`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `wrong: ["--kubeconfig" "admin" "--leader-election-namespace" "own" "--install-for" "someone"]`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("a failing installation: got error %v, want %s", err, want)
 	}
 	in.Configuration = "my file"

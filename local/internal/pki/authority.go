@@ -127,7 +127,8 @@ func (a *Authority) issue(folder, name string, template *x509.Certificate) (Pair
 	return pair, nil
 }
 
-func signAndWrite(pair Pair, template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) (Pair, error) {
+func signAndWrite(pair Pair, template, parent *x509.Certificate, key *ecdsa.PrivateKey,
+	parentKey crypto.Signer) (Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return Pair{}, fmt.Errorf("drawing a serial number: %w", err)

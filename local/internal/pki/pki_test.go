@@ -38,7 +38,8 @@ func TestAServerAndAClientOfOneAuthorityTrustEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen.Subject.CommonName != "jo" || len(seen.Subject.Organization) != 1 || seen.Subject.Organization[0] != "system:masters" {
+	if seen.Subject.CommonName != "jo" || len(seen.Subject.Organization) != 1 ||
+		seen.Subject.Organization[0] != "system:masters" {
 		t.Errorf("subject of the client = %s", seen.Subject)
 	}
 }

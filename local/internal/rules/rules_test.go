@@ -120,7 +120,8 @@ func each(t *testing.T, directory string, validate func(*testing.T, runtime.Obje
 		}
 		for i, document := range strings.Split(string(data), "\n---\n") {
 			t.Run(fmt.Sprintf("%s/%d", filepath.Base(path), i), func(t *testing.T) {
-				object, _, err := codecs.UniversalDecoder(apiextensions.SchemeGroupVersion, internal).Decode([]byte(document), nil, nil)
+				object, _, err := codecs.UniversalDecoder(apiextensions.SchemeGroupVersion,
+					internal).Decode([]byte(document), nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

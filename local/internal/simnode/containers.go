@@ -65,7 +65,8 @@ func (k *kubelet) runContainers(b behavior) (due time.Time) {
 
 // runContainer takes the container through all steps that are due. Every step back to an earlier state takes some time,
 // so there are few.
-func (k *kubelet) runContainer(container *corev1.Container, status *corev1.ContainerStatus, b behavior) (due time.Time) {
+func (k *kubelet) runContainer(container *corev1.Container, status *corev1.ContainerStatus,
+	b behavior) (due time.Time) {
 	for {
 		last := lastRun(status)
 		switch {

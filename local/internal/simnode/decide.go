@@ -177,7 +177,8 @@ func (k *kubelet) describe() {
 	}
 	k.set(corev1.PodCondition{
 		Type: corev1.PodReadyToStartContainers, Status: sandbox,
-		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(old, pod.Generation, corev1.PodReadyToStartContainers),
+		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(old, pod.Generation,
+			corev1.PodReadyToStartContainers),
 	})
 	k.set(kubeletstatus.GeneratePodInitializedCondition(pod, old, all, s.Phase))
 	k.set(kubeletstatus.GeneratePodReadyCondition(pod, old, s.Conditions, all, s.Phase))

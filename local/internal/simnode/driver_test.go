@@ -72,7 +72,8 @@ func TestANodeThatATestMadeIsDrivenByItsLabel(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.start(0)
 		w.create(podWith(on("odd")))
-		w.createNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "odd", Labels: map[string]string{LabelSimulated: "true"}}})
+		w.createNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "odd",
+			Labels: map[string]string{LabelSimulated: "true"}}})
 		w.expectPhase("once its node is there", corev1.PodRunning)
 	})
 }
@@ -216,7 +217,8 @@ func TestDeletedPodsAreForgotten(t *testing.T) {
 		d := newDriver(w.client, quiet)
 		sim := &Cluster{}
 		ctx := w.t.Context()
-		w.createNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sim-00000", Labels: map[string]string{LabelSimulated: "true"}}})
+		w.createNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sim-00000",
+			Labels: map[string]string{LabelSimulated: "true"}}})
 		if err := d.start(ctx, &sim.running); err != nil {
 			t.Fatal(err)
 		}

@@ -171,8 +171,8 @@ func (m model) node(index int, now time.Time) *corev1.Node {
 	}
 }
 
-// declaredFeatures are those of a kubelet that kube-scheduler requires for pods that restart in place: without them such
-// pods would wait for ever.
+// declaredFeatures are those of a kubelet that kube-scheduler requires for pods that restart in place: without them
+// such pods would wait for ever.
 var declaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits}
 
 // simulatedTaint keeps away pods that do not tolerate a machine that runs nothing.

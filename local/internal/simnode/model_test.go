@@ -38,7 +38,8 @@ func TestAMachineIsLabelledAndSizedLikeARealOne(t *testing.T) {
 	if diff := cmp.Diff(want, node.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	sizes := map[corev1.ResourceName]string{"cpu": "192", "memory": "2Ti", "ephemeral-storage": "28Ti", "pods": "110", "nvidia.com/gpu": "8"}
+	sizes := map[corev1.ResourceName]string{"cpu": "192", "memory": "2Ti", "ephemeral-storage": "28Ti", "pods": "110",
+		"nvidia.com/gpu": "8"}
 	for name, want := range sizes {
 		if got := node.Status.Allocatable[name]; got.String() != want {
 			t.Errorf("allocatable %s = %s, want %s", name, got.String(), want)
@@ -77,9 +78,11 @@ func TestInvalidConfigurationIsRejected(t *testing.T) {
 		want   string
 	}{
 		"a negative number of nodes": {Config{Nodes: -1}, "-1 simulated nodes asked for: give a number from 0 to 100000"},
-		"more nodes than names":      {Config{Nodes: 100_001}, "100001 simulated nodes asked for: give a number from 0 to 100000"},
-		"a negative number of GPUs":  {Config{GPUs: -1}, "-1 GPUs per simulated node asked for: give 0 or more"},
-		"GPUs without a product":     {Config{GPUs: 8}, "simulated nodes have GPUs but no GPU product: name one, such as NVIDIA-H100-80GB-HBM3"},
+		"more nodes than names": {Config{Nodes: 100_001},
+			"100001 simulated nodes asked for: give a number from 0 to 100000"},
+		"a negative number of GPUs": {Config{GPUs: -1}, "-1 GPUs per simulated node asked for: give 0 or more"},
+		"GPUs without a product": {Config{GPUs: 8},
+			"simulated nodes have GPUs but no GPU product: name one, such as NVIDIA-H100-80GB-HBM3"},
 		"a product that is not a label": {Config{GPUs: 8, GPUProduct: "H100 80GB"},
 			`GPU product "H100 80GB" cannot be a node label`},
 	}

@@ -99,7 +99,8 @@ func bringInLine(ctx context.Context, client kubernetes.Interface, have, want *c
 	return err
 }
 
-// withStatus returns the Node with the wanted size, address and features, and Ready; differs says whether it was not so before.
+// withStatus returns the Node with the wanted size, address and features, and Ready; differs says whether it was not so
+// before.
 func withStatus(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	next = have.DeepCopy()
 	next.Status.Capacity = want.Status.Capacity
@@ -118,8 +119,8 @@ func withStatus(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	return next, !apiequality.Semantic.DeepEqual(have.Status, next.Status)
 }
 
-// withSpec returns the Node with the wanted labels and taint, and without the taints of a Node that is not Ready, one of
-// which the API server puts on each new Node; differs says whether it was not so before.
+// withSpec returns the Node with the wanted labels and taint, and without the taints of a Node that is not Ready, one
+// of which the API server puts on each new Node; differs says whether it was not so before.
 func withSpec(have, want *corev1.Node) (next *corev1.Node, differs bool) {
 	next = have.DeepCopy()
 	if next.Labels == nil {

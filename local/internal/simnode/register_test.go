@@ -28,7 +28,8 @@ func TestTaintOfNewNodesIsRemoved(t *testing.T) {
 		// The API server's admission does this.
 		w.client.PrependReactor("create", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 			node := action.(clienttesting.CreateAction).GetObject().(*corev1.Node)
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+			node.Spec.Taints = append(node.Spec.Taints,
+				corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 			return false, nil, nil
 		})
 		w.start(1)
@@ -70,7 +71,8 @@ func TestNodesOfAnEarlierRun(t *testing.T) {
 			check: func(t *testing.T, w *world) {
 				n := w.node("sim-00001")
 				if n.Labels["team"] != "red" || !n.Spec.Unschedulable || len(n.Spec.Taints) != 2 {
-					t.Errorf("labels = %v, unschedulable = %t, taints = %v, want those of the other client kept", n.Labels, n.Spec.Unschedulable, n.Spec.Taints)
+					t.Errorf("labels = %v, unschedulable = %t, taints = %v, want those of the other client kept", n.Labels,
+						n.Spec.Unschedulable, n.Spec.Taints)
 				}
 			},
 		},

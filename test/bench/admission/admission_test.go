@@ -56,7 +56,8 @@ func TestAdmission(t *testing.T) {
 	floor := (floorBefore.wall + floorAfter.wall) / 2
 
 	bound := time.Duration(floorFactorMost * float64(max(floor, capacityMinimum)))
-	figure.Reach(t, fmt.Sprintf("wall time of %d workloads", len(load)), figure.Seconds(measured.wall), figure.Seconds(bound), measured.wall <= bound)
+	figure.Reach(t, fmt.Sprintf("wall time of %d workloads", len(load)), figure.Seconds(measured.wall),
+		figure.Seconds(bound), measured.wall <= bound)
 	figure.Note("  the same with nothing to decide: the floor", figure.Seconds(floor))
 	figure.Note("    before the operator, after it", figure.Seconds(floorBefore.wall)+", "+figure.Seconds(floorAfter.wall))
 	figure.Note("  writes a second, each sent as soon as possible", fmt.Sprintf("%.0f", capacity))
@@ -68,7 +69,8 @@ func TestAdmission(t *testing.T) {
 	figure.Note("CPU of the control plane", figure.Seconds(serverCPU))
 	figure.Note("  the floor, before and after", figure.Seconds(floorCPUBefore)+", "+figure.Seconds(floorCPUAfter))
 	figure.Note("CPU of the operator", figure.Seconds(operatorCPU))
-	figure.Reach(t, "peak memory of the operator", figure.MiB(peak), figure.MiB(operatorPeakMost), peak <= operatorPeakMost)
+	figure.Reach(t, "peak memory of the operator", figure.MiB(peak), figure.MiB(operatorPeakMost),
+		peak <= operatorPeakMost)
 }
 
 // playFloor plays the load without an operator, and returns its result and the CPU time that the control plane used.
@@ -127,7 +129,8 @@ func reportWrites(t *testing.T, wrote writes, workloads int) {
 	t.Helper()
 	each := func(count int) float64 { return float64(count) / float64(workloads) }
 	counted := each(wrote.total() - wrote.reasons - 2*wrote.evictions)
-	figure.Reach(t, "writes a workload, without evictions and reasons, less one for each eviction", fmt.Sprintf("%.3f", counted), fmt.Sprint(writesPerWorkloadMost), counted <= writesPerWorkloadMost)
+	figure.Reach(t, "writes a workload, without evictions and reasons, less one for each eviction",
+		fmt.Sprintf("%.3f", counted), fmt.Sprint(writesPerWorkloadMost), counted <= writesPerWorkloadMost)
 	figure.Note("  all of them", fmt.Sprintf("%.3f", each(wrote.total())))
 	for _, part := range []struct {
 		what  string
@@ -135,7 +138,8 @@ func reportWrites(t *testing.T, wrote writes, workloads int) {
 	}{
 		{"admissions", wrote.admissions}, {"status of queues", wrote.queueStatus},
 		{"evictions", wrote.evictions}, {"quota released after evictions", wrote.releases},
-		{"reasons of pending Workloads", wrote.reasons}, {"conflicts", wrote.conflicts}, {"other changes of Workloads", wrote.other},
+		{"reasons of pending Workloads", wrote.reasons}, {"conflicts", wrote.conflicts},
+		{"other changes of Workloads", wrote.other},
 	} {
 		figure.Note("  "+part.what, fmt.Sprint(part.count))
 	}

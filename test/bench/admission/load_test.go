@@ -104,11 +104,12 @@ func workload(namespace, name, queue string, cpu int64, priority int32) *kueue.W
 		Spec: kueue.WorkloadSpec{
 			QueueName: kueue.LocalQueueName(queue),
 			Priority:  ptr.To(priority),
-			PodSets: []kueue.PodSet{{Name: kueue.DefaultPodSetName, Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever,
-				Containers: []corev1.Container{{Name: "main", Image: "local", Resources: corev1.ResourceRequirements{
-					Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}}}},
-			}}}},
+			PodSets: []kueue.PodSet{{Name: kueue.DefaultPodSetName,
+				Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyNever,
+					Containers: []corev1.Container{{Name: "main", Image: "local", Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)}}}},
+				}}}},
 		},
 	}
 	w.SetGroupVersionKind(kueue.GroupVersion.WithKind("Workload"))
@@ -141,7 +142,8 @@ func createQueues(t *testing.T, c client.Client, namespace string) {
 	for _, name := range queueNames() {
 		queue := clusterQueue(name, nominalCPU)
 		queue.Spec.Cohort = kueue.CohortReference(name[:2])
-		queue.Spec.ResourceGroups[0].Flavors[0].Resources[0].BorrowingLimit = resource.NewQuantity(borrowingCPU, resource.DecimalSI)
+		queue.Spec.ResourceGroups[0].Flavors[0].Resources[0].BorrowingLimit = resource.NewQuantity(borrowingCPU,
+			resource.DecimalSI)
 		queue.Spec.Preemption = &kueue.ClusterQueuePreemption{
 			ReclaimWithinCohort: kueue.PreemptionPolicyAny,
 			WithinClusterQueue:  kueue.PreemptionPolicyLowerPriority,

@@ -41,7 +41,8 @@ type requests struct {
 
 func newRequests(t *testing.T, cluster *testcluster.Cluster, namespace string) *requests {
 	t.Helper()
-	return &requests{api: apiOf(t, cluster.Config), asOperator: apiOf(t, operator.SignIn(t, cluster)), namespace: namespace}
+	return &requests{api: apiOf(t, cluster.Config), asOperator: apiOf(t, operator.SignIn(t, cluster)),
+		namespace: namespace}
 }
 
 func apiOf(t *testing.T, config *rest.Config) rest.Interface {
@@ -68,7 +69,8 @@ const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=
 func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) error {
 	now := metav1.Now()
 	condition := func(kind, reason, message string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: now}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+			ObservedGeneration: 1, LastTransitionTime: now}
 	}
 	body := map[string]any{"status": map[string]any{
 		"admission": kueue.Admission{
@@ -98,7 +100,8 @@ func (r *requests) finish(ctx context.Context, w known) error {
 		Value any    `json:"value"`
 	}
 	operations := []operation{{Op: "add", Path: "/status/conditions/-", Value: metav1.Condition{
-		Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, Message: "It ran its time",
+		Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded,
+		Message:            "It ran its time",
 		LastTransitionTime: metav1.Now(),
 	}}}
 	if w.version != "" {

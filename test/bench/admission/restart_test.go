@@ -40,7 +40,8 @@ func TestRestart(t *testing.T) {
 	}
 	began := time.Now()
 	fill(t, r, perQueue)
-	figure.Note(fmt.Sprintf("writing %d workloads, every other one admitted", restartQueues*perQueue), figure.Seconds(time.Since(began)))
+	figure.Note(fmt.Sprintf("writing %d workloads, every other one admitted", restartQueues*perQueue),
+		figure.Seconds(time.Since(began)))
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -55,7 +55,8 @@ type writes struct {
 
 // countWrites returns the writes since the count before. The tally is that of the play; creations and ownStatus are the
 // numbers of the driver's own creations and status writes.
-func countWrites(t *testing.T, cluster *testcluster.Cluster, before map[string]float64, n tally, creations, ownStatus int) writes {
+func countWrites(t *testing.T, cluster *testcluster.Cluster, before map[string]float64, n tally,
+	creations, ownStatus int) writes {
 	t.Helper()
 	out := writes{tally: n, others: map[string]int{}}
 	status := -ownStatus

@@ -41,9 +41,12 @@ func TestSizes(t *testing.T) {
 	for _, r := range reach {
 		ratios := compare(t, cluster, usual, r.load, asDrawn)
 		what := fmt.Sprintf("load %.1f, speed n^%.2f: ", r.load, usual.Exponent)
-		figure.Reach(t, what+"mean completion, better by", times(ratios.mean), fmt.Sprintf("%.2f", r.sooner), median(ratios.mean) >= r.sooner)
-		figure.Reach(t, what+"p99 completion, relative to the baseline", times(ratios.p99), fmt.Sprint(worst), median(ratios.p99) <= worst)
-		figure.Reach(t, what+"makespan, relative to the baseline", times(ratios.makespan), fmt.Sprint(worst), median(ratios.makespan) <= worst)
+		figure.Reach(t, what+"mean completion, better by", times(ratios.mean), fmt.Sprintf("%.2f", r.sooner),
+			median(ratios.mean) >= r.sooner)
+		figure.Reach(t, what+"p99 completion, relative to the baseline", times(ratios.p99), fmt.Sprint(worst),
+			median(ratios.p99) <= worst)
+		figure.Reach(t, what+"makespan, relative to the baseline", times(ratios.makespan), fmt.Sprint(worst),
+			median(ratios.makespan) <= worst)
 		ratios.describe(what)
 	}
 }
@@ -120,12 +123,14 @@ func compare(t *testing.T, c sim.Cluster, mix sim.Mix, load float64, change func
 
 // note prints the medians in one row.
 func (r ratios) note(what string) {
-	figure.Note(what+"mean, p99, makespan", fmt.Sprintf("%.2f, %.2f, %.2f", median(r.mean), median(r.p99), median(r.makespan)))
+	figure.Note(what+"mean, p99, makespan",
+		fmt.Sprintf("%.2f, %.2f, %.2f", median(r.mean), median(r.p99), median(r.makespan)))
 }
 
 // describe prints the ratios that have no limit.
 func (r ratios) describe(what string) {
-	figure.Note(what+"mean completion, lowest and highest seed", fmt.Sprintf("%.2f, %.2f", slices.Min(r.mean), slices.Max(r.mean)))
+	figure.Note(what+"mean completion, lowest and highest seed",
+		fmt.Sprintf("%.2f, %.2f", slices.Min(r.mean), slices.Max(r.mean)))
 	figure.Note(what+"p99, relative to the lower rigid one", times(r.tail))
 	figure.Note(what+"resizes a job", fmt.Sprintf("%.1f", median(r.resizes)))
 	figure.Note(what+"mean at minima, relative to maxima", times(r.minimum))

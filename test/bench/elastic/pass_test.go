@@ -46,7 +46,8 @@ func TestPass(t *testing.T) {
 			}).Run(append(manyJobs(), large))
 			best = min(best, longest)
 		}
-		figure.Reach(t, fmt.Sprintf("longest of %d passes, %s", passes, when.what), milliseconds(best), milliseconds(passMost), best < passMost)
+		figure.Reach(t, fmt.Sprintf("longest of %d passes, %s", passes, when.what), milliseconds(best),
+			milliseconds(passMost), best < passMost)
 	}
 }
 
@@ -62,7 +63,8 @@ func manyJobs() []sim.Job {
 	jobs := make([]sim.Job, passJobs)
 	for i := range jobs {
 		largest := 4 + 2*int32(i%13)
-		jobs[i] = sim.Job{Name: fmt.Sprintf("j%04d", i), Arrives: time.Duration(i) * time.Hour / passJobs, Min: 1 + int32(i%4), Max: largest,
+		jobs[i] = sim.Job{Name: fmt.Sprintf("j%04d", i), Arrives: time.Duration(i) * time.Hour / passJobs,
+			Min: 1 + int32(i%4), Max: largest,
 			Priority: int32(i % 3), Exponent: 0.85, Work: time.Duration(largest) * time.Hour * time.Duration(2+i%4)}
 	}
 	return jobs

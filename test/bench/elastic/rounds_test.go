@@ -67,7 +67,8 @@ func TestResize(t *testing.T) {
 	reach := func(what string, took []time.Duration) {
 		longest := slices.Max(took)
 		figure.Note(fmt.Sprintf("%s, median of %d", what, len(took)), figure.Seconds(medianOf(took)))
-		figure.Reach(t, what+", longest", figure.Seconds(longest), figure.Seconds(floor+overheadMost), longest <= floor+overheadMost)
+		figure.Reach(t, what+", longest", figure.Seconds(longest), figure.Seconds(floor+overheadMost),
+			longest <= floor+overheadMost)
 	}
 	reach("4 -> 2: decision to the last of the new round", shrunk)
 	reach("2 -> 4, of which two are new pods", grown)
@@ -138,7 +139,8 @@ func (r *resizeWorld) decisions() <-chan decidedSize {
 		last := int32(0)
 		for event := range events.ResultChan() {
 			wl, is := event.Object.(*kueue.Workload)
-			if !is || wl.Status.Admission == nil || metav1.GetControllerOf(wl) == nil || metav1.GetControllerOf(wl).Name != "elastic" {
+			if !is || wl.Status.Admission == nil || metav1.GetControllerOf(wl) == nil ||
+				metav1.GetControllerOf(wl).Name != "elastic" {
 				continue
 			}
 			if now := *wl.Status.Admission.PodSetAssignments[0].Count; now != last {
@@ -153,26 +155,28 @@ func (r *resizeWorld) decisions() <-chan decidedSize {
 // untilSize waits until the size is decided, and returns when that was seen.
 func (r *resizeWorld) untilSize(size int32) time.Time {
 	r.Helper()
-	return await(r, fmt.Sprintf("size %d is decided", size), r.sizes, func(s decidedSize) (time.Time, bool) { return s.at, s.to == size })
+	return await(r, fmt.Sprintf("size %d is decided", size), r.sizes,
+		func(s decidedSize) (time.Time, bool) { return s.at, s.to == size })
 }
 
 // untilRound waits until all members of a new round of that size have loaded, and returns when the last one had.
 func (r *resizeWorld) untilRound(size int) time.Time {
 	r.Helper()
 	members, last := map[int]int{}, map[int]time.Time{}
-	return await(r, fmt.Sprintf("all %d members of a new round have loaded", size), r.lines, func(line string) (time.Time, bool) {
-		round, of, at := parse(line)
-		if round <= r.round || of != size {
-			return time.Time{}, false
-		}
-		if members[round]++; at.After(last[round]) {
-			last[round] = at
-		}
-		if members[round] == size {
-			r.round = round
-		}
-		return last[round], members[round] == size
-	})
+	return await(r, fmt.Sprintf("all %d members of a new round have loaded", size),
+		r.lines, func(line string) (time.Time, bool) {
+			round, of, at := parse(line)
+			if round <= r.round || of != size {
+				return time.Time{}, false
+			}
+			if members[round]++; at.After(last[round]) {
+				last[round] = at
+			}
+			if members[round] == size {
+				r.round = round
+			}
+			return last[round], members[round] == size
+		})
 }
 
 // parse parses a line of trainScript: the round, its size, and when the line was written.
@@ -216,7 +220,8 @@ func (r *resizeWorld) floor(count int) time.Duration {
 		var out []*exec.Cmd
 		for range count {
 			c := exec.CommandContext(r.Context(), "bash", "-c", trainScript)
-			c.Env = append(os.Environ(), "FOLDER="+r.folder, fmt.Sprint("LATTICE_ROUND=", round), fmt.Sprint("WORLD_SIZE=", count))
+			c.Env = append(os.Environ(), "FOLDER="+r.folder, fmt.Sprint("LATTICE_ROUND=", round),
+				fmt.Sprint("WORLD_SIZE=", count))
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := c.Start(); err != nil {
 				r.Fatal(err)

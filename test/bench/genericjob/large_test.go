@@ -50,7 +50,8 @@ func TestLargeJob(t *testing.T) {
 	var took, floor time.Duration
 	for round := range creationRounds {
 		// The best round counts, because other load on the machine only makes rounds slower.
-		plain := timeToPods(t, c, namespace, func() error { return createPlain(t.Context(), c, namespace, fmt.Sprintf("plain-%d", round)) })
+		plain := timeToPods(t, c, namespace,
+			func() error { return createPlain(t.Context(), c, namespace, fmt.Sprintf("plain-%d", round)) })
 		removePods(t, c, namespace)
 		job := jobOf(namespace, fmt.Sprintf("large-%d", round), largeReplicas, time.Hour)
 		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = noScheduler
@@ -69,13 +70,15 @@ func TestLargeJob(t *testing.T) {
 		}
 	}
 	ratio := float64(took) / float64(floor)
-	figure.Reach(t, fmt.Sprintf("creation of a %d-replica job, to the floor", largeReplicas), fmt.Sprintf("%.2f", ratio), fmt.Sprint(creationMost), ratio <= creationMost)
+	figure.Reach(t, fmt.Sprintf("creation of a %d-replica job, to the floor", largeReplicas), fmt.Sprintf("%.2f", ratio),
+		fmt.Sprint(creationMost), ratio <= creationMost)
 	figure.Note("  the job, and the floor", figure.Seconds(took)+", "+figure.Seconds(floor))
 
 	large := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("large-%d", creationRounds-1)}
 	awaitNoReconciles(t, o)
 	each := timeToReconcile(t, c, o, large)
-	figure.Reach(t, fmt.Sprintf("reconcile of a %d-replica job at rest", largeReplicas), each.String(), reconcileMost.String(), each < reconcileMost)
+	figure.Reach(t, fmt.Sprintf("reconcile of a %d-replica job at rest", largeReplicas), each.String(),
+		reconcileMost.String(), each < reconcileMost)
 
 	small := jobOf(namespace, "small", 10, time.Hour)
 	small.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = noScheduler
@@ -92,7 +95,8 @@ func TestLargeJob(t *testing.T) {
 		if ratio := float64(many) / float64(few); !kind.matters {
 			figure.Reach(t, "  ratio", fmt.Sprintf("%.2f", ratio), fmt.Sprint(eventMost), ratio <= eventMost)
 		}
-		figure.Note(fmt.Sprintf("  reconciles for %d of them", podEvents), fmt.Sprintf("%d, %d", fewReconciles, manyReconciles))
+		figure.Note(fmt.Sprintf("  reconciles for %d of them", podEvents),
+			fmt.Sprintf("%d, %d", fewReconciles, manyReconciles))
 	}
 }
 
@@ -101,7 +105,8 @@ func createPlain(ctx context.Context, c client.Client, namespace, name string) e
 	var group errgroup.Group
 	group.SetLimit(50) // the operator's limit of concurrent writes for a job
 	for i := range largeReplicas {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-worker-%d", name, i), Namespace: namespace}, Spec: template(time.Hour).Spec}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-worker-%d", name, i), Namespace: namespace},
+			Spec: template(time.Hour).Spec}
 		pod.Spec.SchedulerName = noScheduler
 		pod.Labels = map[string]string{"genericjob": name, "genericjob-replica": pod.Name, "muster.dev/job-uid": "x"}
 		group.Go(func() error { return c.Create(ctx, pod) })
@@ -173,7 +178,8 @@ func follow(t *testing.T, c client.WithWatch, namespace, version string) watch.I
 // removePods deletes the namespace's pods and waits until they are gone.
 func removePods(t *testing.T, c client.WithWatch, namespace string) {
 	t.Helper()
-	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(namespace),
+		client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	awaitNoPods(t, c, namespace)
@@ -234,14 +240,16 @@ func timeToReconcile(t *testing.T, c client.Client, o *operator.Operator, name t
 
 // costOfEvents returns the operator's CPU time for each of podEvents events of the pod, and the number of reconciles
 // for all of them. Events that matter change a condition; the others change only a message, which the operator ignores.
-func costOfEvents(t *testing.T, c client.Client, o *operator.Operator, namespace, pod string, matters bool) (time.Duration, uint64) {
+func costOfEvents(t *testing.T, c client.Client, o *operator.Operator, namespace, pod string,
+	matters bool) (time.Duration, uint64) {
 	t.Helper()
 	reconciledBefore, _ := reconciles(t, o)
 	before := o.CPU(t)
 	for i := range podEvents {
 		patch := fmt.Sprintf(`{"status":{"message":"%d"}}`, i)
 		if matters {
-			patch = fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, map[bool]string{true: "True", false: "False"}[i%2 == 0])
+			patch = fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`,
+				map[bool]string{true: "True", false: "False"}[i%2 == 0])
 		}
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}}
 		if err := c.Status().Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {

@@ -36,7 +36,8 @@ const (
 func jobOf(namespace, name string, replicas int32, runs time.Duration) *tensorstack.GenericJob {
 	return &tensorstack.GenericJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec:       tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To(replicas), Template: template(runs)}}},
+		Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "worker",
+			Replicas: ptr.To(replicas), Template: template(runs)}}},
 	}
 }
 
@@ -47,7 +48,8 @@ func template(runs time.Duration) corev1.PodTemplateSpec {
 			RestartPolicy: corev1.RestartPolicyNever,
 			Tolerations:   []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
 			NodeSelector:  map[string]string{"muster.dev/simulated": "true"},
-			Containers:    []corev1.Container{{Name: "main", Image: "example.com/trainer", Command: []string{"train", "--rank=$(rank)"}}},
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer",
+				Command: []string{"train", "--rank=$(rank)"}}},
 		},
 	}
 }
@@ -123,8 +125,10 @@ func makeNamespace(t *testing.T, c client.Client) string {
 func makeQueue(t *testing.T, c client.Client, namespace, name string) {
 	t.Helper()
 	for _, o := range []client.Object{
-		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}},
-		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(namespace)}},
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}},
+		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(namespace)}},
 	} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -190,7 +194,8 @@ func writesSince(t *testing.T, cluster *testcluster.Cluster, before map[string]f
 	for what, count := range cluster.Writes(t) {
 		_, resource, _ := strings.Cut(what, " ")
 		switch {
-		case count == before[what], what == "POST genericjobs", resource == "pods/binding", resource == "pods/status", resource == "nodes/status":
+		case count == before[what], what == "POST genericjobs", resource == "pods/binding", resource == "pods/status",
+			resource == "nodes/status":
 			// made by the benchmark, the scheduler and the nodes
 		case resource == "events", strings.HasPrefix(resource, "endpoint"):
 			// events of all clients, counted by eventsOf; and endpoints, written by Kubernetes for Services

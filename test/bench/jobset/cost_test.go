@@ -75,7 +75,8 @@ func measure(t *testing.T, sets, jobs int, queued bool) {
 	}
 	took, floor = typical(t, sets, jobs, took, floor)
 	ratio := took.Seconds() / floor.Seconds()
-	figure.Reach(t, "  until all Jobs exist, x the floor", fmt.Sprintf("%.2f", ratio), fmt.Sprint(floorMost), ratio <= floorMost)
+	figure.Reach(t, "  until all Jobs exist, x the floor", fmt.Sprintf("%.2f", ratio), fmt.Sprint(floorMost),
+		ratio <= floorMost)
 	figure.Note("  the time, and the floor", figure.Seconds(took)+", "+figure.Seconds(floor))
 }
 
@@ -163,7 +164,8 @@ func (b *bench) floor(sets, jobs int) time.Duration {
 
 func (b *bench) service(js *jobset.JobSet) *corev1.Service {
 	own := map[string]string{jobset.JobSetNameKey: js.Name}
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: js.Name, Namespace: js.Namespace, Labels: own, OwnerReferences: owner(js)},
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: js.Name, Namespace: js.Namespace, Labels: own,
+		OwnerReferences: owner(js)},
 		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: own, PublishNotReadyAddresses: true}}
 }
 
@@ -174,14 +176,16 @@ func owner(js *jobset.JobSet) []metav1.OwnerReference {
 // job returns a Job with as many labels and annotations as the operator's.
 func (b *bench) job(js *jobset.JobSet, index int) *batchv1.Job {
 	keys := map[string]string{}
-	for _, key := range []string{jobset.JobSetNameKey, jobset.JobSetUIDKey, jobset.ReplicatedJobNameKey, jobset.ReplicatedJobReplicas,
-		jobset.GlobalReplicasKey, jobset.JobIndexKey, jobset.JobGlobalIndexKey, jobset.GroupNameKey, jobset.GroupReplicasKey,
-		jobset.JobGroupIndexKey, jobset.JobKey, jobset.RestartAttemptKey, jobset.JobRestartAttemptKey} {
+	for _, key := range []string{jobset.JobSetNameKey, jobset.JobSetUIDKey, jobset.ReplicatedJobNameKey,
+		jobset.ReplicatedJobReplicas, jobset.GlobalReplicasKey, jobset.JobIndexKey, jobset.JobGlobalIndexKey,
+		jobset.GroupNameKey, jobset.GroupReplicasKey, jobset.JobGroupIndexKey, jobset.JobKey, jobset.RestartAttemptKey,
+		jobset.JobRestartAttemptKey} {
 		keys[key] = js.Name
 	}
 	rj := js.Spec.ReplicatedJobs[0]
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", js.Name, rj.Name, index), Namespace: js.Namespace,
-		Labels: keys, Annotations: keys, OwnerReferences: owner(js)}, Spec: *rj.Template.Spec.DeepCopy()}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", js.Name, rj.Name, index),
+		Namespace: js.Namespace,
+		Labels:    keys, Annotations: keys, OwnerReferences: owner(js)}, Spec: *rj.Template.Spec.DeepCopy()}
 	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	job.Spec.Template.Labels, job.Spec.Template.Annotations, job.Spec.Template.Spec.Subdomain = keys, keys, js.Name
 	return job

@@ -31,7 +31,8 @@ import (
 // follow calls see for the objects of the namespace, and again for each that changes, until see returns true. It
 // returns once the watch is open. The returned function waits for the end, and returns when that was; what completes
 // "timed out waiting until". A watch that the API server ends because it is busy starts again with a list.
-func follow[L client.ObjectList](b *bench, list L, what string, see func(client.Object) (done bool)) (wait func() time.Time) {
+func follow[L client.ObjectList](b *bench, list L, what string,
+	see func(client.Object) (done bool)) (wait func() time.Time) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	done := make(chan time.Time, 1)
@@ -60,7 +61,8 @@ func follow[L client.ObjectList](b *bench, list L, what string, see func(client.
 }
 
 // followOnce follows until see returns true or the watch ends, and calls opened when the watch is open.
-func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see func(client.Object) bool, opened func()) (done bool) {
+func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see func(client.Object) bool,
+	opened func()) (done bool) {
 	if err := b.client.List(ctx, list, client.InNamespace(b.namespace)); err != nil {
 		return false
 	}
@@ -71,14 +73,16 @@ func followOnce[L client.ObjectList](ctx context.Context, b *bench, list L, see 
 	if err != nil || done {
 		return done
 	}
-	events, err := b.client.Watch(ctx, list, client.InNamespace(b.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+	events, err := b.client.Watch(ctx, list, client.InNamespace(b.namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 	if err != nil {
 		return false
 	}
 	defer events.Stop()
 	opened()
 	for event := range events.ResultChan() {
-		if object, ok := event.Object.(client.Object); ok && event.Type != watch.Error && event.Type != watch.Deleted && see(object) {
+		if object, ok := event.Object.(client.Object); ok && event.Type != watch.Error &&
+			event.Type != watch.Deleted && see(object) {
 			return true
 		}
 	}
@@ -123,7 +127,8 @@ func (c *countWrites) see(js *jobset.JobSet) {
 		c.firstSeen[js.Name] = time.Now()
 		return
 	}
-	if !equality.Semantic.DeepEqual(before.Status, js.Status) && equality.Semantic.DeepEqual(withoutCounts(before.Status), withoutCounts(js.Status)) {
+	if !equality.Semantic.DeepEqual(before.Status, js.Status) &&
+		equality.Semantic.DeepEqual(withoutCounts(before.Status), withoutCounts(js.Status)) {
 		c.writes[js.Name]++
 		// The first may be written at once, each other a second after the one before.
 		c.rate = max(c.rate, float64(c.writes[js.Name]-1)/max(1, time.Since(c.firstSeen[js.Name]).Seconds()))
@@ -188,7 +193,8 @@ func succeeded(job *batchv1.Job) {
 	job.Status.Active, job.Status.Ready, job.Status.Succeeded, job.Status.CompletedIndexes = 0, ptr.To[int32](0), 1, "0"
 	job.Status.CompletionTime = &now
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
-		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
+		job.Status.Conditions = append(job.Status.Conditions,
+			batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
 }
 
@@ -196,7 +202,8 @@ func failed(job *batchv1.Job) {
 	now := metav1.Now()
 	job.Status.Active, job.Status.Ready, job.Status.Failed = 0, ptr.To[int32](0), 1
 	for _, kind := range []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed} {
-		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now, Reason: batchv1.JobReasonBackoffLimitExceeded})
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue,
+			LastTransitionTime: now, Reason: batchv1.JobReasonBackoffLimitExceeded})
 	}
 }
 
@@ -211,9 +218,11 @@ func (b *bench) writes(before map[string]float64) (total int, each map[string]in
 		switch {
 		case wrote == 0, what == "PUT jobs/status", what == "POST jobsets", what == "PATCH jobs":
 			continue // made by the benchmark, and by the garbage collector, which removes finalizers of Jobs
-		case resource == "clusterqueues/status" || resource == "localqueues/status" || strings.HasPrefix(resource, "endpoint"):
+		case resource == "clusterqueues/status" || resource == "localqueues/status" ||
+			strings.HasPrefix(resource, "endpoint"):
 			continue // status of queues, a few for all JobSets; and endpoints, written by Kubernetes for Services
-		case slices.Contains([]string{"namespaces", "configmaps", "serviceaccounts", "clusterqueues", "localqueues"}, resource):
+		case slices.Contains([]string{"namespaces", "configmaps", "serviceaccounts", "clusterqueues",
+			"localqueues"}, resource):
 			continue
 		}
 		each[what] = wrote

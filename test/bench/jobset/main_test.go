@@ -77,7 +77,8 @@ func (b *bench) awaitNamespacesDeleted() {
 		if !slices.ContainsFunc(list.Items, func(ns corev1.Namespace) bool { return !ns.DeletionTimestamp.IsZero() }) {
 			return
 		}
-		events, err := b.client.Watch(ctx, &corev1.NamespaceList{}, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+		events, err := b.client.Watch(ctx, &corev1.NamespaceList{},
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -93,11 +94,13 @@ func (b *bench) awaitNamespacesDeleted() {
 func (b *bench) jobSet(name string, jobs int) *jobset.JobSet {
 	return &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: b.namespace},
-		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "r", Replicas: int32(jobs), Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-			Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](0), ManagedBy: ptr.To(jobManager),
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
-				Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
-		}}}}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "r",
+			Replicas: int32(jobs), Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+				Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](0),
+				ManagedBy: ptr.To(jobManager),
+				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+					Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
+			}}}}},
 	}
 }
 
@@ -123,8 +126,10 @@ func concurrently(ctx context.Context, n, atOnce int, do func(ctx context.Contex
 func (b *bench) makeQueue() {
 	b.Helper()
 	for _, o := range []client.Object{
-		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}},
-		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(b.namespace)}},
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: b.namespace},
+			Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}},
+		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "q"},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(b.namespace)}},
 	} {
 		if err := b.client.Create(b.Context(), o); err != nil {
 			b.Fatal(err)

@@ -41,7 +41,8 @@ func (b *bench) sample() []step {
 		b.Fatal(err)
 	}
 	steps := []step{{job}}
-	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &volcano.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &volcano.JobList{}, &kueue.WorkloadList{},
+		&corev1.PodList{}} {
 		if err := b.client.List(b.Context(), list, client.InNamespace(namespace)); err != nil {
 			b.Fatal(err)
 		}
@@ -140,7 +141,8 @@ func (b *bench) copy(sample []step, namespace, job string, admitted bool) error 
 			}
 			after := o.DeepCopy()
 			after.Status = objects[0].(*kueue.Workload).Status
-			if err := b.asOperator.Status().Patch(b.Context(), after, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
+			if err := b.asOperator.Status().Patch(b.Context(), after,
+				client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
 				return err
 			}
 		}

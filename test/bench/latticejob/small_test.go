@@ -75,20 +75,26 @@ func TestSmallJobs(t *testing.T) {
 		admitted = admitted.plus(b.floor(sample, jobs, true))
 		after := b.floor(sample, jobs, false)
 		floorOfAdmitted = floorOfAdmitted.plus(between.mean(after))
-		figure.Note("  floors of a round", fmt.Sprintf("%s, %s, %s", figure.Seconds(before.time), figure.Seconds(between.time), figure.Seconds(after.time)))
+		figure.Note("  floors of a round",
+			fmt.Sprintf("%s, %s, %s", figure.Seconds(before.time), figure.Seconds(between.time), figure.Seconds(after.time)))
 		before = after
 	}
 	measured, floor, admitted := measured.over(*rounds), floorOfMeasured.over(*rounds), admitted.over(*rounds)
 	ratio := measured.time.Seconds() / floor.time.Seconds()
 	admittedRatio := admitted.time.Seconds() / floorOfAdmitted.over(*rounds).time.Seconds()
-	figure.Reach(t, fmt.Sprintf("%d LatticeJobs of %d pods, to the floor", jobs, smallPods), fmt.Sprintf("%.2f", ratio), fmt.Sprint(factorMost), ratio <= factorMost)
+	figure.Reach(t, fmt.Sprintf("%d LatticeJobs of %d pods, to the floor", jobs, smallPods), fmt.Sprintf("%.2f", ratio),
+		fmt.Sprint(factorMost), ratio <= factorMost)
 	figure.Note("  the jobs, and the floor", figure.Seconds(measured.time)+", "+figure.Seconds(floor.time))
-	figure.Note("  CPU time of the control plane, and in the floor", figure.Seconds(measured.server)+", "+figure.Seconds(floor.server))
-	figure.Note("  CPU time of the operator and the benchmark, and in the floor", figure.Seconds(measured.client)+", "+figure.Seconds(floor.client))
-	figure.Note("  all CPU time, to the floor", fmt.Sprintf("%.2f", float64(measured.server+measured.client)/float64(floor.server+floor.client)))
+	figure.Note("  CPU time of the control plane, and in the floor",
+		figure.Seconds(measured.server)+", "+figure.Seconds(floor.server))
+	figure.Note("  CPU time of the operator and the benchmark, and in the floor",
+		figure.Seconds(measured.client)+", "+figure.Seconds(floor.client))
+	figure.Note("  all CPU time, to the floor",
+		fmt.Sprintf("%.2f", float64(measured.server+measured.client)/float64(floor.server+floor.client)))
 	figure.Note("  the floor with the admissions, to the floor", fmt.Sprintf("%.2f", admittedRatio))
 	figure.Note("  the jobs, to the floor with the admissions", fmt.Sprintf("%.2f", ratio/admittedRatio))
-	figure.Note("  CPU time with the admissions: control plane, benchmark", figure.Seconds(admitted.server)+", "+figure.Seconds(admitted.client))
+	figure.Note("  CPU time with the admissions: control plane, benchmark",
+		figure.Seconds(admitted.server)+", "+figure.Seconds(admitted.client))
 	for _, what := range slices.Sorted(maps.Keys(measured.counts)) {
 		if each := measured.counts[what] / float64(jobs); each > 0.05 {
 			figure.Note("  "+what+" a job", fmt.Sprintf("%.2f", each))
@@ -110,7 +116,8 @@ type cost struct {
 
 // plus returns the sums of both.
 func (c cost) plus(that cost) cost {
-	sum := cost{time: c.time + that.time, server: c.server + that.server, client: c.client + that.client, reads: c.reads + that.reads, counts: map[string]float64{}}
+	sum := cost{time: c.time + that.time, server: c.server + that.server, client: c.client + that.client,
+		reads: c.reads + that.reads, counts: map[string]float64{}}
 	for _, counts := range []map[string]float64{c.counts, that.counts} {
 		for what, n := range counts {
 			sum.counts[what] += n
@@ -122,7 +129,8 @@ func (c cost) plus(that cost) cost {
 // over returns the mean, given the sums of n costs.
 func (c cost) over(n int) cost {
 	by := time.Duration(n)
-	mean := cost{time: c.time / by, server: c.server / by, client: c.client / by, reads: c.reads / float64(n), counts: map[string]float64{}}
+	mean := cost{time: c.time / by, server: c.server / by, client: c.client / by, reads: c.reads / float64(n),
+		counts: map[string]float64{}}
 	for what, sum := range c.counts {
 		mean.counts[what] = sum / float64(n)
 	}
@@ -151,8 +159,9 @@ func newBench(t *testing.T) *bench {
 		quota.Resources = append(quota.Resources, kueue.ResourceQuota{Name: name, NominalQuota: resource.MustParse("1000Ti")})
 	}
 	b.create(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: queue}},
-		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queue}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{},
-			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: covered, Flavors: []kueue.FlavorQuotas{quota}}}}})
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queue},
+			Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{},
+				ResourceGroups: []kueue.ResourceGroup{{CoveredResources: covered, Flavors: []kueue.FlavorQuotas{quota}}}}})
 	return b
 }
 
@@ -178,16 +187,21 @@ func (b *bench) create(objects ...client.Object) {
 func (b *bench) makeNamespace() string {
 	b.Helper()
 	namespace := b.cluster.Namespace(b.T)
-	b.create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: queue, Namespace: namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: queue}})
+	b.create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: queue, Namespace: namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: queue}})
 	return namespace
 }
 
 func jobOf(namespace, name string) *lattice.LatticeJob {
-	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: lattice.LatticeJobSpec{SchedulerName: noScheduler, Queue: queue}}
-	requests := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
-	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To[int32](smallPods), Workload: lattice.WorkloadSpec{
-		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
-			Image: "example.com/worker:1", Command: []string{"/bin/work"}, Resources: &lattice.ResourceRequirements{Requests: &requests, Limits: &requests}}}}}}}
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: lattice.LatticeJobSpec{SchedulerName: noScheduler, Queue: queue}}
+	requests := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")),
+		Memory: ptr.To(resource.MustParse("64Mi"))}
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To[int32](smallPods),
+		Workload: lattice.WorkloadSpec{
+			Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
+				Image: "example.com/worker:1", Command: []string{"/bin/work"},
+				Resources: &lattice.ResourceRequirements{Requests: &requests, Limits: &requests}}}}}}}
 	return job
 }
 
@@ -201,7 +215,8 @@ func (b *bench) measure(jobs int) (c cost) {
 	b.awaitIdle()
 	before, reads, server, client := b.counts(o), o.Reads(b.T), b.server.CPU(b.T), o.CPU(b.T)+own.CPU(b.T)
 	c.time = b.timeToPods(namespace, jobs*smallPods, func() error {
-		return concurrently(jobs, func(i int) error { return b.client.Create(b.Context(), jobOf(namespace, fmt.Sprintf("job-%d", i))) })
+		return concurrently(jobs,
+			func(i int) error { return b.client.Create(b.Context(), jobOf(namespace, fmt.Sprintf("job-%d", i))) })
 	})
 	c.server, c.client, c.reads = b.server.CPU(b.T)-server, o.CPU(b.T)+own.CPU(b.T)-client, o.Reads(b.T)-reads
 	c.counts = b.counts(o)
@@ -276,7 +291,8 @@ func (b *bench) untilPods(ctx context.Context, namespace string, n int) error {
 // remove deletes all objects of the kind in the namespace, and waits until no VCJob, Workload or pod is left.
 func (b *bench) remove(namespace string, kind client.Object) {
 	b.Helper()
-	if err := b.client.DeleteAllOf(b.Context(), kind, client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := b.client.DeleteAllOf(b.Context(), kind, client.InNamespace(namespace),
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		b.Fatal(err)
 	}
 	for _, list := range []client.ObjectList{&volcano.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}} {
@@ -295,7 +311,8 @@ func (b *bench) untilNone(list client.ObjectList, namespace string) {
 		if n == 0 {
 			return
 		}
-		watching, err := b.client.Watch(b.Context(), list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		watching, err := b.client.Watch(b.Context(), list, client.InNamespace(namespace),
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
 		if err != nil {
 			b.Fatal(err)
 		}

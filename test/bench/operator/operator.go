@@ -63,10 +63,12 @@ func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...s
 }
 
 // StartFor is like Start, with the rights for TrainingJobs of another API group; empty stands for breezeml.ai.
-func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainingJobGroup string, flags ...string) *Operator {
+func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainingJobGroup string,
+	flags ...string) *Operator {
 	t.Helper()
 	grant(t, cluster, trainingJobGroup)
-	return StartAs(t, binary, cluster, install.DefaultOperatorUser, append([]string{"--leader-election-namespace", namespace}, flags...)...)
+	return StartAs(t, binary, cluster, install.DefaultOperatorUser,
+		append([]string{"--leader-election-namespace", namespace}, flags...)...)
 }
 
 // grant gives the operator the rights of the chart.
@@ -116,7 +118,8 @@ func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 		t.Fatal(err)
 	}
 	isUser := func(subject rbacv1.Subject) bool {
-		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace && subject.Name == name || subject.Kind == rbacv1.UserKind && subject.Name == user
+		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace && subject.Name == name ||
+			subject.Kind == rbacv1.UserKind && subject.Name == user
 	}
 	var clusterBindings rbacv1.ClusterRoleBindingList
 	var bindings rbacv1.RoleBindingList
@@ -177,7 +180,8 @@ func tokenOf(t *testing.T, cluster *testcluster.Cluster, account string) string 
 		t.Fatal(err)
 	}
 	accounts := kubernetes.NewForConfigOrDie(cluster.Config).CoreV1().ServiceAccounts(namespace)
-	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}

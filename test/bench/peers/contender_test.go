@@ -41,7 +41,8 @@ const creators = 16
 // start starts a cluster with the arguments in addition to those that all contenders share.
 func start(t *testing.T, name string, arguments ...string) *contender {
 	t.Helper()
-	arguments = append([]string{"up", "--ephemeral", "--nodes", "0", "--sim-nodes", fmt.Sprint(nodes), "--sim-gpus", fmt.Sprint(gpusOfNode)}, arguments...)
+	arguments = append([]string{"up", "--ephemeral", "--nodes", "0", "--sim-nodes", fmt.Sprint(nodes), "--sim-gpus",
+		fmt.Sprint(gpusOfNode)}, arguments...)
 	kubeconfig := testcluster.Another(t, "../../../bin/muster-local", arguments...)
 	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -119,7 +120,8 @@ func gang(namespace, name string, pods int32) *volcano.Job {
 					RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](0),
 					NodeSelector: map[string]string{simulated: "true"},
 					Tolerations:  []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}},
-					Containers:   []corev1.Container{{Name: "main", Image: "example.com/trainer", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
+					Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer",
+						Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
 				},
 			},
 		}}},
@@ -143,7 +145,8 @@ func (c *contender) awaitBound(ctx context.Context, namespace string, pods int) 
 		if len(bound) >= pods {
 			return nil
 		}
-		events, err := c.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+		events, err := c.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace),
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 		if err != nil {
 			return fmt.Errorf("%d of %d pods were bound: %w", len(bound), pods, err)
 		}
@@ -169,7 +172,8 @@ func note(bound map[string]bool, pod *corev1.Pod) {
 // clear deletes the jobs and returns when neither jobs nor pods are left.
 func (c *contender) clear(ctx context.Context, t *testing.T, namespace string) {
 	t.Helper()
-	if err := c.client.DeleteAllOf(ctx, &volcano.Job{}, client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := c.client.DeleteAllOf(ctx, &volcano.Job{}, client.InNamespace(namespace),
+		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
 	tick := time.NewTicker(time.Second)

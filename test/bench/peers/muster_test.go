@@ -33,13 +33,15 @@ func newMuster(t *testing.T) *contender {
 	c.processes = append(c.processes, figure.ProcessOf(t, filepath.Join(c.cluster.Dir, "operator.pid")))
 	gpu := corev1.ResourceName("nvidia.com/gpu")
 	for _, o := range []client.Object{
-		&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: queue}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}},
+		&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: queue},
+			Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}},
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: queue}, Spec: kueue.ResourceFlavorSpec{
 			NodeLabels: map[string]string{simulated: "true"}, TopologyName: ptr.To(kueue.TopologyReference(queue))}},
 		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queue}, Spec: kueue.ClusterQueueSpec{
 			NamespaceSelector: &metav1.LabelSelector{},
 			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{
-				Name: queue, Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: *resource.NewQuantity(nodes*gpusOfNode, resource.DecimalSI)}}}}}},
+				Name: queue, Resources: []kueue.ResourceQuota{{Name: gpu,
+					NominalQuota: *resource.NewQuantity(nodes*gpusOfNode, resource.DecimalSI)}}}}}},
 		}},
 	} {
 		if err := c.client.Create(t.Context(), o); err != nil {
@@ -49,7 +51,8 @@ func newMuster(t *testing.T) *contender {
 	c.adapt = func(job *volcano.Job) { job.Spec.Queue = queue }
 	c.prepare = func(t *testing.T, namespace string) {
 		t.Helper()
-		local := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: queue}, Spec: kueue.LocalQueueSpec{ClusterQueue: queue}}
+		local := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: queue},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: queue}}
 		if err := c.client.Create(t.Context(), local); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,8 @@ import (
 
 var (
 	source = flag.String("volcano", "", "folder with Volcano's source, of which its definitions and its configuration are used")
-	built  = flag.String("binaries", "../../../bin/peers", "folder with Volcano's programs scheduler and controller-manager")
+	built  = flag.String("binaries", "../../../bin/peers",
+		"folder with Volcano's programs scheduler and controller-manager")
 	config = flag.String("config", "", "the operator's configuration file; without one every option has its default")
 	rounds = flag.Int("rounds", 3, "how often each load is played; the figure is the median")
 	only   = flag.String("load", "", "the one load to play, by the number of its jobs; without it all are played")

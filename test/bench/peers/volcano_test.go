@@ -42,11 +42,14 @@ func newVolcano(t *testing.T) *contender {
 	c := start(t, "Volcano", "--no-operator")
 	c.define(t, filepath.Join(*source, "config/crd/volcano/bases/*.yaml"))
 	c.define(t, filepath.Join(*source, "config/crd/jobflow/bases/*.yaml"))
-	if err := c.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "volcano-system"}}); err != nil {
+	if err := c.client.Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "volcano-system"}}); err != nil {
 		t.Fatal(err)
 	}
-	shared := []string{"--kubeconfig", c.cluster.Kubeconfig, "--leader-elect=false", "--kube-api-qps=2000", "--kube-api-burst=2000"}
-	c.run(t, "scheduler", append(shared, "--scheduler-conf", filepath.Join(*source, "installer/helm/chart/volcano/config/volcano-scheduler.conf"), "--cache-dumper=false")...)
+	shared := []string{"--kubeconfig", c.cluster.Kubeconfig, "--leader-elect=false", "--kube-api-qps=2000",
+		"--kube-api-burst=2000"}
+	c.run(t, "scheduler", append(shared, "--scheduler-conf",
+		filepath.Join(*source, "installer/helm/chart/volcano/config/volcano-scheduler.conf"), "--cache-dumper=false")...)
 	c.run(t, "controller-manager", shared...)
 	c.adapt = func(job *volcano.Job) {
 		job.Spec.SchedulerName, job.Spec.Queue, job.Spec.MaxRetry = "volcano", "default", 3

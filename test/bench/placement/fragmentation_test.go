@@ -37,12 +37,14 @@ func TestFragmentation(t *testing.T) {
 		bestShares, firstShares = append(bestShares, a), append(firstShares, b)
 		ratios = append(ratios, a/max(b, 0.01))
 		if testing.Verbose() {
-			fmt.Printf("seed %d: %.2f of the large gangs fit, by first fit %.2f; jobs refused %d and %d\n", seed, a, b, best.refused, first.refused)
+			fmt.Printf("seed %d: %.2f of the large gangs fit, by first fit %.2f; jobs refused %d and %d\n", seed, a, b,
+				best.refused, first.refused)
 		}
 	}
 	figure.Note("share of large gangs that fit after a day, median", fmt.Sprintf("%.2f", median(bestShares)))
 	figure.Note("the same by first fit", fmt.Sprintf("%.2f", median(firstShares)))
-	figure.Reach(t, fmt.Sprintf("ratio of the two, median of %d seeds", daySeeds), fmt.Sprintf("%.2f", median(ratios)), fmt.Sprintf("%.1f", dayRatio), median(ratios) >= dayRatio)
+	figure.Reach(t, fmt.Sprintf("ratio of the two, median of %d seeds", daySeeds), fmt.Sprintf("%.2f", median(ratios)),
+		fmt.Sprintf("%.1f", dayRatio), median(ratios) >= dayRatio)
 }
 
 func median(of []float64) float64 {
@@ -158,7 +160,8 @@ func newBestFit() *bestFit {
 
 // ask returns what one pod set asks for, within one domain of the level, if any.
 func ask(pods int32, gpus int64, level string) place.Ask {
-	return place.Ask{PodSet: "main", Flavor: "gpu", Count: pods, PerPod: map[string]int64{gpu: gpus}, Level: level, Mandatory: level != ""}
+	return place.Ask{PodSet: "main", Flavor: "gpu", Count: pods, PerPod: map[string]int64{gpu: gpus}, Level: level,
+		Mandatory: level != ""}
 }
 
 func (b *bestFit) start(j job) bool {

@@ -44,7 +44,8 @@ func node(i int) place.Node {
 	return place.Node{Name: name, Labels: map[string]string{
 		"block": fmt.Sprintf("block-%03d", i/perBlock), "rack": fmt.Sprintf("rack-%04d", i/perRack), place.Hostname: name,
 		"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "node.kubernetes.io/instance-type": "gpu.8x"},
-		Allocatable: map[string]int64{place.Pods: 110, "cpu": 96_000, "memory": 2 << 40, "ephemeral-storage": 1 << 40, gpu: gpusEach}}
+		Allocatable: map[string]int64{place.Pods: 110, "cpu": 96_000, "memory": 2 << 40,
+			"ephemeral-storage": 1 << 40, gpu: gpusEach}}
 }
 
 // occupy puts two daemons on each node, and pods that use up to four of its GPUs.
@@ -52,10 +53,12 @@ func occupy(m *place.Map) {
 	for i := range nodes {
 		at := fmt.Sprintf("node-%05d", i)
 		for d := range 2 {
-			m.SetPod(place.Pod{Key: keyOf(fmt.Sprint("daemon-", d, "-", i)), Node: at, Requests: map[string]int64{"cpu": 100, "memory": 64 << 20}, Resident: true})
+			m.SetPod(place.Pod{Key: keyOf(fmt.Sprint("daemon-", d, "-", i)), Node: at,
+				Requests: map[string]int64{"cpu": 100, "memory": 64 << 20}, Resident: true})
 		}
 		if gpus := int64(i/perBlock+i%7) % 5; gpus > 0 {
-			m.SetPod(place.Pod{Key: keyOf(fmt.Sprint("there-", i)), Node: at, Requests: map[string]int64{"cpu": gpus * 4000, gpu: gpus}})
+			m.SetPod(place.Pod{Key: keyOf(fmt.Sprint("there-", i)), Node: at,
+				Requests: map[string]int64{"cpu": gpus * 4000, gpu: gpus}})
 		}
 	}
 }
@@ -91,10 +94,12 @@ func TestPlacement(t *testing.T) {
 		return out[gangs/2].Round(time.Microsecond), out[gangs-1].Round(time.Microsecond)
 	}
 	took, longest := times(1, true)
-	figure.Reach(t, fmt.Sprintf("1,000-pod gang placed, a new shape each time, median of %d", gangs), took.String(), gangMost.String(), took < gangMost)
+	figure.Reach(t, fmt.Sprintf("1,000-pod gang placed, a new shape each time, median of %d", gangs), took.String(),
+		gangMost.String(), took < gangMost)
 	figure.Note("  the longest", longest.String())
 	took, longest = times(3, false)
-	figure.Reach(t, fmt.Sprintf("1,000-pod gang found unplaceable, median of %d", gangs), took.String(), gangMost.String(), took < gangMost)
+	figure.Reach(t, fmt.Sprintf("1,000-pod gang found unplaceable, median of %d", gangs), took.String(),
+		gangMost.String(), took < gangMost)
 	figure.Note("  the longest", longest.String())
 
 	single := ask(1, 1, "")
@@ -105,7 +110,8 @@ func TestPlacement(t *testing.T) {
 		if short != nil {
 			t.Fatal(short.Message())
 		}
-		m.Hold(keyOf(fmt.Sprint("single-", i)), &place.Holding{PodSets: []place.HeldPodSet{{Ask: single, Nodes: placed[0].Nodes}}})
+		m.Hold(keyOf(fmt.Sprint("single-", i)),
+			&place.Holding{PodSets: []place.HeldPodSet{{Ask: single, Nodes: placed[0].Nodes}}})
 	})
 	durations.reach(t, fmt.Sprintf("%d single-GPU workloads placed and held, each", rounds*each), singleMost)
 
@@ -123,7 +129,8 @@ func TestPlacement(t *testing.T) {
 	durations.reach(t, "node update, with all tallies brought up to date, each", updateMost)
 
 	used := heapInUse() - before
-	figure.Reach(t, "memory of 15,000 nodes, 43,000 pods and 10,000 workloads", figure.MiB(used), figure.MiB(memoryMost), used < memoryMost)
+	figure.Reach(t, "memory of 15,000 nodes, 43,000 pods and 10,000 workloads", figure.MiB(used), figure.MiB(memoryMost),
+		used < memoryMost)
 	runtime.KeepAlive(m)
 	runtime.KeepAlive(changed)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	scale          = flag.Float64("scale", 1, "share of the queues, and so of the Workloads, pods and nodes; the figures hold for 1 only")
+	scale = flag.Float64("scale", 1,
+		"share of the queues, and so of the Workloads, pods and nodes; the figures hold for 1 only")
 	operatorBinary = flag.String("operator", "../../../bin/muster-operator", "the operator to measure")
 )
 

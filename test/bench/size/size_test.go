@@ -43,7 +43,8 @@ const (
 )
 
 // requests are the resources of each pod. Only the quota of pods is too small for all Workloads.
-var requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
+var requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+	corev1.ResourceMemory: resource.MustParse("16Mi")}
 
 // bench is the cluster under test.
 type bench struct {
@@ -63,10 +64,12 @@ type bench struct {
 // simulated nodes; the others are pending. When one Workload of each queue finishes, the next of the queue is admitted.
 func TestAtSize(t *testing.T) {
 	cluster := testcluster.Get(t)
-	b := &bench{T: t, cluster: cluster, client: watching(t, cluster, false), operator: watching(t, cluster, true), namespace: cluster.Namespace(t), queues: scaled(queues)}
+	b := &bench{T: t, cluster: cluster, client: watching(t, cluster, false), operator: watching(t, cluster, true),
+		namespace: cluster.Namespace(t), queues: scaled(queues)}
 	began := time.Now()
 	b.fill()
-	figure.Note(fmt.Sprintf("writing %d workloads and %d pods on %d nodes", b.queues*inQueue, b.queues*podsOfQueue, scaled(nodes)), figure.Seconds(time.Since(began)))
+	figure.Note(fmt.Sprintf("writing %d workloads and %d pods on %d nodes", b.queues*inQueue, b.queues*podsOfQueue,
+		scaled(nodes)), figure.Seconds(time.Since(began)))
 
 	start := func() *operator.Operator {
 		o := operator.Start(t, *operatorBinary, cluster, "--leader-elect=true")
@@ -81,7 +84,8 @@ func TestAtSize(t *testing.T) {
 	await(t, idle)
 	used, usedByStandby = first.CPU(t)-used, second.CPU(t)-usedByStandby
 	share := used.Seconds() / idle.Seconds()
-	figure.Reach(t, "CPU of the leader while nothing changes", fmt.Sprintf("%.1f %%", 100*share), fmt.Sprintf("%.0f %%", 100*idleCPUMost), share <= idleCPUMost)
+	figure.Reach(t, "CPU of the leader while nothing changes", fmt.Sprintf("%.1f %%", 100*share),
+		fmt.Sprintf("%.0f %%", 100*idleCPUMost), share <= idleCPUMost)
 	figure.Note("  of the standby", fmt.Sprintf("%.1f %%", 100*usedByStandby.Seconds()/idle.Seconds()))
 	figure.Note("  writes of the leader in a minute, leases included", fmt.Sprintf("%.0f", first.Writes(t)-writes))
 	b.checkMemory("the leader", first)
@@ -89,14 +93,17 @@ func TestAtSize(t *testing.T) {
 
 	died := time.Now()
 	took := b.untilAdmitted(func() { first.End(syscall.SIGKILL) }).Sub(died)
-	figure.Reach(t, "from the leader's death to the first admission", figure.Seconds(took), figure.Seconds(admitMost), took <= admitMost)
+	figure.Reach(t, "from the leader's death to the first admission", figure.Seconds(took), figure.Seconds(admitMost),
+		took <= admitMost)
 	b.checkMemory("the standby once it leads", second)
 
 	second.End(syscall.SIGKILL)
 	var third *operator.Operator
-	admitted := b.untilAdmitted(func() { third = operator.Start(t, *operatorBinary, cluster) }) // without leader election: the old lease does not matter
+	// without leader election: the old lease does not matter
+	admitted := b.untilAdmitted(func() { third = operator.Start(t, *operatorBinary, cluster) })
 	took = admitted.Sub(third.Began)
-	figure.Reach(t, "from an operator's start to its first admission", figure.Seconds(took), figure.Seconds(admitMost), took <= admitMost)
+	figure.Reach(t, "from an operator's start to its first admission", figure.Seconds(took), figure.Seconds(admitMost),
+		took <= admitMost)
 	b.checkMemory("an operator started again", third)
 }
 
@@ -141,7 +148,8 @@ func (b *bench) untilAdmitted(do func()) time.Time {
 	if err := b.client.List(ctx, &list, client.InNamespace(b.namespace), client.Limit(1)); err != nil {
 		b.Fatal(err)
 	}
-	events, err := b.client.Watch(ctx, &kueue.WorkloadList{}, client.InNamespace(b.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+	events, err := b.client.Watch(ctx, &kueue.WorkloadList{}, client.InNamespace(b.namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -156,7 +164,8 @@ func (b *bench) untilAdmitted(do func()) time.Time {
 			b.Fatalf("the watch ended after %d of %d Workloads were admitted", len(admitted), b.queues)
 		}
 		w, ok := event.Object.(*kueue.Workload)
-		if !ok || w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) {
+		if !ok || w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) ||
+			!meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) {
 			continue
 		}
 		if len(admitted) == 0 {
@@ -176,8 +185,9 @@ func (b *bench) fill() {
 		if err := b.client.Create(ctx, clusterQueue(i)); err != nil {
 			return err
 		}
-		return b.client.Create(ctx, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: queueName(i)},
-			Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queueName(i))}})
+		return b.client.Create(ctx,
+			&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: queueName(i)},
+				Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queueName(i))}})
 	})
 	b.each(b.queues*inQueue, func(k int) error {
 		i, n := k%b.queues, k/b.queues // oldest first in each queue: the order of admission
@@ -231,11 +241,14 @@ func (b *bench) admit(ctx context.Context, w *kueue.Workload, queue int) error {
 	for name := range usage {
 		flavors[name] = flavor
 	}
-	after.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(queueName(queue)), PodSetAssignments: []kueue.PodSetAssignment{{
-		Name: kueue.DefaultPodSetName, Count: &count, Flavors: flavors, ResourceUsage: usage,
-	}}}
-	for kind, reason := range map[string]string{kueue.WorkloadQuotaReserved: kueue.WorkloadQuotaReservedReason, kueue.WorkloadAdmitted: kueue.WorkloadAdmittedReason} {
-		meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: "as the operator would", ObservedGeneration: 1})
+	after.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(queueName(queue)),
+		PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: kueue.DefaultPodSetName, Count: &count, Flavors: flavors, ResourceUsage: usage,
+		}}}
+	for kind, reason := range map[string]string{kueue.WorkloadQuotaReserved: kueue.WorkloadQuotaReservedReason,
+		kueue.WorkloadAdmitted: kueue.WorkloadAdmittedReason} {
+		meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+			Reason: reason, Message: "as the operator would", ObservedGeneration: 1})
 	}
 	return b.operator.Status().Patch(ctx, after, client.MergeFrom(w))
 }
@@ -247,7 +260,8 @@ func (b *bench) finish(ctx context.Context, queue, n int) error {
 		return err
 	}
 	after := w.DeepCopy()
-	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, Message: "It ran its time"})
+	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished,
+		Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, Message: "It ran its time"})
 	return b.client.Status().Patch(ctx, after, client.MergeFrom(w))
 }
 
@@ -266,9 +280,11 @@ func podsOf(n int) int32 {
 func clusterQueue(i int) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queueName(i)}, Spec: kueue.ClusterQueueSpec{
 		NamespaceSelector: &metav1.LabelSelector{},
-		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods},
+		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU,
+			corev1.ResourceMemory, corev1.ResourcePods},
 			Flavors: []kueue.FlavorQuotas{{Name: flavor, Resources: []kueue.ResourceQuota{
-				{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse("1k")}, {Name: corev1.ResourceMemory, NominalQuota: resource.MustParse("1Ti")},
+				{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse("1k")},
+				{Name: corev1.ResourceMemory, NominalQuota: resource.MustParse("1Ti")},
 				{Name: corev1.ResourcePods, NominalQuota: *resource.NewQuantity(podsOfQueue, resource.DecimalSI)}}}}}},
 	}}
 }
@@ -278,7 +294,8 @@ func workload(namespace string, queue, n int) *kueue.Workload {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: workloadName(queue, n)},
 		Spec: kueue.WorkloadSpec{
 			QueueName: kueue.LocalQueueName(queueName(queue)), Priority: ptr.To[int32](0),
-			PodSets: []kueue.PodSet{{Name: kueue.DefaultPodSetName, Count: podsOf(n), Template: corev1.PodTemplateSpec{Spec: podSpec()}}},
+			PodSets: []kueue.PodSet{{Name: kueue.DefaultPodSetName, Count: podsOf(n),
+				Template: corev1.PodTemplateSpec{Spec: podSpec()}}},
 		},
 	}
 }
@@ -289,8 +306,9 @@ func pod(w *kueue.Workload, p int32, node int) *corev1.Pod {
 	spec.NodeName = fmt.Sprintf("sim-%05d", node)
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.Namespace, Name: fmt.Sprintf("%s-%d", w.Name, p),
-		Labels:      map[string]string{"batch.kubernetes.io/job-name": w.Name, "app": "train"},
-		Annotations: map[string]string{"muster.dev/sim-duration": "24h", "batch.kubernetes.io/job-completion-index": fmt.Sprint(p)},
+		Labels: map[string]string{"batch.kubernetes.io/job-name": w.Name, "app": "train"},
+		Annotations: map[string]string{"muster.dev/sim-duration": "24h",
+			"batch.kubernetes.io/job-completion-index": fmt.Sprint(p)},
 	}, Spec: spec}
 }
 
@@ -298,7 +316,8 @@ func podSpec() corev1.PodSpec {
 	return corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](0),
 		Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
-		Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/trainer:1", Command: []string{"python", "train.py", "--epochs", "90"},
+		Containers: []corev1.Container{{Name: "main", Image: "registry.example.com/team/trainer:1",
+			Command:   []string{"python", "train.py", "--epochs", "90"},
 			Env:       []corev1.EnvVar{{Name: "NCCL_DEBUG", Value: "INFO"}, {Name: "OMP_NUM_THREADS", Value: "8"}},
 			Resources: corev1.ResourceRequirements{Requests: requests}}},
 	}

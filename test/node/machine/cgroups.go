@@ -72,7 +72,8 @@ func hierarchies(unified bool, mounts string) (found []string) {
 	}
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
-		if len(fields) > 2 && (fields[2] == "cgroup" || fields[2] == "cgroup2") && strings.HasPrefix(fields[1], cgroupRoot+"/") {
+		if len(fields) > 2 && (fields[2] == "cgroup" || fields[2] == "cgroup2") &&
+			strings.HasPrefix(fields[1], cgroupRoot+"/") {
 			found = append(found, fields[1])
 		}
 	}
@@ -110,7 +111,8 @@ func enableControllers(hierarchy, _ string) error {
 		return fmt.Errorf("reading the controllers of cgroups: %w", err)
 	}
 	for _, controller := range []string{"cpu", "cpuset", "memory", "pids", "hugetlb"} {
-		if !slices.Contains(strings.Fields(string(available)), controller) || slices.Contains(strings.Fields(string(enabled)), controller) {
+		if !slices.Contains(strings.Fields(string(available)), controller) ||
+			slices.Contains(strings.Fields(string(enabled)), controller) {
 			continue
 		}
 		if err := os.WriteFile(file, []byte("+"+controller), 0o644); err != nil {
@@ -172,7 +174,8 @@ type tunables map[string][]byte
 // readTunables returns the current values. Files that do not exist are left out.
 func readTunables() tunables {
 	t := tunables{}
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
 		if value, err := os.ReadFile(filepath.Join("/proc/sys", name)); err == nil {
 			t[name] = value
 		}

@@ -41,7 +41,8 @@ func TestControllersOfCgroupV2AreEnabled(t *testing.T) {
 		"one available": {"memory\n", "", "+memory"},
 	} {
 		dir := t.TempDir()
-		for name, content := range map[string]string{"cgroup.controllers": test.available, "cgroup.subtree_control": test.enabled} {
+		for name, content := range map[string]string{"cgroup.controllers": test.available,
+			"cgroup.subtree_control": test.enabled} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}

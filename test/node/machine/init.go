@@ -128,7 +128,8 @@ func tryContainer(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(spec), 0o600); err != nil {
 		return err
 	}
-	if output, err := exec.Command("runc", "--root", filepath.Join(dir, "state"), "run", "--bundle", dir, "try").CombinedOutput(); err != nil {
+	if output, err := exec.Command("runc", "--root", filepath.Join(dir, "state"), "run", "--bundle", dir,
+		"try").CombinedOutput(); err != nil {
 		return fmt.Errorf("running a container with runc: %w: %s", err, strings.TrimSpace(string(output)))
 	}
 	return nil

@@ -63,7 +63,8 @@ evictionHard: {memory.available: "0%%", nodefs.available: "0%%", nodefs.inodesFr
 
 // authority writes the CA certificate of the cluster to a file.
 func (n *node) authority(ctx context.Context) (path string, err error) {
-	authentication, err := n.clients.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
+	authentication, err := n.clients.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication",
+		metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("reading the CA of clients: %w", err)
 	}
@@ -92,14 +93,15 @@ func (n *node) servingCertificate(ctx context.Context) (certificate, key string,
 	if err != nil {
 		return "", "", fmt.Errorf("creating a client: %w", err)
 	}
-	request, err := asNode.CertificatesV1().CertificateSigningRequests().Create(ctx, &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: Name},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}),
-			SignerName: certificatesv1.KubeletServingSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
-		},
-	}, metav1.CreateOptions{})
+	request, err := asNode.CertificatesV1().CertificateSigningRequests().Create(ctx,
+		&certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: Name},
+			Spec: certificatesv1.CertificateSigningRequestSpec{
+				Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: csr}),
+				SignerName: certificatesv1.KubeletServingSignerName,
+				Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth},
+			},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		return "", "", fmt.Errorf("requesting a certificate: %w", err)
 	}
@@ -122,13 +124,15 @@ func (n *node) servingCertificate(ctx context.Context) (certificate, key string,
 func (n *node) approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
 	requests := n.clients.CertificatesV1().CertificateSigningRequests()
 	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
-		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test", Message: "the request of the tests' own node"}}
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
+			Message: "the request of the tests' own node"}}
 	request, err := requests.UpdateApproval(ctx, request.Name, request, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("approving a certificate: %w", err)
 	}
 	events, err := requests.Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", request.Name).String(), ResourceVersion: request.ResourceVersion})
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", request.Name).String(),
+		ResourceVersion: request.ResourceVersion})
 	if err != nil {
 		return nil, fmt.Errorf("waiting for a certificate: %w", err)
 	}

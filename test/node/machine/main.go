@@ -86,8 +86,9 @@ func enter() (code int) {
 	inside := self(stageInit)
 	inside.Env = append(inside.Env, dirVariable+"="+dir, cgroupVariable+"="+cgroupName(os.Getpid()))
 	inside.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
-		Pdeathsig:  syscall.SIGKILL,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
+			syscall.CLONE_NEWUTS,
+		Pdeathsig: syscall.SIGKILL,
 	}
 	err = inside.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -46,7 +46,8 @@ func missing() string {
 	if len(packages) > 0 {
 		return "programs are missing: apt-get install " + strings.Join(packages, " ")
 	}
-	if linked, _ := exec.Command("ldd", busybox).CombinedOutput(); !strings.Contains(string(linked), "not a dynamic executable") {
+	if linked, _ := exec.Command("ldd", busybox).CombinedOutput(); !strings.Contains(string(linked),
+		"not a dynamic executable") {
 		return busybox + " is not static: apt-get install busybox-static"
 	}
 	if _, err := os.Stat("/dev/kmsg"); err != nil {

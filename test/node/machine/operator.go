@@ -14,8 +14,8 @@ import (
 // apiService is the cluster IP of the Service "kubernetes", at which pods connect to the API server.
 const apiService = "10.96.0.1"
 
-// startOperator installs Muster on the node with the commands in docs/operate/install.md for clusters without Helm, and waits
-// until it runs, in pods of the image, with the rights of the chart.
+// startOperator installs Muster on the node with the commands in docs/operate/install.md for clusters without Helm, and
+// waits until it runs, in pods of the image, with the rights of the chart.
 func (n *node) startOperator(ctx context.Context) error {
 	if err := n.forwardAPI(ctx); err != nil {
 		return err
@@ -45,7 +45,8 @@ func (n *node) forwardAPI(ctx context.Context) error {
 	}
 	commands := [][]string{
 		{"sh", "-c", "echo 1 >/proc/sys/net/ipv4/conf/" + bridge + "/route_localnet"},
-		{"iptables", "-t", "nat", "-A", "PREROUTING", "-i", bridge, "-d", apiService, "-p", "tcp", "--dport", "443", "-j", "DNAT", "--to-destination", server.Host},
+		{"iptables", "-t", "nat", "-A", "PREROUTING", "-i", bridge, "-d", apiService, "-p", "tcp", "--dport", "443", "-j",
+			"DNAT", "--to-destination", server.Host},
 	}
 	for _, command := range commands {
 		if output, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {

@@ -14,7 +14,8 @@ const PauseImage = "node.muster.test/pause"
 // startContainerd starts containerd with the bridge network plugin. It pulls all images from the registry of these
 // tests.
 func (n *node) startContainerd(ctx context.Context) error {
-	registries, err := n.write("registries/_default/hosts.toml", fmt.Sprintf("server = \"http://%[1]s\"\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", n.registry))
+	registries, err := n.write("registries/_default/hosts.toml",
+		fmt.Sprintf("server = \"http://%[1]s\"\n[host.\"http://%[1]s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", n.registry))
 	if err != nil {
 		return err
 	}

@@ -152,7 +152,8 @@ func pack(files []File) ([]byte, error) {
 		if err := add(File{Name: path.Dir(name) + "/", Mode: 0o755}); err != nil {
 			return err
 		}
-		header := &tar.Header{Name: strings.TrimPrefix(name, "/"), Mode: f.Mode, Size: int64(len(f.Content)), Typeflag: tar.TypeReg}
+		header := &tar.Header{Name: strings.TrimPrefix(name, "/"), Mode: f.Mode, Size: int64(len(f.Content)),
+			Typeflag: tar.TypeReg}
 		switch {
 		case f.Link != "":
 			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, f.Link, 0

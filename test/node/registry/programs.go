@@ -114,7 +114,8 @@ func librariesOf(programs []string) (files []File, err error) {
 
 // Python returns the machine's Python with its standard library, as python3 and python.
 func Python() ([]File, error) {
-	output, err := exec.Command("python3", "-c", "import sys, sysconfig; print(sys.executable); print(sysconfig.get_path('stdlib'))").Output()
+	output, err := exec.Command("python3", "-c",
+		"import sys, sysconfig; print(sys.executable); print(sysconfig.get_path('stdlib'))").Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking python3 for its paths: %w", err)
 	}
@@ -129,7 +130,8 @@ func Python() ([]File, error) {
 
 // Perl returns the machine's perl with the modules for sockets.
 func Perl() ([]File, error) {
-	output, err := exec.Command("perl", "-MIO::Socket::INET", "-MIO::Select", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
+	output, err := exec.Command("perl", "-MIO::Socket::INET", "-MIO::Select", "-MPOSIX", "-e",
+		`print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking perl for the files that it loads: %w", err)
 	}

@@ -31,7 +31,8 @@ func TestAJobSetRestartsInPlace(t *testing.T) {
 		slices.Sort(runs)
 		where := runs[0][strings.Index(runs[0], " at "):]
 		for rank, run := range runs {
-			if !strings.HasPrefix(run, string(rune('0'+rank))+" of 3 at ") || !strings.HasSuffix(run, where) || !strings.HasSuffix(run, "run "+string(rune('0'+attempt))) {
+			if !strings.HasPrefix(run, string(rune('0'+rank))+" of 3 at ") || !strings.HasSuffix(run, where) ||
+				!strings.HasSuffix(run, "run "+string(rune('0'+attempt))) {
 				t.Errorf("attempt %d wrote %q, want ranks 0 to 2 of 3 with one address and this attempt", attempt, runs)
 			}
 		}
@@ -39,7 +40,8 @@ func TestAJobSetRestartsInPlace(t *testing.T) {
 	if stopped := w.untilLines("stopped", 2); len(stopped) != 2 {
 		t.Errorf("pods that were asked to stop: %q, want 2", stopped)
 	}
-	if s := done.Status; s.Restarts != 0 || s.CurrentInPlaceRestartAttempt == nil || *s.CurrentInPlaceRestartAttempt != 1 ||
+	if s := done.Status; s.Restarts != 0 || s.CurrentInPlaceRestartAttempt == nil ||
+		*s.CurrentInPlaceRestartAttempt != 1 ||
 		s.PreviousInPlaceRestartAttempt == nil || *s.PreviousInPlaceRestartAttempt != 0 {
 		t.Errorf("status has %d restarts, previous attempt %v and current attempt %v, want 0, 0 and 1", s.Restarts,
 			ptr.Deref(s.PreviousInPlaceRestartAttempt, -1), ptr.Deref(s.CurrentInPlaceRestartAttempt, -1))

@@ -32,7 +32,8 @@ func TestAJobSetRestartsInPlaceByASidecar(t *testing.T) {
 	w.createFile("fail")
 	runs := w.untilLines("runs", 6)
 	w.untilJobSet("is in its second attempt", func(js *jobset.JobSet) bool {
-		return ptr.Deref(js.Status.CurrentInPlaceRestartAttempt, 0) == 1 && ptr.Deref(js.Status.PreviousInPlaceRestartAttempt, -1) == 0
+		return ptr.Deref(js.Status.CurrentInPlaceRestartAttempt, 0) == 1 &&
+			ptr.Deref(js.Status.PreviousInPlaceRestartAttempt, -1) == 0
 	})
 	w.createFile("end")
 	done := w.untilJobSet("has completed", hasCondition(jobset.JobSetCompleted))
@@ -48,7 +49,8 @@ func TestAJobSetRestartsInPlaceByASidecar(t *testing.T) {
 	}
 	for uid, pod := range w.podsByUID() {
 		if _, same := pods[uid]; !same || pod.Status.ContainerStatuses[0].RestartCount != 1 {
-			t.Errorf("pod %s: same pod %t, %d container restarts; want true and 1", pod.Name, same, pod.Status.ContainerStatuses[0].RestartCount)
+			t.Errorf("pod %s: same pod %t, %d container restarts; want true and 1", pod.Name, same,
+				pod.Status.ContainerStatuses[0].RestartCount)
 		}
 	}
 }
@@ -62,7 +64,8 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 	}
 	system := *w.World
 	system.Namespace = "muster-system"
-	secret := harness.UntilOne(&system, &corev1.SecretList{}, "muster-rendezvous", "has data", func(secret *corev1.Secret) bool { return len(secret.Data) > 0 })
+	secret := harness.UntilOne(&system, &corev1.SecretList{}, "muster-rendezvous", "has data",
+		func(secret *corev1.Secret) bool { return len(secret.Data) > 0 })
 	restart := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, code int32) []corev1.ContainerRestartRule {
 		return []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
 			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: operator, Values: []int32{code}}}}
@@ -76,7 +79,8 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 			{Name: "MUSTER_RENDEZVOUS_CA", Value: string(secret.Data[corev1.TLSCertKey]) + string(secret.Data["next.crt"])},
 			{Name: "MUSTER_READY_FILE", Value: "/var/run/barrier/lifted"},
 		},
-		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 30, FailureThreshold: 3600, // starting the probe takes up to a second on a busy machine
+		// starting the probe takes up to a second on a busy machine
+		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 30, FailureThreshold: 3600,
 			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"muster-agent", "ready"}}}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "barrier", MountPath: "/var/run/barrier"},
@@ -88,6 +92,7 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 	main.RestartPolicyRules = restart(corev1.ContainerRestartRuleOnExitCodesOpNotIn, 0)
 	pod.Volumes = append(pod.Volumes,
 		corev1.Volume{Name: "barrier", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		corev1.Volume{Name: "rendezvous", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-			ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "rendezvous.muster.dev", Path: "token"}}}}}})
+		corev1.Volume{Name: "rendezvous",
+			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+				ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "rendezvous.muster.dev", Path: "token"}}}}}})
 }

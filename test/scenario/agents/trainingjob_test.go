@@ -46,7 +46,8 @@ func TestAReplacedPodCostsOneRound(t *testing.T) {
 			}
 			second := w.untilRound(first.number, 3)
 			if first.number != 1 || second.number != 2 {
-				t.Errorf("rounds of all three pods have the numbers %d and %d, want 1 and 2: none in between is smaller", first.number, second.number)
+				t.Errorf("rounds of all three pods have the numbers %d and %d, want 1 and 2: none in between is smaller",
+					first.number, second.number)
 			}
 		})
 	}
@@ -62,7 +63,8 @@ func TestAResizedTrainingJobKeepsItsRemainingPods(t *testing.T) {
 	w.Create(w.trainingJob("rigid", 2, 2, `sleep 1000`))
 	decided := w.untilSize("elastic", 2)
 	second := w.untilRound(first.number, 2)
-	t.Logf("resized from 4 to 2: all workers were in the new round %s after the decision", second.start.Sub(decided).Round(time.Millisecond))
+	t.Logf("resized from 4 to 2: all workers were in the new round %s after the decision",
+		second.start.Sub(decided).Round(time.Millisecond))
 	for _, host := range second.hosts {
 		if !slices.Contains(first.hosts, host) {
 			t.Errorf("pod %s is in the second round and was not in the first", host)
@@ -125,7 +127,8 @@ func (w *world) untilRound(after, size int) (found reportedRound) {
 // untilSize waits until the status of the job has this size, and returns when that was observed.
 func (w *world) untilSize(name string, size int32) time.Time {
 	w.Helper()
-	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, name, fmt.Sprintf("has size %d", size), func(job *breezeml.TrainingJob) bool { return job.Status.CurrentSize == size })
+	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, name, fmt.Sprintf("has size %d", size),
+		func(job *breezeml.TrainingJob) bool { return job.Status.CurrentSize == size })
 	return time.Now()
 }
 

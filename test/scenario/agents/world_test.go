@@ -39,7 +39,8 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t), t.TempDir()} 
 // agentJobSet returns the JobSet js of one Job, whose pods run the script under an injected agent.
 func (w *world) agentJobSet(pods int32, script string) *jobset.JobSet {
 	return &jobset.JobSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: w.Namespace, Annotations: map[string]string{"muster.dev/inject-agent": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: w.Namespace,
+			Annotations: map[string]string{"muster.dev/inject-agent": "true"}},
 		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{
 			Name: "workers", Replicas: 1,
 			Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
@@ -49,8 +50,9 @@ func (w *world) agentJobSet(pods int32, script string) *jobset.JobSet {
 					RestartPolicy: corev1.RestartPolicyNever,
 					Containers: []corev1.Container{{
 						Name: "main", Image: "example.com/trainer", Command: []string{"bash", "-c", script},
-						Env:       []corev1.EnvVar{{Name: "FOLDER", Value: w.folder}},
-						Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
+						Env: []corev1.EnvVar{{Name: "FOLDER", Value: w.folder}},
+						Resources: corev1.ResourceRequirements{
+							Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
 					}},
 				}},
 			}},

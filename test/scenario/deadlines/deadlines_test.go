@@ -39,9 +39,11 @@ type world struct{ *harness.World }
 func newWorld(t *testing.T) *world {
 	t.Parallel()
 	w := &world{harness.New(t)}
-	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
+	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
 	w.Shared(queue)
-	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "q"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "q"},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 	return w
 }
 
@@ -98,8 +100,9 @@ func TestAWorkloadThatDoesNotRecoverFromALostPodIsEvicted(t *testing.T) {
 	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted)
 	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery)
 	w.untilWorkload("a", "has been evicted because it did not recover", func(o *kueue.Workload) bool {
-		return o.Status.SchedulingStats != nil && o.Status.SchedulingStats.Evictions[0] == kueue.WorkloadSchedulingStatsEviction{
-			Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}
+		return o.Status.SchedulingStats != nil &&
+			o.Status.SchedulingStats.Evictions[0] == kueue.WorkloadSchedulingStatsEviction{
+				Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}
 	})
 }
 

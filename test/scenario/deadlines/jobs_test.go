@@ -13,7 +13,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// podsProblem is what follows in a message once kube-scheduler has said why the pods wait, or why the first of them does.
+// podsProblem is what follows in a message once kube-scheduler has said why the pods wait, or why the first of them
+// does.
 var podsProblem = regexp.MustCompile(`: [12] of 2 pods like job-[a-z0-9]+: Unschedulable: no nodes available to schedule pods$`)
 
 // TestAJobWhosePodsAreNeverReady: a Job whose pods do not become ready is evicted, requeued once, as the configuration
@@ -25,14 +26,19 @@ func TestAJobWhosePodsAreNeverReady(t *testing.T) {
 	history := w.Record()
 	w.Create(job)
 	last := history.UntilDeleted("job")
-	harness.Until(w.World, &batchv1.JobList{}, "the Job is deleted", func(list *batchv1.JobList) bool { return len(list.Items) == 0 })
-	harness.Until(w.World, &corev1.PodList{}, "the pods of the Job are deleted", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &batchv1.JobList{}, "the Job is deleted",
+		func(list *batchv1.JobList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.PodList{}, "the pods of the Job are deleted",
+		func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 
 	timeout := "Exceeded the PodsReady timeout " + w.Namespace + "/" + last.Name
 	deactivated := "The workload is deactivated due to exceeding the maximum number of re-queuing retries"
 	for kind, want := range map[string][]string{
-		kueue.WorkloadEvicted:   {"True PodsReadyTimeout: " + timeout, "False QuotaReserved: Previously: " + timeout, "True DeactivatedDueToRequeuingLimitExceeded: " + deactivated},
-		kueue.WorkloadRequeued:  {"False PodsReadyTimeout: " + timeout, "True BackoffFinished: The workload backoff was finished", "False DeactivatedDueToRequeuingLimitExceeded: " + deactivated},
+		kueue.WorkloadEvicted: {"True PodsReadyTimeout: " + timeout, "False QuotaReserved: Previously: " + timeout,
+			"True DeactivatedDueToRequeuingLimitExceeded: " + deactivated},
+		kueue.WorkloadRequeued: {"False PodsReadyTimeout: " + timeout,
+			"True BackoffFinished: The workload backoff was finished",
+			"False DeactivatedDueToRequeuingLimitExceeded: " + deactivated},
 		kueue.WorkloadPodsReady: nil,
 	} {
 		var got []string

@@ -34,7 +34,8 @@ func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
 	})
 	w.UntilEvent("early", "MissingKind")
 	var workloads kueue.WorkloadList
-	if err := w.Client.List(t.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil || len(workloads.Items) > 0 {
+	if err := w.Client.List(t.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil ||
+		len(workloads.Items) > 0 {
 		t.Errorf("Workloads = %v, error %v, want none while the kind is missing", workloads.Items, err)
 	}
 	w.installVolcano()
@@ -68,9 +69,11 @@ func TestAMusterQueueAdmitsAJobBeforeItsVCJobIsCreated(t *testing.T) {
 
 	// Deactivation evicts the job. Its VCJob is deleted, and recreated when the job is admitted again.
 	before := w.VCJob("second")
-	workload := w.UntilWorkloadOf("second", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	workload := w.UntilWorkloadOf("second", "is admitted",
+		func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Change(workload, func() { workload.Spec.Active = ptr.To(false) })
-	w.UntilLatticeJob("second", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
+	w.UntilLatticeJob("second", "is evicted",
+		func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
 	harness.Until(w.World, &volcano.JobList{}, "the VCJob of second is deleted", func(list *volcano.JobList) bool {
 		for i := range list.Items {
 			if list.Items[i].UID == before.UID {
@@ -102,7 +105,8 @@ func TestAJobWithADeletedVCJobHoldsNoQuota(t *testing.T) {
 	w.UntilPhase("next", lattice.Running)
 	lost := w.UntilPhase("lost", lattice.Running)
 	if w.VCJob("lost") != nil || !strings.HasPrefix(lost.Status.Message, "Its VCJob was deleted") {
-		t.Errorf("LatticeJob lost has the VCJob %v and the message %q, want none and that it was deleted", w.VCJob("lost"), lost.Status.Message)
+		t.Errorf("LatticeJob lost has the VCJob %v and the message %q, want none and that it was deleted", w.VCJob("lost"),
+			lost.Status.Message)
 	}
 }
 
@@ -124,7 +128,8 @@ func TestAJobInAVolcanoQueueIsSubmittedAtOnce(t *testing.T) {
 	w.installVolcano()
 	w.job("theirs", "volcano-only", 3)
 	job := w.UntilPhase("theirs", lattice.Running)
-	if want := "Job submitted to Volcano. Its queue is not managed by Muster, so Muster's quota does not cover it"; job.Status.Message != want {
+	if want :=
+		"Job submitted to Volcano. Its queue is not managed by Muster, so Muster's quota does not cover it"; job.Status.Message != want {
 		t.Errorf("LatticeJob has the message %q, want %q", job.Status.Message, want)
 	}
 	vcjob := w.VCJob("theirs")
@@ -132,7 +137,8 @@ func TestAJobInAVolcanoQueueIsSubmittedAtOnce(t *testing.T) {
 		t.Fatalf("VCJob = %+v, want one with queue volcano-only and scheduler volcano", vcjob)
 	}
 	var workloads kueue.WorkloadList
-	if err := w.Client.List(t.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil || len(workloads.Items) > 0 {
+	if err := w.Client.List(t.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil ||
+		len(workloads.Items) > 0 {
 		t.Errorf("Workloads = %v, error %v, want none", workloads.Items, err)
 	}
 	if vcjob.Status.State.Phase != "" {
@@ -150,8 +156,10 @@ func TestChangesOfARunningJobAreRejected(t *testing.T) {
 	job := w.job("fixed", "volcano-only", 1)
 	w.UntilPhase("fixed", lattice.Running)
 	before := w.VCJob("fixed")
-	err := w.Client.Patch(t.Context(), job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxRetry": 5}}`)))
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the spec of a LatticeJob cannot be changed once it runs") {
+	err := w.Client.Patch(t.Context(), job.DeepCopy(),
+		client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxRetry": 5}}`)))
+	if !apierrors.IsInvalid(err) ||
+		!strings.Contains(err.Error(), "the spec of a LatticeJob cannot be changed once it runs") {
 		t.Errorf("changing the spec of a running job: error %v, want Invalid with the reason", err)
 	}
 	w.Change(job, func() { job.Labels = map[string]string{"team": "a"} })
@@ -174,12 +182,16 @@ func TestAnEvictedJobLeavesTheMesh(t *testing.T) {
 	members := &unstructured.UnstructuredList{}
 	members.SetAPIVersion("lattice.dev/v1alpha1")
 	members.SetKind("LatticeMeshMemberList")
-	harness.Until(w.World, members, "the job has a mesh member", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 1 })
+	harness.Until(w.World, members, "the job has a mesh member",
+		func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 1 })
 
-	workload := w.UntilWorkloadOf("meshed", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	workload := w.UntilWorkloadOf("meshed", "is admitted",
+		func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Change(workload, func() { workload.Spec.Active = ptr.To(false) })
-	w.UntilLatticeJob("meshed", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
-	harness.Until(w.World, members, "the mesh member of the evicted job is deleted", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
+	w.UntilLatticeJob("meshed", "is evicted",
+		func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
+	harness.Until(w.World, members, "the mesh member of the evicted job is deleted",
+		func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
 	w.Change(job, func() {
 		task := job.Spec.Tasks["worker"]
 		main := task.Workload.Containers["main"]
@@ -189,7 +201,8 @@ func TestAnEvictedJobLeavesTheMesh(t *testing.T) {
 		delete(job.Spec.Tasks, "worker")
 	})
 	w.UntilPhase("meshed", lattice.Failed)
-	harness.Until(w.World, members, "the failed job has no mesh members", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, members, "the failed job has no mesh members",
+		func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
 }
 
 // TestWorkloadsOfNativeModeAreDeleted: in external mode, the Workloads of VCJobs that Muster ran in native mode are
@@ -197,11 +210,13 @@ func TestAnEvictedJobLeavesTheMesh(t *testing.T) {
 func TestWorkloadsOfNativeModeAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.queue("2")
-	owner := metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "before", UID: "4a3f6e0e-0000-4000-8000-000000000001", Controller: ptr.To(true)}
+	owner := metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "before",
+		UID: "4a3f6e0e-0000-4000-8000-000000000001", Controller: ptr.To(true)}
 	pods := kueue.PodSet{Name: "main", Count: 1}
 	pods.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pods.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Mi")}}}}
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+			corev1.ResourceMemory: resource.MustParse("1Mi")}}}}
 	const name = "job-before-f8b58" // the name that Muster gives to the Workload of this VCJob
 	workload := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Finalizers: []string{kueue.ResourceInUseFinalizer}},
@@ -209,8 +224,10 @@ func TestWorkloadsOfNativeModeAreDeleted(t *testing.T) {
 	}
 	w.Create(workload)
 	w.UntilWorkload(name, "is admitted", harness.Runs)
-	w.Change(workload, func() { workload.OwnerReferences = []metav1.OwnerReference{owner} }) // the Workload of a VCJob, with quota
-	harness.Until(w.World, &kueue.WorkloadList{}, "all Workloads are deleted", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	// the Workload of a VCJob, with quota
+	w.Change(workload, func() { workload.OwnerReferences = []metav1.OwnerReference{owner} })
+	harness.Until(w.World, &kueue.WorkloadList{}, "all Workloads are deleted",
+		func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
 // TestAPendingJobMayMoveToAVolcanoQueue: the Workload of a pending LatticeJob is deleted when its queue is changed to
@@ -225,5 +242,6 @@ func TestAPendingJobMayMoveToAVolcanoQueue(t *testing.T) {
 	})
 	w.Change(job, func() { job.Spec.Queue = "volcano-only" })
 	w.UntilPhase("moved", lattice.Running)
-	harness.Until(w.World, &kueue.WorkloadList{}, "all Workloads are deleted", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "all Workloads are deleted",
+		func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }

@@ -37,14 +37,16 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // queue creates a ClusterQueue named after the namespace with this quota of CPUs, and the LocalQueue q.
 func (w *world) queue(cpu string) {
 	w.Helper()
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1000Ti")})
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+		corev1.ResourceMemory: resource.MustParse("1000Ti")})
 }
 
 // job creates a LatticeJob in the queue, with that many pods of one CPU each. The edits are applied to its only task.
 func (w *world) job(name, queue string, pods int32, edits ...func(*lattice.JobTaskSpec)) *lattice.LatticeJob {
 	w.Helper()
 	oneCPU := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("1"))}
-	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: lattice.LatticeJobSpec{Queue: queue}}
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: lattice.LatticeJobSpec{Queue: queue}}
 	task := lattice.JobTaskSpec{Replicas: ptr.To(pods), Workload: lattice.WorkloadSpec{
 		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
 			Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Requests: &oneCPU, Limits: &oneCPU}}}}}}

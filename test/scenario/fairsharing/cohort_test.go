@@ -25,13 +25,17 @@ func TestACohortsQuotaIsSharedByWeights(t *testing.T) {
 	for _, name := range []string{"heavy-7", "light-7"} {
 		w.UntilWorkload(name, "waits", harness.Waits(kueue.WorkloadExceedsMaxQuota, ""))
 	}
-	w.Change(lender, func() { lender.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("8") })
-	w.untilRunning("queue heavy runs three times as much as queue light", map[kueue.LocalQueueName]int{"light": 2, "heavy": 6})
+	w.Change(lender, func() {
+		lender.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("8")
+	})
+	w.untilRunning("queue heavy runs three times as much as queue light",
+		map[kueue.LocalQueueName]int{"light": 2, "heavy": 6})
 	// Divided by their weights, both borrow 2 of the 8 CPUs: 250 per mille.
 	for _, name := range []string{"light", "heavy"} {
-		harness.UntilOne(w.World, &kueue.ClusterQueueList{}, w.Namespace+"-"+name, "has the weighted share 250", func(q *kueue.ClusterQueue) bool {
-			return q.Status.FairSharing != nil && q.Status.FairSharing.WeightedShare == 250
-		})
+		harness.UntilOne(w.World, &kueue.ClusterQueueList{}, w.Namespace+"-"+name, "has the weighted share 250",
+			func(q *kueue.ClusterQueue) bool {
+				return q.Status.FairSharing != nil && q.Status.FairSharing.WeightedShare == 250
+			})
 	}
 }
 

@@ -12,13 +12,14 @@ import (
 // untilConsumed waits until the status of the LocalQueue reports a consumption of CPUs, and returns it.
 func (w *world) untilConsumed(queue string) (cpus float64) {
 	w.Helper()
-	harness.UntilOne(w.World, &kueue.LocalQueueList{}, queue, "reports a consumption of CPUs", func(q *kueue.LocalQueue) bool {
-		if s := q.Status.FairSharing; s != nil && s.AdmissionFairSharingStatus != nil {
-			consumed := s.AdmissionFairSharingStatus.ConsumedResources[corev1.ResourceCPU]
-			cpus = consumed.AsApproximateFloat64()
-		}
-		return cpus > 0
-	})
+	harness.UntilOne(w.World, &kueue.LocalQueueList{}, queue, "reports a consumption of CPUs",
+		func(q *kueue.LocalQueue) bool {
+			if s := q.Status.FairSharing; s != nil && s.AdmissionFairSharingStatus != nil {
+				consumed := s.AdmissionFairSharingStatus.ConsumedResources[corev1.ResourceCPU]
+				cpus = consumed.AsApproximateFloat64()
+			}
+			return cpus > 0
+		})
 	return cpus
 }
 

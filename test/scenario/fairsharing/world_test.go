@@ -45,10 +45,12 @@ func newWorld(t *testing.T) *world {
 func (w *world) queueOf(name string, cpus int64) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name}, Spec: kueue.ClusterQueueSpec{
 		NamespaceSelector: &metav1.LabelSelector{},
-		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}, Flavors: []kueue.FlavorQuotas{{
-			Name:      kueue.ResourceFlavorReference(w.Namespace),
-			Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU, NominalQuota: *resource.NewQuantity(cpus, resource.DecimalSI)}},
-		}}}},
+		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU},
+			Flavors: []kueue.FlavorQuotas{{
+				Name: kueue.ResourceFlavorReference(w.Namespace),
+				Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU,
+					NominalQuota: *resource.NewQuantity(cpus, resource.DecimalSI)}},
+			}}}},
 	}}
 }
 
@@ -80,7 +82,8 @@ func (w *world) local(name, to string) *kueue.LocalQueue {
 func (w *world) workload(name, queue string, priority int32) *kueue.Workload {
 	o := w.Workload(name, queue)
 	o.Spec.Priority = ptr.To(priority)
-	o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests =
+		corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	return o
 }
 

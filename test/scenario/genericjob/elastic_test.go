@@ -14,8 +14,10 @@ import (
 // elastic lets the last replica type have between least and most replicas.
 func elastic(least, most int) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
-		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-1].Template.Annotations[muster.MinReplicasAnnotation] = fmt.Sprint(least)
-		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-1].Template.Annotations[muster.MaxReplicasAnnotation] = fmt.Sprint(most)
+		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-1].Template.Annotations[muster.MinReplicasAnnotation] =
+			fmt.Sprint(least)
+		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-
+			1].Template.Annotations[muster.MaxReplicasAnnotation] = fmt.Sprint(most)
 	}
 }
 
@@ -24,7 +26,8 @@ func elastic(least, most int) func(*tensorstack.GenericJob) {
 func (w *world) untilWorkers(name string, workers int32) map[string]types.UID {
 	w.Helper()
 	w.untilJob(name, fmt.Sprintf("runs with %d workers", workers), func(job *tensorstack.GenericJob) bool {
-		return job.Status.Phase == tensorstack.JobPhaseRunning && len(job.Status.Tasks[1].Replicas) == int(workers) && job.Status.Aggregate.Running == workers+1
+		return job.Status.Phase == tensorstack.JobPhaseRunning && len(job.Status.Tasks[1].Replicas) == int(workers) &&
+			job.Status.Aggregate.Running == workers+1
 	})
 	pods := w.UntilSize(tensorstack.GenericJobLabel, name, int(workers)+1)
 	for rank := range workers {
@@ -69,8 +72,9 @@ func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 	}
 }
 
-// TestSucceededReplicasOfAnElasticTypeGiveQuotaBack: the quota of workers that have succeeded goes to jobs that wait, also
-// of lower priority and below the minimum of the type. The other workers run on in their pods, whatever their ranks.
+// TestSucceededReplicasOfAnElasticTypeGiveQuotaBack: the quota of workers that have succeeded goes to jobs that wait,
+// also of lower priority and below the minimum of the type. The other workers run on in their pods, whatever their
+// ranks.
 func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)

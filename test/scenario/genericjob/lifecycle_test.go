@@ -24,28 +24,36 @@ func TestRestartBudget(t *testing.T) {
 		codes  []int // exit codes of worker-0, one per attempt
 		want   tensorstack.JobPhase
 	}{
-		{"never", tensorstack.RestartPolicy{Policy: tensorstack.RestartNever, Limit: 3}, []int{1}, tensorstack.JobPhaseFailed},
+		{"never", tensorstack.RestartPolicy{Policy: tensorstack.RestartNever, Limit: 3}, []int{1},
+			tensorstack.JobPhaseFailed},
 		{"default", tensorstack.RestartPolicy{}, []int{1}, tensorstack.JobPhaseFailed},
-		{"onfailure", tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}, []int{1, 2, 0}, tensorstack.JobPhaseSucceeded},
-		{"spent", tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}, []int{1, 2, 3}, tensorstack.JobPhaseFailed},
-		{"always", tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 2}, []int{0, 1, 0}, tensorstack.JobPhaseSucceeded},
+		{"onfailure", tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}, []int{1, 2, 0},
+			tensorstack.JobPhaseSucceeded},
+		{"spent", tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}, []int{1, 2, 3},
+			tensorstack.JobPhaseFailed},
+		{"always", tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 2}, []int{0, 1, 0},
+			tensorstack.JobPhaseSucceeded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := &world{w.In(t)}
-			w.Create(w.job(test.name, withPolicy("worker", 2, test.policy), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") }))
+			w.Create(w.job(test.name, withPolicy("worker", 2, test.policy),
+				func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") }))
 			w.untilPhase(test.name, tensorstack.JobPhaseRunning)
 			for attempt, code := range test.codes {
 				w.EndReplica(test.name+"-worker-0", attempt, code)
 			}
 			job := w.untilPhase(test.name, test.want)
 			task := job.Status.Tasks[0]
-			if want := int32(len(test.codes) - 1); task.RestartCount != want || task.Replicas[0].RestartCount != want || task.Replicas[1].RestartCount != 0 {
+			if want := int32(len(test.codes) - 1); task.RestartCount != want || task.Replicas[0].RestartCount != want ||
+				task.Replicas[1].RestartCount != 0 {
 				t.Errorf("task status = %+v, want %d restarts, all of worker-0", task, want)
 			}
 			last := task.Replicas[0].Containers
-			if len(last) != 1 || last[0].ExitCode == nil || int(*last[0].ExitCode) != test.codes[len(test.codes)-1] || last[0].State != tensorstack.ContainerTerminated {
-				t.Errorf("containers of worker-0 = %+v, want one that terminated with exit code %d", last, test.codes[len(test.codes)-1])
+			if len(last) != 1 || last[0].ExitCode == nil || int(*last[0].ExitCode) != test.codes[len(test.codes)-1] ||
+				last[0].State != tensorstack.ContainerTerminated {
+				t.Errorf("containers of worker-0 = %+v, want one that terminated with exit code %d", last,
+					test.codes[len(test.codes)-1])
 			}
 		})
 	}
@@ -62,7 +70,8 @@ func TestEachReplicaHasABudgetOfItsOwn(t *testing.T) {
 	for _, pod := range []string{"each-worker-0", "each-worker-1", "each-worker-2"} {
 		w.EndReplica(pod, 0, 1)
 	}
-	w.untilJob("each", "has restarted each replica once", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 3 })
+	w.untilJob("each", "has restarted each replica once",
+		func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 3 })
 	w.EndReplica("each-worker-0", 1, 2)
 	w.EndReplica("each-worker-2", 1, 0)
 	seen := w.untilJob("each", "reports one failed and one succeeded replica", func(job *tensorstack.GenericJob) bool {
@@ -93,7 +102,8 @@ func TestARestartedReplicaIsReported(t *testing.T) {
 	w.EndReplica("failing-worker-1", 0, 137)
 	w.untilJob("failing", "reports the failure", func(job *tensorstack.GenericJob) bool {
 		c := condition(job, tensorstack.JobReplicaFailure)
-		return c.Status == "True" && c.Reason == "ErrorInPod" && c.Message == "Pod[failing-worker-1] exited with error code 137"
+		return c.Status == "True" && c.Reason == "ErrorInPod" &&
+			c.Message == "Pod[failing-worker-1] exited with error code 137"
 	})
 	w.untilJob("failing", "reports that all pods run again", func(job *tensorstack.GenericJob) bool {
 		c := condition(job, tensorstack.JobReplicaFailure)
@@ -131,7 +141,8 @@ func TestCleanUp(t *testing.T) {
 		tensorstack.CleanUpUnfinished: {"clean-worker-0", "clean-worker-1"},
 		tensorstack.CleanUpAll:        nil,
 	} {
-		for phase, code := range map[tensorstack.JobPhase]int{tensorstack.JobPhaseSucceeded: 0, tensorstack.JobPhaseFailed: 1} {
+		for phase, code := range map[tensorstack.JobPhase]int{tensorstack.JobPhaseSucceeded: 0,
+			tensorstack.JobPhaseFailed: 1} {
 			t.Run(fmt.Sprintf("%s, %s", policy, phase), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
@@ -174,10 +185,12 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 		if !ok {
 			return false
 		}
-		if got, want := pod.Spec.Containers[0].Env[0].Value, "tf-worker-0:2222 worker 1/2 $(service.name) $(HOME)"; got != want {
+		if got, want := pod.Spec.Containers[0].Env[0].Value,
+			"tf-worker-0:2222 worker 1/2 $(service.name) $(HOME)"; got != want {
 			t.Errorf("TF_CONFIG is %q, want %q", got, want)
 		}
-		if pod.Labels["genericjob"] != "tf" || pod.Labels["genericjob-replica"] != "tf-worker-1" || pod.Labels["tensorstack.dev/component"] != "genericjob" {
+		if pod.Labels["genericjob"] != "tf" || pod.Labels["genericjob-replica"] != "tf-worker-1" ||
+			pod.Labels["tensorstack.dev/component"] != "genericjob" {
 			t.Errorf("labels of tf-worker-1 = %v, want those of GenericJob tf", pod.Labels)
 		}
 		if pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
@@ -235,7 +248,8 @@ func TestDeletionInEachPhase(t *testing.T) {
 		t.Run(string(phase), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			job := w.job("deleted", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") })
+			job := w.job("deleted", with("worker", 2, 0), inQueue(0),
+				func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") })
 			w.Create(job)
 			reach(w)
 			w.Delete(job)
@@ -265,7 +279,8 @@ func TestDeletionOfAJobOnAnUnreachableNode(t *testing.T) {
 	w.Create(w.job("next", with("worker", 1, 0), inQueue(0)))
 	w.untilWaits("next", 0)
 	w.Delete(job)
-	w.UntilPods("lost-worker-0 is terminating", func(pods map[string]corev1.Pod) bool { return pods["lost-worker-0"].DeletionTimestamp != nil })
+	w.UntilPods("lost-worker-0 is terminating",
+		func(pods map[string]corev1.Pod) bool { return pods["lost-worker-0"].DeletionTimestamp != nil })
 	untilAnotherJobRuns(t)
 	w.untilWaits("next", 0)
 	if err := w.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {

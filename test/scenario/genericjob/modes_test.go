@@ -17,7 +17,8 @@ import (
 // untilNoWorkload waits until the namespace has no Workload, so that nothing in it requests or uses quota.
 func (w *world) untilNoWorkload() {
 	w.Helper()
-	harness.Until(w.World, &kueue.WorkloadList{}, "the namespace has no Workload", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "the namespace has no Workload",
+		func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
 // untilWaits waits until the Workload of the job waits for quota, with the priority.
@@ -31,7 +32,9 @@ func (w *world) untilWaits(job string, priority int32) {
 // resumedWith makes the workers resume with these arguments and without init containers.
 func resumedWith(args ...string) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
-		job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{ResumeSpecs: []tensorstack.ResumeSpec{{Type: "worker", SkipInitContainer: true, Args: args}}}}
+		job.Spec.RunMode = &tensorstack.RunMode{
+			Pause: &tensorstack.PauseMode{ResumeSpecs: []tensorstack.ResumeSpec{{Type: "worker",
+				SkipInitContainer: true, Args: args}}}}
 	}
 }
 
@@ -68,7 +71,8 @@ func TestGangsShareAQueueByPriority(t *testing.T) {
 func TestPausedFromTheBeginning(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.Create(w.job("later", with("worker", 2, 0), inQueue(0), resumedWith("--resume"), func(job *tensorstack.GenericJob) { job.Spec.RunMode.Pause.Enabled = true }))
+	w.Create(w.job("later", with("worker", 2, 0), inQueue(0), resumedWith("--resume"),
+		func(job *tensorstack.GenericJob) { job.Spec.RunMode.Pause.Enabled = true }))
 	job := w.untilPhase("later", tensorstack.JobPhasePaused)
 	if c := condition(job, tensorstack.JobPaused); c.Status != "True" || job.Status.Aggregate.Deleted != 2 {
 		t.Errorf("condition Paused = %+v and counts = %+v, want Paused and 2 deleted", c, job.Status.Aggregate)
@@ -80,8 +84,10 @@ func TestPausedFromTheBeginning(t *testing.T) {
 	w.untilPhase("later", tensorstack.JobPhaseRunning)
 	w.UntilPods("later-worker-1 exists", func(pods map[string]corev1.Pod) bool {
 		spec := pods["later-worker-1"].Spec
-		if got := spec.Containers[0].Args; !slices.Equal(got, []string{"--resume"}) || !slices.Equal(spec.Containers[0].Command, []string{"train"}) || len(spec.InitContainers) != 0 {
-			t.Errorf("later-worker-1 runs %v %v with %d init containers, want [train] [--resume] with none", spec.Containers[0].Command, got, len(spec.InitContainers))
+		if got := spec.Containers[0].Args; !slices.Equal(got, []string{"--resume"}) ||
+			!slices.Equal(spec.Containers[0].Command, []string{"train"}) || len(spec.InitContainers) != 0 {
+			t.Errorf("later-worker-1 runs %v %v with %d init containers, want [train] [--resume] with none",
+				spec.Containers[0].Command, got, len(spec.InitContainers))
 		}
 		return true
 	})
@@ -108,7 +114,8 @@ func TestPauseWhileRestarting(t *testing.T) {
 	w.Create(w.job("again", with("worker", 2, 2)))
 	w.untilPhase("again", tensorstack.JobPhaseRunning)
 	w.EndReplica("again-worker-0", 0, 1)
-	w.untilJob("again", "counts the restart", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 1 })
+	w.untilJob("again", "counts the restart",
+		func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 1 })
 	w.pause("again", true)
 	w.untilPhase("again", tensorstack.JobPhasePaused)
 	w.UntilOnlyPods()
@@ -126,19 +133,24 @@ func TestPauseWhileRestarting(t *testing.T) {
 func TestDebugThenPause(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("debug", with("master", 1, 0), with("worker", 1, 0), func(job *tensorstack.GenericJob) {
-		job.Spec.RunMode = &tensorstack.RunMode{Debug: &tensorstack.DebugMode{Enabled: true, ReplicaSpecs: []tensorstack.ReplicaDebugSet{
-			{Type: "worker", SkipInitContainer: true, Command: []string{"/usr/bin/sshd"}}}}}
+		job.Spec.RunMode = &tensorstack.RunMode{Debug: &tensorstack.DebugMode{Enabled: true,
+			ReplicaSpecs: []tensorstack.ReplicaDebugSet{
+				{Type: "worker", SkipInitContainer: true, Command: []string{"/usr/bin/sshd"}}}}}
 	}))
 	check := func(pods map[string]corev1.Pod) bool {
 		master, worker := pods["debug-master-0"].Spec, pods["debug-worker-0"].Spec
 		if len(master.Containers) == 0 || len(worker.Containers) == 0 {
 			return false
 		}
-		if !slices.Equal(master.Containers[0].Command, []string{"sleep", "inf"}) || len(master.Containers[0].Args) > 0 || len(master.InitContainers) != 1 {
-			t.Errorf("the master runs %v %v with %d init containers, want [sleep inf] with one", master.Containers[0].Command, master.Containers[0].Args, len(master.InitContainers))
+		if !slices.Equal(master.Containers[0].Command, []string{"sleep", "inf"}) || len(master.Containers[0].Args) > 0 ||
+			len(master.InitContainers) != 1 {
+			t.Errorf("the master runs %v %v with %d init containers, want [sleep inf] with one", master.Containers[0].Command,
+				master.Containers[0].Args, len(master.InitContainers))
 		}
-		if !slices.Equal(worker.Containers[0].Command, []string{"/usr/bin/sshd"}) || len(worker.Containers[0].Args) > 0 || len(worker.InitContainers) != 0 {
-			t.Errorf("the worker runs %v %v with %d init containers, want [/usr/bin/sshd] with none", worker.Containers[0].Command, worker.Containers[0].Args, len(worker.InitContainers))
+		if !slices.Equal(worker.Containers[0].Command, []string{"/usr/bin/sshd"}) || len(worker.Containers[0].Args) > 0 ||
+			len(worker.InitContainers) != 0 {
+			t.Errorf("the worker runs %v %v with %d init containers, want [/usr/bin/sshd] with none",
+				worker.Containers[0].Command, worker.Containers[0].Args, len(worker.InitContainers))
 		}
 		return true
 	}
@@ -170,7 +182,8 @@ func TestAPauseLeadsOutOfDebugMode(t *testing.T) {
 		if !ok {
 			return false
 		}
-		if main := pod.Spec.Containers[0]; !slices.Equal(main.Command, []string{"train"}) || !slices.Equal(main.Args, []string{"--rank", "0"}) {
+		if main := pod.Spec.Containers[0]; !slices.Equal(main.Command, []string{"train"}) ||
+			!slices.Equal(main.Args, []string{"--rank", "0"}) {
 			t.Errorf("leaves-worker-0 runs %v %v, want [train] [--rank 0]", main.Command, main.Args)
 		}
 		return true
@@ -207,7 +220,8 @@ func TestPauseWhileResuming(t *testing.T) {
 // conditions, and recreates no pods.
 func TestAPauseAfterTheEndChangesNothing(t *testing.T) {
 	w := newWorld(t)
-	w.Create(w.job("over", with("worker", 1, 0), func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }))
+	w.Create(w.job("over", with("worker", 1, 0),
+		func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }))
 	w.untilPhase("over", tensorstack.JobPhaseRunning)
 	w.EndReplica("over-worker-0", 0, 0)
 	before := w.untilJob("over", "has succeeded and is cleaned up", func(job *tensorstack.GenericJob) bool {

@@ -77,7 +77,8 @@ func TestAGangIsPlacedAsAUnit(t *testing.T) {
 	}
 	w.EndReplica("a-worker-1", 0, 1)
 	w.untilJob("a", "runs again with one restart", func(job *tensorstack.GenericJob) bool {
-		return job.Status.Phase == tensorstack.JobPhaseRunning && job.Status.Aggregate.Running == 4 && job.Status.Tasks[1].RestartCount == 1
+		return job.Status.Phase == tensorstack.JobPhaseRunning && job.Status.Aggregate.Running == 4 &&
+			job.Status.Tasks[1].RestartCount == 1
 	})
 	if again := w.untilPlaced("a"); !maps.Equal(again, first) {
 		t.Errorf("pods of gang a are on %v after the restart, want %v", again, first)
@@ -92,16 +93,18 @@ func TestAGangIsPlacedAsAUnit(t *testing.T) {
 // untilPlaced waits until the pods of the job are on the nodes assigned by its Workload, and returns the node of each.
 func (w *world) untilPlaced(job string) map[string]string {
 	w.Helper()
-	places := harness.PlacesOf(w.UntilWorkloadOf(job, "has assigned nodes", func(wl *kueue.Workload) bool { return len(harness.PlacesOf(wl)) > 0 }))
+	places := harness.PlacesOf(w.UntilWorkloadOf(job, "has assigned nodes",
+		func(wl *kueue.Workload) bool { return len(harness.PlacesOf(wl)) > 0 }))
 	var nodes map[string]string
-	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are on their assigned nodes", func(*corev1.PodList) bool {
-		nodes = w.nodesOf(job)
-		on := map[string]int32{}
-		for _, node := range nodes {
-			on[node]++
-		}
-		return maps.Equal(on, places)
-	})
+	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are on their assigned nodes",
+		func(*corev1.PodList) bool {
+			nodes = w.nodesOf(job)
+			on := map[string]int32{}
+			for _, node := range nodes {
+				on[node]++
+			}
+			return maps.Equal(on, places)
+		})
 	return nodes
 }
 

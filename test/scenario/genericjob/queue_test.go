@@ -65,7 +65,8 @@ func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: w.Namespace,
+		Labels: map[string]string{kueue.QueueLabel: "q"}}}
 	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
 	job.Spec.Template = w.job("", with("worker", 1, 0)).Spec.ReplicaSpecs[0].Template
 	job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -107,11 +108,14 @@ func (w *world) vendorQueues() {
 	w.Helper()
 	flavor := kueue.ResourceFlavorReference(w.Namespace)
 	group := func(nominal int64, borrowing *resource.Quantity) []kueue.ResourceGroup {
-		return []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourcePods}, Flavors: []kueue.FlavorQuotas{{Name: flavor,
-			Resources: []kueue.ResourceQuota{{Name: corev1.ResourcePods, NominalQuota: *resource.NewQuantity(nominal, resource.DecimalSI), BorrowingLimit: borrowing}}}}}}
+		return []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourcePods},
+			Flavors: []kueue.FlavorQuotas{{Name: flavor,
+				Resources: []kueue.ResourceQuota{{Name: corev1.ResourcePods,
+					NominalQuota: *resource.NewQuantity(nominal, resource.DecimalSI), BorrowingLimit: borrowing}}}}}}
 	}
 	w.Shared(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
-		&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.CohortSpec{ResourceGroups: group(6, nil)}})
+		&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+			Spec: kueue.CohortSpec{ResourceGroups: group(6, nil)}})
 	for _, q := range []struct {
 		name     string
 		limit    int64
@@ -122,7 +126,8 @@ func (w *world) vendorQueues() {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"muster.dev/queue-priority": q.priority}},
 			Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}, Cohort: kueue.CohortReference(w.Namespace),
 				ResourceGroups: group(0, resource.NewQuantity(q.limit, resource.DecimalSI))}})
-		w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.name, Namespace: w.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)}})
+		w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: q.name, Namespace: w.Namespace},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)}})
 	}
 }
 
@@ -134,7 +139,8 @@ func TestTheVendorsExampleOfQueuePriorities(t *testing.T) {
 	w.vendorQueues()
 	submit := func(name string, priority int32) {
 		t.Helper()
-		w.Create(w.job(name, with("worker", 1, 0), inQueue(priority), func(job *tensorstack.GenericJob) { job.Spec.Scheduler.T9kScheduler.Queue = name[:1] }))
+		w.Create(w.job(name, with("worker", 1, 0), inQueue(priority),
+			func(job *tensorstack.GenericJob) { job.Spec.Scheduler.T9kScheduler.Queue = name[:1] }))
 	}
 	running := []string{"a1", "a2", "b1", "c1", "d1"}
 	for _, name := range running {

@@ -39,29 +39,45 @@ func TestRules(t *testing.T) {
 		want                   tensorstack.JobPhase
 		message                string
 	}{
-		{"no rules, all succeed", "", "", "master-0 0, worker-0 0, worker-1 0, worker-2 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"no rules, one fails", "", "", "master-0 0, worker-1 2", tensorstack.JobPhaseFailed, "without success rules all its replicas have to succeed. Pod[%s-worker-1] exited with error code 2"},
+		{"no rules, all succeed", "", "", "master-0 0, worker-0 0, worker-1 0, worker-2 0", tensorstack.JobPhaseSucceeded,
+			tensorstack.SucceededMessage},
+		{"no rules, one fails", "", "", "master-0 0, worker-1 2", tensorstack.JobPhaseFailed,
+			"without success rules all its replicas have to succeed. Pod[%s-worker-1] exited with error code 2"},
 		{"one of one", "master 0", "", "worker-0 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"all of several", "worker 0+1+2", "", "worker-0 0, worker-2 0, worker-1 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"any of several rules", "master 0, worker 0+1+2", "", "worker-0 0, worker-1 0, worker-2 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"a rule over types", "master 0 & worker 0+1", "", "worker-0 0, worker-1 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"another rule takes over", "master 0, worker 0", "", "master-0 1, worker-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"no success rule is left", "master 0, worker 0", "", "master-0 1, worker-0 3", tensorstack.JobPhaseFailed, "no success rule can be met any more. Pod[%s-worker-0] exited with error code 3"},
-		{"one failure", "worker 0", "master 0", "worker-1 1, master-0 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"master":["0"]}`},
-		{"all of a failure rule", "master 0", "worker 0+1", "worker-0 1, worker-2 1, worker-1 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["0","1"]}`},
-		{"any of several failure rules", "master 0", "worker 0+1, worker 2", "worker-0 1, worker-2 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["2"]}`},
-		{"success though others have failed", "master 0", "worker 0+1", "worker-0 1, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"a failure rule over types", "worker 2", "master 0 & worker 0+1", "worker-1 1, master-0 1, worker-0 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"master":["0"],"worker":["0","1"]}`},
-		{"a success rule over types, of several", "master 0 & worker 0, worker 1 & master 0", "worker 0", "worker-1 0, worker-0 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"a failure rule precedes the last success rule", "worker 0", "worker 0", "worker-1 0, worker-0 1", tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["0"]}`},
-		{"failure rules alone", "", "master 0", "worker-0 0, worker-1 0, worker-2 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
+		{"all of several", "worker 0+1+2", "", "worker-0 0, worker-2 0, worker-1 0", tensorstack.JobPhaseSucceeded,
+			tensorstack.SucceededMessage},
+		{"any of several rules", "master 0, worker 0+1+2", "", "worker-0 0, worker-1 0, worker-2 0",
+			tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
+		{"a rule over types", "master 0 & worker 0+1", "", "worker-0 0, worker-1 0, master-0 0",
+			tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
+		{"another rule takes over", "master 0, worker 0", "", "master-0 1, worker-0 0", tensorstack.JobPhaseSucceeded,
+			tensorstack.SucceededMessage},
+		{"no success rule is left", "master 0, worker 0", "", "master-0 1, worker-0 3", tensorstack.JobPhaseFailed,
+			"no success rule can be met any more. Pod[%s-worker-0] exited with error code 3"},
+		{"one failure", "worker 0", "master 0", "worker-1 1, master-0 1", tensorstack.JobPhaseFailed,
+			`The job is failed with rule: {"master":["0"]}`},
+		{"all of a failure rule", "master 0", "worker 0+1", "worker-0 1, worker-2 1, worker-1 1", tensorstack.JobPhaseFailed,
+			`The job is failed with rule: {"worker":["0","1"]}`},
+		{"any of several failure rules", "master 0", "worker 0+1, worker 2", "worker-0 1, worker-2 1",
+			tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["2"]}`},
+		{"success though others have failed", "master 0", "worker 0+1", "worker-0 1, master-0 0",
+			tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
+		{"a failure rule over types", "worker 2", "master 0 & worker 0+1", "worker-1 1, master-0 1, worker-0 1",
+			tensorstack.JobPhaseFailed, `The job is failed with rule: {"master":["0"],"worker":["0","1"]}`},
+		{"a success rule over types, of several", "master 0 & worker 0, worker 1 & master 0", "worker 0",
+			"worker-1 0, worker-0 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
+		{"a failure rule precedes the last success rule", "worker 0", "worker 0", "worker-1 0, worker-0 1",
+			tensorstack.JobPhaseFailed, `The job is failed with rule: {"worker":["0"]}`},
+		{"failure rules alone", "", "master 0", "worker-0 0, worker-1 0, worker-2 0, master-0 0",
+			tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
 	} {
 		name := fmt.Sprintf("rules-%d", i)
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
 			w := &world{w.In(t)}
 			w.Create(w.job(name, with("master", 1, 0), with("worker", 3, 0), func(job *tensorstack.GenericJob) {
-				job.Spec.SuccessRules, job.Spec.FailureRules, job.Spec.CleanUpPolicy = rules(test.success), rules(test.failure), tensorstack.CleanUpAll
+				job.Spec.SuccessRules, job.Spec.FailureRules, job.Spec.CleanUpPolicy = rules(test.success), rules(test.failure),
+					tensorstack.CleanUpAll
 			}))
 			w.untilPhase(name, tensorstack.JobPhaseRunning)
 			ends := strings.Split(test.ends, ", ")
@@ -86,10 +102,12 @@ func TestRules(t *testing.T) {
 				return condition(job, tensorstack.JobCompleted).Status == "True"
 			})
 			want := strings.ReplaceAll(test.message, "%s", name)
-			if got := condition(job, tensorstack.JobCompleted).Message; job.Status.Phase != test.want || !strings.Contains(got, want) {
+			if got := condition(job, tensorstack.JobCompleted).Message; job.Status.Phase != test.want ||
+				!strings.Contains(got, want) {
 				t.Errorf("phase and message = %s, %q, want %s, %q", job.Status.Phase, got, test.want, want)
 			}
-			if failed := condition(job, tensorstack.JobFailed).Status == "True"; failed != (test.want == tensorstack.JobPhaseFailed) {
+			if failed := condition(job,
+				tensorstack.JobFailed).Status == "True"; failed != (test.want == tensorstack.JobPhaseFailed) {
 				t.Errorf("condition Failed is true: %v, but the phase should be %s", failed, test.want)
 			}
 		})

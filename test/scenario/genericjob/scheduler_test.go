@@ -50,7 +50,8 @@ func TestAGangUsesT9kSchedulerWhereInstalled(t *testing.T) {
 	w.Create(w.job("gang", with("master", 1, 0), with("worker", 2, 1), inQueue(70)))
 	w.untilScheduler("gang", tensorstack.T9kSchedulerName)
 	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
-	group := harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "exists as a PodGroup", func(*unstructured.Unstructured) bool { return true })
+	group := harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "exists as a PodGroup",
+		func(*unstructured.Unstructured) bool { return true })
 	spec := group.Object["spec"].(map[string]any)
 	if spec["minMember"] != int64(3) || spec["queue"] != "q" || spec["priority"] != int64(70) {
 		t.Errorf("spec of the PodGroup = %v, want minMember 3, queue q and priority 70", spec)
@@ -63,7 +64,8 @@ func TestAGangUsesT9kSchedulerWhereInstalled(t *testing.T) {
 	// A restarted replica uses it too, although the PodGroup was deleted in the meantime.
 	w.Delete(group)
 	w.EndReplica("gang-worker-1", 0, 1)
-	harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "exists as a new PodGroup", func(g *unstructured.Unstructured) bool { return g.GetUID() != group.GetUID() })
+	harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "exists as a new PodGroup",
+		func(g *unstructured.Unstructured) bool { return g.GetUID() != group.GetUID() })
 	w.bindSimulated("gang-worker-1")
 	w.EndReplica("gang-worker-1", 1, 0)
 	w.EndReplica("gang-worker-0", 0, 0)
@@ -98,7 +100,8 @@ func (w *world) bind(name, scheduler, node string) *corev1.Pod {
 	var pod corev1.Pod
 	w.UntilPods(name+" waits for the scheduler "+scheduler, func(pods map[string]corev1.Pod) bool {
 		pod = pods[name]
-		return pod.Name == name && pod.DeletionTimestamp == nil && pod.Spec.NodeName == "" && pod.Spec.SchedulerName == scheduler
+		return pod.Name == name && pod.DeletionTimestamp == nil && pod.Spec.NodeName == "" &&
+			pod.Spec.SchedulerName == scheduler
 	})
 	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}
 	if err := w.Client.SubResource("binding").Create(w.Context(), &pod, binding); err != nil {

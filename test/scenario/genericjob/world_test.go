@@ -36,7 +36,8 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // queue creates a ClusterQueue with a quota of that many pods, named after the namespace, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
+	w.Queue("q", kueue.ResourceFlavorSpec{},
+		corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
 // job returns a GenericJob in the namespace, with the options applied.
@@ -63,9 +64,11 @@ func withPolicy(replicaType string, count int32, policy tensorstack.RestartPolic
 				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": endless}},
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](1),
-					Tolerations:                   []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
-					InitContainers:                []corev1.Container{{Name: "fetch", Image: "example.com/fetch"}},
-					Containers:                    []corev1.Container{{Name: "main", Image: "example.com/trainer", Command: []string{"train"}, Args: []string{"--rank", "$(rank)"}}},
+					Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated",
+						Operator: corev1.TolerationOpExists}},
+					InitContainers: []corev1.Container{{Name: "fetch", Image: "example.com/fetch"}},
+					Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Command: []string{"train"},
+						Args: []string{"--rank", "$(rank)"}}},
 				},
 			},
 		})
@@ -75,7 +78,8 @@ func withPolicy(replicaType string, count int32, policy tensorstack.RestartPolic
 // inQueue puts the job into the LocalQueue q, with the priority.
 func inQueue(priority int32) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
-		job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: "q", Priority: priority}}
+		job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: "q",
+			Priority: priority}}
 	}
 }
 
@@ -84,7 +88,8 @@ func onGPUs(amount int64) func(*tensorstack.GenericJob) {
 	return func(job *tensorstack.GenericJob) {
 		requests := corev1.ResourceList{gpu: *resource.NewQuantity(amount, resource.DecimalSI)}
 		for i := range job.Spec.ReplicaSpecs {
-			job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: requests}
+			job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests,
+				Limits: requests}
 		}
 	}
 }
@@ -115,7 +120,8 @@ func (w *world) untilJob(name, what string, holds func(*tensorstack.GenericJob) 
 // untilPhase waits until the GenericJob of this name is in the phase, and returns it.
 func (w *world) untilPhase(name string, phase tensorstack.JobPhase) *tensorstack.GenericJob {
 	w.Helper()
-	return w.untilJob(name, "is "+string(phase), func(job *tensorstack.GenericJob) bool { return job.Status.Phase == phase })
+	return w.untilJob(name, "is "+string(phase),
+		func(job *tensorstack.GenericJob) bool { return job.Status.Phase == phase })
 }
 
 // untilAnotherJobRuns creates a job with a queue of its own in another namespace, and waits until it runs. Tests use it
@@ -146,7 +152,8 @@ func (w *world) uids() map[string]types.UID {
 func (w *world) podsOf(job string) []corev1.Pod {
 	w.Helper()
 	var list corev1.PodList
-	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{tensorstack.GenericJobLabel: job}); err != nil {
+	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace),
+		client.MatchingLabels{tensorstack.GenericJobLabel: job}); err != nil {
 		w.Fatal(err)
 	}
 	return list.Items
@@ -155,9 +162,10 @@ func (w *world) podsOf(job string) []corev1.Pod {
 // untilPodsOf waits until the job has exactly the pods of these names, which must be sorted.
 func (w *world) untilPodsOf(job string, names ...string) {
 	w.Helper()
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are %v", job, names), func(*corev1.PodList) bool {
-		return slices.EqualFunc(w.podsOf(job), names, func(pod corev1.Pod, name string) bool { return pod.Name == name })
-	})
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are %v", job, names),
+		func(*corev1.PodList) bool {
+			return slices.EqualFunc(w.podsOf(job), names, func(pod corev1.Pod, name string) bool { return pod.Name == name })
+		})
 }
 
 // pause pauses the GenericJob of this name, or resumes it if enabled is false.

@@ -20,7 +20,8 @@ func (w *World) Muster(args ...string) (output string, code int) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), Patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, binary(w.T), append(args, "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig)...)
+	command := exec.CommandContext(ctx, binary(w.T),
+		append(args, "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig)...)
 	text, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

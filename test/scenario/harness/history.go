@@ -81,8 +81,10 @@ func (h *History) Conditions(name, kind string) []string {
 // WaitFor waits until the history contains this version of the Workload: another watch may be ahead.
 func (h *History) WaitFor(now *kueue.Workload) {
 	h.world.Helper()
-	h.until(fmt.Sprintf("the watch has reported version %[2]s of Workload %[1]s", now.Name, now.ResourceVersion), func() bool {
-		return slices.ContainsFunc(h.states[recordedName(now)], func(state kueue.Workload) bool { return state.ResourceVersion == now.ResourceVersion })
+	h.until(fmt.Sprintf("the watch has reported version %[2]s of Workload %[1]s", now.Name,
+		now.ResourceVersion), func() bool {
+		return slices.ContainsFunc(h.states[recordedName(now)],
+			func(state kueue.Workload) bool { return state.ResourceVersion == now.ResourceVersion })
 	})
 }
 
@@ -91,7 +93,8 @@ func (h *History) Since(seen *kueue.Workload) []kueue.Workload {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	states := h.states[recordedName(seen)]
-	at := slices.IndexFunc(states, func(state kueue.Workload) bool { return state.ResourceVersion == seen.ResourceVersion })
+	at := slices.IndexFunc(states,
+		func(state kueue.Workload) bool { return state.ResourceVersion == seen.ResourceVersion })
 	return slices.Clone(states[at+1:])
 }
 

@@ -49,11 +49,12 @@ func Stopped(job *batchv1.Job) bool {
 // policies and webhooks take effect asynchronously. It uses dry runs.
 func (w *World) UntilHeld(job *batchv1.Job, held bool) {
 	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
-		created := job.DeepCopy()
-		err := w.Client.Create(ctx, created, client.DryRunAll)
-		return ptr.Deref(created.Spec.Suspend, false) == held, err
-	})
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, Patience,
+		true, func(ctx context.Context) (bool, error) {
+			created := job.DeepCopy()
+			err := w.Client.Create(ctx, created, client.DryRunAll)
+			return ptr.Deref(created.Spec.Suspend, false) == held, err
+		})
 	if err != nil {
 		w.Fatalf("waiting until %s would be created with suspend %t: %v", job.Name, held, err)
 	}
@@ -65,7 +66,8 @@ func (w *World) UntilPodsOf(job string, count int) (pods []corev1.Pod) {
 	Until(w, &corev1.PodList{}, fmt.Sprintf("%s has %d pods", job, count), func(list *corev1.PodList) bool {
 		pods = nil
 		for _, pod := range list.Items {
-			ended := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+			ended := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded ||
+				pod.Status.Phase == corev1.PodFailed
 			if pod.Labels[batchv1.JobNameLabel] == job && !ended {
 				pods = append(pods, pod)
 			}

@@ -18,7 +18,8 @@ func (w *World) UntilLatticeJob(name, what string, holds func(*lattice.LatticeJo
 // UntilPhase waits until the LatticeJob of this name is in the phase, and returns it.
 func (w *World) UntilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
 	w.Helper()
-	return w.UntilLatticeJob(name, "is "+string(phase), func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
+	return w.UntilLatticeJob(name, "is "+string(phase),
+		func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
 }
 
 // VCJob returns the VCJob of the LatticeJob of this name, nil if there is none.
@@ -42,8 +43,10 @@ func ForeignKind(group, version, kind, plural string) *unstructured.Unstructured
 		"metadata": map[string]any{"name": plural + "." + group},
 		"spec": map[string]any{
 			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural},
-			"versions": []any{map[string]any{"name": version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+			"versions": []any{map[string]any{"name": version, "served": true, "storage": true,
+				"subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+					"x-kubernetes-preserve-unknown-fields": true}}}},
 		},
 	}}
 }

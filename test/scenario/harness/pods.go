@@ -28,7 +28,8 @@ func (w *World) EndReplica(name string, attempt, code int) {
 	var pod corev1.Pod
 	w.UntilPods(fmt.Sprintf("%s runs in attempt %d", name, attempt), func(pods map[string]corev1.Pod) bool {
 		pod = pods[name]
-		return pod.Annotations["muster.dev/restarts"] == strconv.Itoa(attempt) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
+		return pod.Annotations["muster.dev/restarts"] == strconv.Itoa(attempt) && pod.Status.Phase == corev1.PodRunning &&
+			pod.DeletionTimestamp == nil
 	})
 	w.EndPod(pod, code)
 }
@@ -44,8 +45,10 @@ func (w *World) EndPod(pod corev1.Pod, code int) {
 	}
 	ended.Status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
-		ended.Status.ContainerStatuses = append(ended.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
-			Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: reason, StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}})
+		ended.Status.ContainerStatuses = append(ended.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: reason, StartedAt: metav1.Now(),
+					FinishedAt: metav1.Now()}}})
 	}
 	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
 		w.Fatalf("ending %s: %v", pod.Name, err)
@@ -59,12 +62,14 @@ func (w *World) SetPodStatus(pod corev1.Pod, phase corev1.PodPhase, exitCode int
 	after := pod.DeepCopy()
 	now := metav1.Now()
 	after.Status.Phase = phase
-	state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, StartedAt: now, FinishedAt: now}}
+	state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, StartedAt: now,
+		FinishedAt: now}}
 	ready := corev1.ConditionFalse
 	if phase == corev1.PodRunning {
 		state, ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}, corev1.ConditionTrue
 	}
-	after.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: state, Ready: phase == corev1.PodRunning}}
+	after.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: state,
+		Ready: phase == corev1.PodRunning}}
 	after.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: now}}
 	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&pod)); err != nil {
 		w.Fatalf("setting the state of pod %s: %v", pod.Name, err)

@@ -14,12 +14,14 @@ import (
 
 // Queue creates a ClusterQueue with one flavor and this quota, both named after the namespace, and a LocalQueue of the
 // given name that points to it. The edits are applied to the ClusterQueue before its creation.
-func (w *World) Queue(local string, flavor kueue.ResourceFlavorSpec, quota corev1.ResourceList, edits ...func(*kueue.ClusterQueueSpec)) {
+func (w *World) Queue(local string, flavor kueue.ResourceFlavorSpec, quota corev1.ResourceList,
+	edits ...func(*kueue.ClusterQueueSpec)) {
 	w.Helper()
 	group := kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: kueue.ResourceFlavorReference(w.Namespace)}}}
 	for _, name := range slices.Sorted(maps.Keys(quota)) {
 		group.CoveredResources = append(group.CoveredResources, name)
-		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: name, NominalQuota: quota[name]})
+		group.Flavors[0].Resources = append(group.Flavors[0].Resources,
+			kueue.ResourceQuota{Name: name, NominalQuota: quota[name]})
 	}
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{
 		NamespaceSelector: &metav1.LabelSelector{}, ResourceGroups: []kueue.ResourceGroup{group}}}
@@ -73,8 +75,10 @@ func (w *World) untilObserved(o client.Object) {
 	}
 	switch o.(type) {
 	case *kueue.ClusterQueue:
-		UntilOne(w, &kueue.ClusterQueueList{}, o.GetName(), what, func(q *kueue.ClusterQueue) bool { return observed(q, q.Status.Conditions) })
+		UntilOne(w, &kueue.ClusterQueueList{}, o.GetName(), what,
+			func(q *kueue.ClusterQueue) bool { return observed(q, q.Status.Conditions) })
 	case *kueue.LocalQueue:
-		UntilOne(w, &kueue.LocalQueueList{}, o.GetName(), what, func(q *kueue.LocalQueue) bool { return observed(q, q.Status.Conditions) })
+		UntilOne(w, &kueue.LocalQueueList{}, o.GetName(), what,
+			func(q *kueue.LocalQueue) bool { return observed(q, q.Status.Conditions) })
 	}
 }

@@ -49,9 +49,11 @@ func (w *World) writeEvents(out *strings.Builder) {
 		fmt.Fprintf(out, "\n%v", err)
 		return
 	}
-	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortStableFunc(events.Items,
+		func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	for _, event := range events.Items[max(0, len(events.Items)-limit):] {
-		fmt.Fprintf(out, "\nEvent %s of %s %s: %s", event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Message)
+		fmt.Fprintf(out, "\nEvent %s of %s %s: %s", event.Reason, event.InvolvedObject.Kind,
+			event.InvolvedObject.Name, event.Message)
 	}
 }
 
@@ -89,8 +91,8 @@ func writeWorkload(out *strings.Builder, wl *kueue.Workload) {
 }
 
 func writePod(out *strings.Builder, pod *corev1.Pod) {
-	fmt.Fprintf(out, "\nPod %s on %q %s, deleted %v, selects %v, gates %v, annotations %v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp,
-		pod.Spec.NodeSelector, pod.Spec.SchedulingGates, pod.Annotations)
+	fmt.Fprintf(out, "\nPod %s on %q %s, deleted %v, selects %v, gates %v, annotations %v", pod.Name, pod.Spec.NodeName,
+		pod.Status.Phase, pod.DeletionTimestamp, pod.Spec.NodeSelector, pod.Spec.SchedulingGates, pod.Annotations)
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
 			fmt.Fprintf(out, ", %s %s", c.Reason, c.Message)
@@ -102,7 +104,8 @@ func writePod(out *strings.Builder, pod *corev1.Pod) {
 		case c.State.Waiting != nil:
 			fmt.Fprintf(out, " waits: %s %s", c.State.Waiting.Reason, c.State.Waiting.Message)
 		case c.State.Terminated != nil:
-			fmt.Fprintf(out, " ended with %d: %s %s", c.State.Terminated.ExitCode, c.State.Terminated.Reason, c.State.Terminated.Message)
+			fmt.Fprintf(out, " ended with %d: %s %s", c.State.Terminated.ExitCode, c.State.Terminated.Reason,
+				c.State.Terminated.Message)
 		default:
 			fmt.Fprint(out, " runs")
 		}
@@ -121,7 +124,8 @@ func (w *World) writeLogs(out *strings.Builder, pod *corev1.Pod) {
 		if c.State.Running == nil || c.Ready {
 			continue
 		}
-		text, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, TailLines: ptr.To[int64](lines)}).DoRaw(context.Background())
+		text, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name,
+			&corev1.PodLogOptions{Container: c.Name, TailLines: ptr.To[int64](lines)}).DoRaw(context.Background())
 		if err != nil {
 			fmt.Fprintf(out, "\n  log of %s: %v", c.Name, err)
 			continue

@@ -27,8 +27,9 @@ func (w *World) TrainingJob(name string, minSize, maxSize int32, folder, script 
 				TerminationGracePeriodSeconds: ptr.To[int64](10),
 				Containers: []corev1.Container{{
 					Name: "trainingjob", Image: "example.com/trainer", Command: []string{"bash", "-c", script},
-					Env:       []corev1.EnvVar{{Name: "FOLDER", Value: folder}},
-					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+					Env: []corev1.EnvVar{{Name: "FOLDER", Value: folder}},
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
 				}},
 			}}},
 		},

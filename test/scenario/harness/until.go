@@ -63,10 +63,12 @@ func Until[L client.ObjectList](w *World, list L, what string, holds func(L) boo
 }
 
 // follow applies each event to the list and its items, until the condition holds or the watch ends.
-func follow[L client.ObjectList](events watch.Interface, items []runtime.Object, list L, holds func(L) bool) (found bool, err error) {
+func follow[L client.ObjectList](events watch.Interface, items []runtime.Object, list L,
+	holds func(L) bool) (found bool, err error) {
 	order := func(a, b runtime.Object) int {
 		one, other := a.(client.Object), b.(client.Object)
-		return cmp.Or(strings.Compare(one.GetNamespace(), other.GetNamespace()), strings.Compare(one.GetName(), other.GetName()))
+		return cmp.Or(strings.Compare(one.GetNamespace(), other.GetNamespace()),
+			strings.Compare(one.GetName(), other.GetName()))
 	}
 	slices.SortFunc(items, order)
 	for event := range events.ResultChan() {
@@ -97,7 +99,8 @@ func follow[L client.ObjectList](events watch.Interface, items []runtime.Object,
 // kind.
 func UntilOne[L client.ObjectList, O client.Object](w *World, list L, name, what string, holds func(O) bool) (found O) {
 	w.Helper()
-	kind := strings.TrimSuffix(cmp.Or(list.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(list).Elem().Name()), "List")
+	kind := strings.TrimSuffix(cmp.Or(list.GetObjectKind().GroupVersionKind().Kind,
+		reflect.TypeOf(list).Elem().Name()), "List")
 	Until(w, list, kind+" "+name+" "+what, func(list L) bool {
 		done := false
 		err := meta.EachListItem(list, func(item runtime.Object) error {

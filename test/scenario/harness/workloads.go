@@ -16,7 +16,8 @@ func (w *World) Workload(name, queue string) *kueue.Workload {
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name},
 		Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue), PodSets: []kueue.PodSet{{
 			Name: "main", Count: 1,
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
+			Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
 		}}},
 	}
 }
@@ -46,7 +47,8 @@ func Is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason st
 
 // Runs reports whether the Workload is admitted and not being evicted.
 func Runs(w *kueue.Workload) bool {
-	return w != nil && w.Status.Admission != nil && meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) &&
+	return w != nil && w.Status.Admission != nil &&
+		meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) &&
 		!meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted)
 }
 

@@ -115,8 +115,9 @@ func (w *World) deleteOnCleanup(objects ...client.Object) {
 // visible sign of when it starts to.
 func isAdmissionPolicy(o client.Object) bool {
 	switch o.(type) {
-	case *registration.ValidatingAdmissionPolicy, *registration.ValidatingAdmissionPolicyBinding, *registration.ValidatingWebhookConfiguration,
-		*registration.MutatingAdmissionPolicy, *registration.MutatingAdmissionPolicyBinding, *registration.MutatingWebhookConfiguration:
+	case *registration.ValidatingAdmissionPolicy, *registration.ValidatingAdmissionPolicyBinding,
+		*registration.ValidatingWebhookConfiguration, *registration.MutatingAdmissionPolicy,
+		*registration.MutatingAdmissionPolicyBinding, *registration.MutatingWebhookConfiguration:
 		return true
 	}
 	return false

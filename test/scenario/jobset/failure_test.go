@@ -23,7 +23,8 @@ func TestAFailureOfOneJobRestartsThatJobAlone(t *testing.T) {
 	js := w.set()
 	js.Spec.FailurePolicy = rules(1,
 		jobset.FailurePolicyRule{Name: "leader", Action: jobset.FailJobSet, TargetReplicatedJobs: []string{"leader"}},
-		jobset.FailurePolicyRule{Name: "alone", Action: jobset.RestartJob, OnJobFailureReasons: []string{batchv1.JobReasonBackoffLimitExceeded}})
+		jobset.FailurePolicyRule{Name: "alone", Action: jobset.RestartJob,
+			OnJobFailureReasons: []string{batchv1.JobReasonBackoffLimitExceeded}})
 	w.Create(js)
 	before := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
@@ -33,7 +34,8 @@ func TestAFailureOfOneJobRestartsThatJobAlone(t *testing.T) {
 		job, ok := jobs["js-workers-1"]
 		return ok && job.UID != before["js-workers-1"].UID
 	})
-	if job := after["js-workers-1"]; job.Labels[jobset.JobRestartAttemptKey] != "1" || job.Labels[jobset.RestartAttemptKey] != "0" {
+	if job := after["js-workers-1"]; job.Labels[jobset.JobRestartAttemptKey] != "1" ||
+		job.Labels[jobset.RestartAttemptKey] != "0" {
 		t.Errorf("labels of js-workers-1 = %v, want restart attempt 1 of the Job and 0 of the JobSet", job.Labels)
 	}
 	for _, name := range []string{"js-leader-0", "js-workers-0"} {
@@ -41,18 +43,22 @@ func TestAFailureOfOneJobRestartsThatJobAlone(t *testing.T) {
 			t.Errorf("Job %s was recreated, want it to keep running", name)
 		}
 	}
-	restarting := w.untilJobSet("js", "is restarting", is(jobset.JobSetRestarting, metav1.ConditionTrue, "FailurePolicy_alone"))
-	w.expectMessage(restarting, jobset.JobSetRestarting, "applying RestartJob failure policy action (first failed job: js-workers-1)")
+	restarting := w.untilJobSet("js", "is restarting",
+		is(jobset.JobSetRestarting, metav1.ConditionTrue, "FailurePolicy_alone"))
+	w.expectMessage(restarting, jobset.JobSetRestarting,
+		"applying RestartJob failure policy action (first failed job: js-workers-1)")
 	w.run("js-workers-1")
 	js = w.untilJobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
 	status := js.Status.ReplicatedJobsStatus[0]
-	if js.Status.Restarts != 0 || status.Name != "workers" || len(status.JobRestarts) != 2 || status.JobRestarts[1] != 1 || status.JobRestartsCountTowardsMax[1] != 1 {
+	if js.Status.Restarts != 0 || status.Name != "workers" || len(status.JobRestarts) != 2 || status.JobRestarts[1] != 1 ||
+		status.JobRestartsCountTowardsMax[1] != 1 {
 		t.Errorf("status = %+v, want one restart, of js-workers-1", js.Status)
 	}
 	// maxRestarts is reached: the next failure fails the JobSet.
 	w.fail(1, "js-workers-0")
 	js = w.untilJobSet("js", "is failed", is(jobset.JobSetFailed, metav1.ConditionTrue, jobset.ReachedMaxRestartsReason))
-	w.expectMessage(js, jobset.JobSetFailed, "jobset failed due to reaching max number of restarts (first failed job: js-workers-0)")
+	w.expectMessage(js, jobset.JobSetFailed,
+		"jobset failed due to reaching max number of restarts (first failed job: js-workers-0)")
 	w.untilOnlyJobs("js-workers-0") // the running Jobs are deleted, the failed one is kept for its logs
 }
 
@@ -62,15 +68,19 @@ func TestAFailureRuleMatchesTheFailureMessage(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.FailurePolicy = rules(5, jobset.FailurePolicyRule{Name: "code", Action: jobset.FailJobSet,
-		OnJobFailureReasons: []string{batchv1.JobReasonPodFailurePolicy}, OnJobFailureMessagePatterns: []string{"exit code (41|42)"}})
-	js.Spec.ReplicatedJobs[1].Template.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-		Action:      batchv1.PodFailurePolicyActionFailJob,
-		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: []int32{0}}}}}
+		OnJobFailureReasons:         []string{batchv1.JobReasonPodFailurePolicy},
+		OnJobFailureMessagePatterns: []string{"exit code (41|42)"}})
+	js.Spec.ReplicatedJobs[1].Template.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{
+		Rules: []batchv1.PodFailurePolicyRule{{
+			Action: batchv1.PodFailurePolicyActionFailJob,
+			OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn,
+				Values: []int32{0}}}}}
 	w.Create(js)
 	first := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.fail(7, "js-workers-0") // matches no rule: all Jobs restart
-	js = w.untilJobSet("js", "is restarting", is(jobset.JobSetRestarting, metav1.ConditionTrue, jobset.DefaultFailurePolicyReason))
+	js = w.untilJobSet("js", "is restarting",
+		is(jobset.JobSetRestarting, metav1.ConditionTrue, jobset.DefaultFailurePolicyReason))
 	if js.Status.Restarts != 1 || js.Status.RestartsCountTowardsMax != 1 {
 		t.Errorf("status = %+v, want one restart that counts towards the maximum", js.Status)
 	}
@@ -85,12 +95,14 @@ func TestAFailureRuleMatchesTheFailureMessage(t *testing.T) {
 	})
 	w.run("js-workers-0")
 	w.fail(42, "js-workers-0")
-	js = w.untilJobSet("js", "is failed", is(jobset.JobSetFailed, metav1.ConditionTrue, jobset.FailJobSetFailurePolicyActionReason))
+	js = w.untilJobSet("js", "is failed",
+		is(jobset.JobSetFailed, metav1.ConditionTrue, jobset.FailJobSetFailurePolicyActionReason))
 	if js.Status.TerminalState != "Failed" || js.Status.Restarts != 1 {
 		t.Errorf("status = %+v, want Failed after one restart", js.Status)
 	}
 	w.expectMessage(js, jobset.JobSetFailed, "applying FailJobSet failure policy action (first failed job: js-workers-0)")
-	if e := w.UntilEvent("js", jobset.FailJobSetFailurePolicyActionReason); e.Type != corev1.EventTypeWarning || e.Action != "Reconciling" {
+	if e := w.UntilEvent("js", jobset.FailJobSetFailurePolicyActionReason); e.Type != corev1.EventTypeWarning ||
+		e.Action != "Reconciling" {
 		t.Errorf("event = %+v, want a warning with the action Reconciling", e)
 	}
 }
@@ -106,8 +118,10 @@ func TestIgnoredRestartsDoNotCount(t *testing.T) {
 	for attempt := int32(1); attempt <= 2; attempt++ {
 		w.run("js-leader-0")
 		w.fail(1, "js-leader-0")
-		js = w.untilJobSet("js", fmt.Sprintf("has %d restarts", attempt), func(js *jobset.JobSet) bool { return js.Status.Restarts == attempt })
-		if js.Status.RestartsCountTowardsMax != 0 || !is(jobset.JobSetRestarting, metav1.ConditionTrue, "FailurePolicy_failurePolicyRule0")(js) {
+		js = w.untilJobSet("js", fmt.Sprintf("has %d restarts", attempt),
+			func(js *jobset.JobSet) bool { return js.Status.Restarts == attempt })
+		if js.Status.RestartsCountTowardsMax != 0 ||
+			!is(jobset.JobSetRestarting, metav1.ConditionTrue, "FailurePolicy_failurePolicyRule0")(js) {
 			t.Errorf("status = %+v, want a restart that does not count towards the maximum", js.Status)
 		}
 		w.untilJobs(fmt.Sprintf("are of attempt %d", attempt), func(jobs map[string]batchv1.Job) bool {

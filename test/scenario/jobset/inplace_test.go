@@ -35,7 +35,8 @@ func TestPodsRestartInPlace(t *testing.T) {
 	}
 	attempts := func(previous, current *int32) func(*jobset.JobSet) bool {
 		return func(js *jobset.JobSet) bool {
-			return ptr.Equal(js.Status.PreviousInPlaceRestartAttempt, previous) && ptr.Equal(js.Status.CurrentInPlaceRestartAttempt, current)
+			return ptr.Equal(js.Status.PreviousInPlaceRestartAttempt, previous) &&
+				ptr.Equal(js.Status.CurrentInPlaceRestartAttempt, current)
 		}
 	}
 	// Agents may start only after all other events of the JobSet.
@@ -45,7 +46,8 @@ func TestPodsRestartInPlace(t *testing.T) {
 	startAttempt(0, pods...)
 	w.untilJobSet("js", "has the current attempt 0", attempts(nil, ptr.To[int32](0)))
 	startAttempt(1, pods[2])
-	w.untilJobSet("js", "has the previous attempt 0, so that the other pods restart", attempts(ptr.To[int32](0), ptr.To[int32](0)))
+	w.untilJobSet("js", "has the previous attempt 0, so that the other pods restart",
+		attempts(ptr.To[int32](0), ptr.To[int32](0)))
 	startAttempt(1, pods[0], pods[1], pods[3])
 	w.untilJobSet("js", "has the current attempt 1", attempts(ptr.To[int32](0), ptr.To[int32](1)))
 	for name, job := range w.untilOnlyJobs("js-workers-0", "js-workers-1") {
@@ -54,5 +56,6 @@ func TestPodsRestartInPlace(t *testing.T) {
 		}
 	}
 	startAttempt(2, pods[0])
-	w.untilJobSet("js", "is failed after its last restart", is(jobset.JobSetFailed, metav1.ConditionTrue, jobset.ReachedMaxRestartsReason))
+	w.untilJobSet("js", "is failed after its last restart",
+		is(jobset.JobSetFailed, metav1.ConditionTrue, jobset.ReachedMaxRestartsReason))
 }

@@ -31,19 +31,23 @@ func TestStatusThroughoutTheLifecycle(t *testing.T) {
 		return counts("leader", 1, 0, 0, 1, 0)(js) && counts("workers", 2, 0, 0, 2, 0)(js)
 	})
 	for _, pod := range w.podsOf("js-workers-1") {
-		if pod.Labels[jobset.CoordinatorKey] != "js-leader-0-0.js" || pod.Annotations[jobset.CoordinatorKey] != "js-leader-0-0.js" ||
+		if pod.Labels[jobset.CoordinatorKey] != "js-leader-0-0.js" ||
+			pod.Annotations[jobset.CoordinatorKey] != "js-leader-0-0.js" ||
 			pod.Labels[jobset.PriorityKey] != "0" || pod.Labels[jobset.JobGlobalIndexKey] != "2" {
-			t.Errorf("pod %s has labels %v and annotations %v, want coordinator js-leader-0-0.js, priority 0 and global Job index 2", pod.Name, pod.Labels, pod.Annotations)
+			t.Errorf("pod %s has labels %v and annotations %v, want coordinator js-leader-0-0.js, priority 0 and global Job index 2",
+				pod.Name, pod.Labels, pod.Annotations)
 		}
 	}
 	w.succeed("js-leader-0")
 	done := w.untilJobSet("js", "is completed and deleted", func(js *jobset.JobSet) bool {
-		return is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason)(js) && !js.DeletionTimestamp.IsZero()
+		return is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason)(js) &&
+			!js.DeletionTimestamp.IsZero()
 	})
 	if done.Status.TerminalState != "Completed" || !counts("leader", 0, 1, 0, 0, 0)(done) {
 		t.Errorf("status = %+v, want Completed with one succeeded leader", done.Status)
 	}
-	if e := w.UntilEvent("js", jobset.AllJobsCompletedReason); e.Note != jobset.AllJobsCompletedMessage || e.Type != corev1.EventTypeNormal {
+	if e := w.UntilEvent("js", jobset.AllJobsCompletedReason); e.Note != jobset.AllJobsCompletedMessage ||
+		e.Type != corev1.EventTypeNormal {
 		t.Errorf("event = %+v, want a normal event with the note %q", e, jobset.AllJobsCompletedMessage)
 	}
 	w.Patch(w.set(), `{"metadata": {"finalizers": null}}`)
@@ -72,7 +76,8 @@ func TestDependentJobsAreCreatedWhenTheirDependenciesAreReady(t *testing.T) {
 	js := w.set()
 	js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, w.replicated("report", 1, 1))
 	js.Spec.ReplicatedJobs[1].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady}}
-	js.Spec.ReplicatedJobs[2].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady}, {Name: "workers", Status: jobset.DependencyComplete}}
+	js.Spec.ReplicatedJobs[2].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady},
+		{Name: "workers", Status: jobset.DependencyComplete}}
 	w.Create(js)
 	w.untilOnlyJobs("js-leader-0")
 	w.run("js-leader-0")
@@ -92,12 +97,14 @@ func TestJobsStartInOrder(t *testing.T) {
 	js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
 	w.Create(js)
 	w.untilOnlyJobs("js-leader-0")
-	w.untilJobSet("js", "is starting in order", is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue, jobset.InOrderStartupPolicyInProgressReason))
+	w.untilJobSet("js", "is starting in order",
+		is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue, jobset.InOrderStartupPolicyInProgressReason))
 	w.run("js-leader-0")
 	w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 	w.run("js-workers-0", "js-workers-1")
 	w.untilJobSet("js", "has started in order", func(js *jobset.JobSet) bool {
-		return is(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue, jobset.InOrderStartupPolicyCompletedReason)(js) &&
+		return is(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue,
+			jobset.InOrderStartupPolicyCompletedReason)(js) &&
 			is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionFalse, jobset.InOrderStartupPolicyInProgressReason)(js)
 	})
 }
@@ -126,7 +133,8 @@ func TestAJobThatTheAPIRejectsIsReported(t *testing.T) {
 	js.Spec.ReplicatedJobs[1].Template.Spec.BackoffLimitPerIndex = ptr.To[int32](1)
 	js.Spec.ReplicatedJobs[1].Template.Spec.PodReplacementPolicy = ptr.To(batchv1.PodReplacementPolicy("Never"))
 	w.Create(js)
-	if e := w.UntilEvent("js", jobset.JobCreationFailedReason); e.Type != corev1.EventTypeWarning || !strings.Contains(e.Note, "podReplacementPolicy") || len(e.Note) > 1024 {
+	if e := w.UntilEvent("js", jobset.JobCreationFailedReason); e.Type != corev1.EventTypeWarning ||
+		!strings.Contains(e.Note, "podReplacementPolicy") || len(e.Note) > 1024 {
 		t.Errorf("event = %+v, want a warning about podReplacementPolicy of at most 1024 bytes", e)
 	}
 }

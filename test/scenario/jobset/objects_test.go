@@ -20,9 +20,11 @@ import (
 func claiming(js *jobset.JobSet, name string, whenDeleted jobset.RetentionPolicyType) *jobset.JobSet {
 	js.Spec.VolumeClaimPolicies = append(js.Spec.VolumeClaimPolicies, jobset.VolumeClaimPolicy{
 		RetentionPolicy: &jobset.VolumeRetentionPolicy{WhenDeleted: &whenDeleted},
-		Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}})
+		Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}}})
 	c := &js.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
 	return js
@@ -31,14 +33,15 @@ func claiming(js *jobset.JobSet, name string, whenDeleted jobset.RetentionPolicy
 // untilClaims waits until the namespace has exactly these PersistentVolumeClaims.
 func (w *world) untilClaims(names ...string) {
 	w.Helper()
-	harness.Until(w.World, &corev1.PersistentVolumeClaimList{}, fmt.Sprintf("the claims are %v", names), func(list *corev1.PersistentVolumeClaimList) bool {
-		var got []string
-		for _, c := range list.Items {
-			got = append(got, c.Name)
-		}
-		slices.Sort(got)
-		return slices.Equal(got, names)
-	})
+	harness.Until(w.World, &corev1.PersistentVolumeClaimList{}, fmt.Sprintf("the claims are %v", names),
+		func(list *corev1.PersistentVolumeClaimList) bool {
+			var got []string
+			for _, c := range list.Items {
+				got = append(got, c.Name)
+			}
+			slices.Sort(got)
+			return slices.Equal(got, names)
+		})
 }
 
 // TestClaimsAreSharedAndRetainedOnesAreReused: all pods of a JobSet mount the same claims. A retained claim has no
@@ -51,7 +54,8 @@ func TestClaimsAreSharedAndRetainedOnesAreReused(t *testing.T) {
 	w.Create(newSet())
 	jobs := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 	w.untilClaims("retained-js", "scratch-js")
-	if got := jobs["js-workers-0"].Spec.Template.Spec.Volumes; len(got) != 2 || got[0].PersistentVolumeClaim.ClaimName != "retained-js" {
+	if got := jobs["js-workers-0"].Spec.Template.Spec.Volumes; len(got) != 2 ||
+		got[0].PersistentVolumeClaim.ClaimName != "retained-js" {
 		t.Errorf("volumes = %+v, want two, the first of claim retained-js", got)
 	}
 	retained := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "retained-js", Namespace: w.Namespace}}
@@ -79,9 +83,11 @@ func TestClaimsAreSharedAndRetainedOnesAreReused(t *testing.T) {
 // are no Jobs until it is deleted.
 func TestAConflictingClaimBlocksJobsUntilItIsDeleted(t *testing.T) {
 	w := newWorld(t)
-	small := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: w.Namespace}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}}}
+	small := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: w.Namespace},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}}}
 	w.Create(small, claiming(w.set(), "data", jobset.RetentionPolicyRetain))
 	const want = "the PersistentVolumeClaim data-js is there already and has 1Mi, less than 1Gi: delete it, or give the JobSet another name"
 	if e := w.UntilEvent("js", jobset.PVCCreationFailedReason); e.Note != want {
@@ -114,7 +120,8 @@ func TestTheServiceIsLabelledAndRecreated(t *testing.T) {
 	w.Create(w.set())
 	first := w.untilServices("there is one Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
 	var list corev1.ServiceList
-	if err := w.Client.List(t.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{jobset.JobSetNameKey: "js"}); err != nil || len(list.Items) != 1 {
+	if err := w.Client.List(t.Context(), &list, client.InNamespace(w.Namespace),
+		client.MatchingLabels{jobset.JobSetNameKey: "js"}); err != nil || len(list.Items) != 1 {
 		t.Errorf("%d Services have the label of the JobSet, want 1: %v", len(list.Items), err)
 	}
 	w.Delete(first.DeepCopy())
@@ -123,7 +130,8 @@ func TestTheServiceIsLabelledAndRecreated(t *testing.T) {
 	})
 	w.Patch(w.set(), `{"metadata": {"annotations": {"muster.dev/service-per-replicated-job": "true"}}}`)
 	w.untilServices("there is also a Service for each replicated job", func(s map[string]corev1.Service) bool {
-		return len(s) == 3 && s["js-workers"].Spec.Selector[jobset.ReplicatedJobNameKey] == "workers" && s["js-leader"].Name != ""
+		return len(s) == 3 && s["js-workers"].Spec.Selector[jobset.ReplicatedJobNameKey] == "workers" &&
+			s["js-leader"].Name != ""
 	})
 }
 
@@ -137,7 +145,8 @@ func TestJobSetsOfOneSubdomainShareItsService(t *testing.T) {
 		w.Create(js)
 		w.untilOnlyJobs(map[string][]string{"one": {"one-r-0"}, "two": {"one-r-0", "two-r-0"}}[name]...)
 	}
-	shared := w.untilServices("both JobSets own Service net", func(s map[string]corev1.Service) bool { return len(s["net"].OwnerReferences) == 2 })["net"]
+	shared := w.untilServices("both JobSets own Service net",
+		func(s map[string]corev1.Service) bool { return len(s["net"].OwnerReferences) == 2 })["net"]
 	for _, job := range []string{"one-r-0", "two-r-0"} {
 		pod := w.podsOf(job)[0]
 		for key, value := range shared.Spec.Selector {
@@ -172,7 +181,8 @@ func TestRunningJobsGrowAndShrink(t *testing.T) {
 		})
 		w.untilJobs("have their new size", func(jobs map[string]batchv1.Job) bool {
 			for name, job := range jobs {
-				if *job.Spec.Parallelism != pods || *job.Spec.Completions != pods || job.Status.Active != pods || job.UID != before[name].UID {
+				if *job.Spec.Parallelism != pods || *job.Spec.Completions != pods || job.Status.Active != pods ||
+					job.UID != before[name].UID {
 					return false
 				}
 			}

@@ -34,7 +34,8 @@ func TestAnySuccessIsEnough(t *testing.T) {
 func TestIgnoredRestartsOfASingleJobDoNotCount(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
-	js.Spec.FailurePolicy = rules(0, jobset.FailurePolicyRule{Action: jobset.RestartJobAndIgnoreMaxRestarts, TargetReplicatedJobs: []string{"workers"}})
+	js.Spec.FailurePolicy = rules(0,
+		jobset.FailurePolicyRule{Action: jobset.RestartJobAndIgnoreMaxRestarts, TargetReplicatedJobs: []string{"workers"}})
 	w.Create(js)
 	created := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 	for attempt := int32(1); attempt <= 2; attempt++ {
@@ -46,9 +47,11 @@ func TestIgnoredRestartsOfASingleJobDoNotCount(t *testing.T) {
 	}
 	w.UntilEvent("js", jobset.RestartJobIgnoreMaxRestartsReason)
 	js = w.untilJobSet("js", "has two restarts of js-workers-0", func(js *jobset.JobSet) bool {
-		return len(js.Status.ReplicatedJobsStatus[0].JobRestarts) == 2 && js.Status.ReplicatedJobsStatus[0].JobRestarts[0] == 2
+		return len(js.Status.ReplicatedJobsStatus[0].JobRestarts) == 2 &&
+			js.Status.ReplicatedJobsStatus[0].JobRestarts[0] == 2
 	})
-	if s := js.Status.ReplicatedJobsStatus[0]; s.JobRestarts[1] != 0 || js.Status.Restarts != 0 || len(s.JobRestartsCountTowardsMax) > 0 && s.JobRestartsCountTowardsMax[0] != 0 {
+	if s := js.Status.ReplicatedJobsStatus[0]; s.JobRestarts[1] != 0 || js.Status.Restarts != 0 ||
+		len(s.JobRestartsCountTowardsMax) > 0 && s.JobRestartsCountTowardsMax[0] != 0 {
 		t.Errorf("status = %+v, want restarts of js-workers-0 only, none of which count", js.Status)
 	}
 	for name, job := range w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1") {
@@ -70,7 +73,8 @@ func TestTheNetworkIsAsSpecified(t *testing.T) {
 	ready.Spec.Network = &jobset.Network{PublishNotReadyAddresses: ptr.To(false)}
 	w.Create(without, ready)
 	w.untilOnlyJobs("without-r-0", "ready-r-0")
-	service := w.untilServices("ready is the only Service", func(s map[string]corev1.Service) bool { return len(s) == 1 && s["ready"].Name != "" })["ready"]
+	service := w.untilServices("ready is the only Service",
+		func(s map[string]corev1.Service) bool { return len(s) == 1 && s["ready"].Name != "" })["ready"]
 	if service.Spec.PublishNotReadyAddresses || service.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("spec of the Service = %+v, want headless without addresses that are not ready", service.Spec)
 	}

@@ -36,7 +36,8 @@ func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 	w.Create(js)
 	created := w.untilOnlyJobs("js-leader-0", "js-workers-0", "js-workers-1")
 	w.untilJobSet("js", "is suspended", func(js *jobset.JobSet) bool {
-		return is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason)(js) && counts("workers", 0, 0, 0, 0, 2)(js)
+		return is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason)(js) &&
+			counts("workers", 0, 0, 0, 0, 2)(js)
 	})
 	pool := func(name string) func(*corev1.PodTemplateSpec) {
 		return func(t *corev1.PodTemplateSpec) {
@@ -51,7 +52,8 @@ func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 		w.run("js-leader-0", "js-workers-0", "js-workers-1")
 		w.untilJobSet("js", "is ready", counts("workers", 2, 0, 0, 2, 0))
 		pod := w.podsOf("js-workers-0")[0]
-		if diff := cmp.Diff(map[string]string{"pool": name}, pod.Spec.NodeSelector); diff != "" || pod.Labels["admitted-to"] != name {
+		if diff := cmp.Diff(map[string]string{"pool": name}, pod.Spec.NodeSelector); diff != "" ||
+			pod.Labels["admitted-to"] != name {
 			t.Errorf("pod in pool %s has labels %v; node selector (-want +got):\n%s", name, pod.Labels, diff)
 		}
 		w.edit(true, func(t *corev1.PodTemplateSpec) {
@@ -60,7 +62,8 @@ func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 		w.untilJobSet("js", "has two suspended worker Jobs", counts("workers", 0, 0, 0, 0, 2))
 	}
 	w.edit(false, nil)
-	jobs := w.untilJobs("are resumed", func(jobs map[string]batchv1.Job) bool { return !*jobs["js-workers-0"].Spec.Suspend })
+	jobs := w.untilJobs("are resumed",
+		func(jobs map[string]batchv1.Job) bool { return !*jobs["js-workers-0"].Spec.Suspend })
 	for _, name := range []string{"js-leader-0", "js-workers-0"} {
 		if jobs[name].UID != created[name].UID {
 			t.Errorf("%s was recreated, want it resumed", name)
@@ -98,9 +101,11 @@ func TestAnEvictedJobSetKeepsFinishedJobs(t *testing.T) {
 	wl := w.UntilWorkloadOf("js", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
 	w.untilJobs("are suspended, except for the finished one", func(jobs map[string]batchv1.Job) bool {
-		return *jobs["js-leader-0"].Spec.Suspend && *jobs["js-workers-1"].Spec.Suspend && !*jobs["js-workers-0"].Spec.Suspend && len(jobs) == 3
+		return *jobs["js-leader-0"].Spec.Suspend && *jobs["js-workers-1"].Spec.Suspend &&
+			!*jobs["js-workers-0"].Spec.Suspend && len(jobs) == 3
 	})
-	w.UntilWorkloadOf("js", "has no quota, and its finished pods are still reclaimable", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && reclaims("workers", 2)(wl) })
+	w.UntilWorkloadOf("js", "has no quota, and its finished pods are still reclaimable",
+		func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && reclaims("workers", 2)(wl) })
 	w.untilClaims("data-js")
 	w.replaceFlavor("a", "b", "3") // the three unfinished pods
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
@@ -116,7 +121,8 @@ func TestAnEvictedJobSetKeepsFinishedJobs(t *testing.T) {
 			t.Errorf("%s: recreated: %v, want false; node selector (-want +got):\n%s", name, job.UID != created[name].UID, diff)
 		}
 	}
-	if got := w.untilServices("there is still one Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]; got.UID != service.UID {
+	if got := w.untilServices("there is still one Service",
+		func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]; got.UID != service.UID {
 		t.Error("the Service was recreated, want the same one")
 	}
 	w.succeed("js-leader-0", "js-workers-1")
@@ -147,7 +153,8 @@ func (w *world) replaceFlavor(from, to, cpus string) {
 	w.Helper()
 	name := w.Namespace + "-" + to
 	if from != "" {
-		w.Shared(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": to}}})
+		w.Shared(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": to}}})
 	}
 	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) {
 		q.Spec.ResourceGroups[0].Flavors = []kueue.FlavorQuotas{{Name: kueue.ResourceFlavorReference(name),
@@ -182,7 +189,8 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 	w.untilJobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
 	wl := admitted.DeepCopy()
 	w.Get(wl)
-	if diff := cmp.Diff(admitted.Status.Admission, wl.Status.Admission); diff != "" || len(wl.Status.ReclaimablePods) != 0 {
+	if diff := cmp.Diff(admitted.Status.Admission, wl.Status.Admission); diff != "" ||
+		len(wl.Status.ReclaimablePods) != 0 {
 		t.Errorf("reclaimable pods = %v, want none; admission (-before +after):\n%s", wl.Status.ReclaimablePods, diff)
 	}
 	w.succeed("js-workers-0") // no restart is left: its quota is reclaimed, and the rival starts

@@ -37,7 +37,8 @@ func (w *world) set() *jobset.JobSet {
 
 // named returns a JobSet of this name in the namespace.
 func (w *world) named(name string, replicated ...jobset.ReplicatedJob) *jobset.JobSet {
-	return &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: jobset.JobSetSpec{ReplicatedJobs: replicated}}
+	return &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: replicated}}
 }
 
 // replicated returns a replicated job of that many Jobs, each of that many pods, which request one CPU each.
@@ -47,7 +48,8 @@ func (w *world) replicated(name string, replicas, pods int32) jobset.ReplicatedJ
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
 		}},
 	}}}
 }
@@ -170,14 +172,17 @@ func counts(name string, want ...int32) func(*jobset.JobSet) bool {
 func (w *world) queue(flavors map[string]string) {
 	w.Helper()
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{
-		NamespaceSelector: &metav1.LabelSelector{}, ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}}}}}
+		NamespaceSelector: &metav1.LabelSelector{},
+		ResourceGroups:    []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}}}}}
 	for _, pool := range slices.Sorted(maps.Keys(flavors)) {
 		name := w.Namespace + "-" + pool
 		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{
-			NodeLabels: map[string]string{"pool": pool}, Tolerations: []corev1.Toleration{{Key: pool, Operator: corev1.TolerationOpExists}}}}
+			NodeLabels:  map[string]string{"pool": pool},
+			Tolerations: []corev1.Toleration{{Key: pool, Operator: corev1.TolerationOpExists}}}}
 		w.Shared(flavor)
-		queue.Spec.ResourceGroups[0].Flavors = append(queue.Spec.ResourceGroups[0].Flavors, kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(name),
-			Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse(flavors[pool])}}})
+		queue.Spec.ResourceGroups[0].Flavors = append(queue.Spec.ResourceGroups[0].Flavors,
+			kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(name),
+				Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse(flavors[pool])}}})
 	}
 	w.Shared(queue)
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "q"},

@@ -19,7 +19,8 @@ import (
 func TestAJobRunsByItsSchedule(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
-	nightly := w.job(strings.Replace(small("tick", "", ""), "spec:\n", "spec:\n  schedule: '* * * * *'\n  concurrencyPolicy: Forbid\n", 1))
+	nightly := w.job(strings.Replace(small("tick", "", ""), "spec:\n",
+		"spec:\n  schedule: '* * * * *'\n  concurrencyPolicy: Forbid\n", 1))
 	w.UntilLatticeJob("tick", "reports an active schedule", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Running && strings.HasPrefix(job.Status.Message, "Cron ")
 	})
@@ -27,28 +28,33 @@ func TestAJobRunsByItsSchedule(t *testing.T) {
 		t.Errorf("the schedule itself has a VCJob with status %+v, want none", vcjob.Status)
 	}
 	var first lattice.LatticeJob
-	harness.Until(w.World, &lattice.LatticeJobList{}, "a run of the schedule has succeeded", func(list *lattice.LatticeJobList) bool {
-		for _, job := range list.Items {
-			if metav1.IsControlledBy(&job, nightly) && job.Status.Phase == lattice.Succeeded {
-				first = job
+	harness.Until(w.World, &lattice.LatticeJobList{}, "a run of the schedule has succeeded",
+		func(list *lattice.LatticeJobList) bool {
+			for _, job := range list.Items {
+				if metav1.IsControlledBy(&job, nightly) && job.Status.Phase == lattice.Succeeded {
+					first = job
+				}
 			}
-		}
-		return first.Name != ""
-	})
+			return first.Name != ""
+		})
 	at, err := time.Parse(time.RFC3339, first.Annotations[lattice.ScheduledAtAnnotation])
-	if err != nil || at.Second() != 0 || at.Before(nightly.CreationTimestamp.Time) || first.Labels[lattice.CronJobLabel] != "tick" || first.Spec.Schedule != "" {
-		t.Errorf("run = %+v, want the label of its schedule, created %s, and a whole minute after that: %v", first.ObjectMeta, nightly.CreationTimestamp, err)
+	if err != nil || at.Second() != 0 || at.Before(nightly.CreationTimestamp.Time) ||
+		first.Labels[lattice.CronJobLabel] != "tick" || first.Spec.Schedule != "" {
+		t.Errorf("run = %+v, want the label of its schedule, created %s, and a whole minute after that: %v", first.ObjectMeta,
+			nightly.CreationTimestamp, err)
 	}
 	w.Change(nightly, func() { nightly.Spec.Suspend = ptr.To(true) }) // possibly during a run
 	suspended := w.UntilLatticeJob("tick", "is suspended, with no active run", func(job *lattice.LatticeJob) bool {
-		return strings.HasPrefix(job.Status.Message, "Cron active: 0 job(s), last scheduled: ") && strings.HasSuffix(job.Status.Message, ", suspended")
+		return strings.HasPrefix(job.Status.Message, "Cron active: 0 job(s), last scheduled: ") &&
+			strings.HasSuffix(job.Status.Message, ", suspended")
 	})
 	if last := suspended.Status.LastScheduleTime; last == nil || last.Time.Before(at) {
 		t.Errorf("lastScheduleTime = %v, want at least that of the first run, %s", last, at)
 	}
 	expectExplainNamesRun(w, nightly)
 	w.Delete(nightly)
-	harness.Until(w.World, &lattice.LatticeJobList{}, "the runs are deleted", func(list *lattice.LatticeJobList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &lattice.LatticeJobList{}, "the runs are deleted",
+		func(list *lattice.LatticeJobList) bool { return len(list.Items) == 0 })
 	w.UntilPods("the pods are deleted", func(pods map[string]corev1.Pod) bool { return len(pods) == 0 })
 }
 
@@ -67,7 +73,8 @@ func expectExplainNamesRun(w *world, nightly *lattice.LatticeJob) {
 	if !metav1.IsControlledBy(found, nightly) {
 		w.Errorf("explain names %s, which is not a run of the schedule: %+v", run, found.ObjectMeta)
 	}
-	if output, code := w.Explain("latticejob/" + run); code != 0 || !strings.Contains(output, w.Namespace+"/latticejob/"+run) {
+	if output, code := w.Explain("latticejob/" + run); code != 0 ||
+		!strings.Contains(output, w.Namespace+"/latticejob/"+run) {
 		w.Errorf("explain of the run exits with %d, want 0, and prints:\n%s", code, output)
 	}
 }

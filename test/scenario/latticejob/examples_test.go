@@ -27,7 +27,8 @@ func TestTheDocumentedPipelineCompletes(t *testing.T) {
 	w.serve("cilium.io", "v1alpha1", "TracingPolicyNamespaced", "tracingpoliciesnamespaced")
 	job := w.example("data-pipeline.yaml")
 	w.UntilLatticeJob(job.Name, "reports the missing kind", func(job *lattice.LatticeJob) bool {
-		return job.Status.Phase == lattice.Pending && strings.Contains(job.Status.Message, "does not serve ExternalSecret (external-secrets.io)")
+		return job.Status.Phase == lattice.Pending &&
+			strings.Contains(job.Status.Message, "does not serve ExternalSecret (external-secrets.io)")
 	})
 	w.UntilEvent(job.Name, "MissingKind")
 	if w.VCJob(job.Name) != nil {
@@ -44,8 +45,10 @@ func TestTheDocumentedPipelineCompletes(t *testing.T) {
 		tasks[1].Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		t.Errorf("tasks = %+v, want master and worker, the latter with restartPolicy OnFailure", tasks)
 	}
-	if vcjob.Spec.SchedulerName != "volcano" || vcjob.OwnerReferences[0].Kind != "LatticeJob" || vcjob.Spec.MinAvailable != 3 {
-		t.Errorf("schedulerName = %q, owners = %v, minAvailable = %d, want volcano, the LatticeJob and 3", vcjob.Spec.SchedulerName, vcjob.OwnerReferences, vcjob.Spec.MinAvailable)
+	if vcjob.Spec.SchedulerName != "volcano" || vcjob.OwnerReferences[0].Kind != "LatticeJob" ||
+		vcjob.Spec.MinAvailable != 3 {
+		t.Errorf("schedulerName = %q, owners = %v, minAvailable = %d, want volcano, the LatticeJob and 3",
+			vcjob.Spec.SchedulerName, vcjob.OwnerReferences, vcjob.Spec.MinAvailable)
 	}
 	for _, task := range []string{"master", "worker"} {
 		w.external("cilium.io/v1alpha1", "TracingPolicyNamespaced", "allow-binaries-data-pipeline-"+task)
@@ -78,8 +81,10 @@ func (w *world) keepPodsRunning() {
 		if event.Type != watch.Added {
 			return
 		}
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"muster.dev/sim-duration": "1h"}}}`))
-		if err := w.Client.Patch(w.Context(), event.Object.(*corev1.Pod), patch); client.IgnoreNotFound(err) != nil && w.Context().Err() == nil {
+		patch := client.RawPatch(types.MergePatchType,
+			[]byte(`{"metadata": {"annotations": {"muster.dev/sim-duration": "1h"}}}`))
+		if err := w.Client.Patch(w.Context(), event.Object.(*corev1.Pod), patch); client.IgnoreNotFound(err) != nil &&
+			w.Context().Err() == nil {
 			w.Error(err)
 		}
 	}, &sync.Mutex{})
@@ -104,7 +109,8 @@ func TestTheDocumentedFineTuningRunsOnWholeGPUs(t *testing.T) {
 
 	job := w.example("llm-finetune.yaml")
 	w.UntilLatticeJob(job.Name, "reports that it waits for quota of GPUs", func(job *lattice.LatticeJob) bool {
-		return job.Status.Phase == lattice.Pending && strings.Contains(job.Status.Message, "Waiting for quota: ") && strings.Contains(job.Status.Message, "nvidia.com/gpu")
+		return job.Status.Phase == lattice.Pending && strings.Contains(job.Status.Message, "Waiting for quota: ") &&
+			strings.Contains(job.Status.Message, "nvidia.com/gpu")
 	})
 	w.Change(quota, func() { quota.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota.Set(12) })
 	w.UntilPhase(job.Name, lattice.Running)
@@ -112,7 +118,8 @@ func TestTheDocumentedFineTuningRunsOnWholeGPUs(t *testing.T) {
 		for _, name := range []string{"llm-finetune-trainer-0", "llm-finetune-trainer-1", "llm-finetune-trainer-2"} {
 			pod := pods[name]
 			if pod.Spec.NodeName == "" || pod.Spec.NodeSelector["nvidia.com/gpu.product"] != "NVIDIA-A100-SXM4-80GB" ||
-				pod.Spec.Containers[0].Resources.Limits.Name("nvidia.com/gpu", "").Value() != 4 || pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
+				pod.Spec.Containers[0].Resources.Limits.Name("nvidia.com/gpu", "").Value() != 4 ||
+				pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
 				return false
 			}
 		}
@@ -126,7 +133,8 @@ func TestTheDocumentedFineTuningRunsOnWholeGPUs(t *testing.T) {
 	// The checkpoints outlive the job.
 	w.Delete(job)
 	w.UntilPods("the pods are deleted", func(pods map[string]corev1.Pod) bool { return len(pods) == 0 })
-	checkpoints := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "vol-ml-checkpoints", Namespace: "ml"}}
+	checkpoints := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "vol-ml-checkpoints",
+		Namespace: "ml"}}
 	w.Get(checkpoints)
 	if len(checkpoints.OwnerReferences) != 0 || checkpoints.DeletionTimestamp != nil {
 		t.Errorf("claim of the checkpoints = %+v, want neither owners nor a deletion", checkpoints.ObjectMeta)

@@ -44,12 +44,14 @@ func TestJobsShareAVolume(t *testing.T) {
 	w.queue("q", corev1.ResourcePods, 10)
 	w.volume("shared", w.Namespace, "1Gi")
 	const mounts = `volumes: {/data: {source: "${resources.data}"}}`
-	first := w.job(small("first", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
+	first := w.job(small("first", mounts,
+		"data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
 	w.job(small("second", mounts, "data: {type: volume, id: shared}"))
 	w.job(small("third", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
 	w.UntilPods("all three pods have nodes and mount claim vol-shared", func(pods map[string]corev1.Pod) bool {
 		for _, name := range []string{"first-t-0", "second-t-0", "third-t-0"} {
-			if pod := pods[name]; pod.Spec.NodeName == "" || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "vol-shared" {
+			if pod := pods[name]; pod.Spec.NodeName == "" ||
+				pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "vol-shared" {
 				return false
 			}
 		}
@@ -57,11 +59,13 @@ func TestJobsShareAVolume(t *testing.T) {
 	})
 	w.job(small("fourth", mounts, "data: {type: volume, id: shared, params: {size: 2Gi, storageClass: "+w.Namespace+"}}"))
 	w.UntilLatticeJob("fourth", "says what the volume has and cannot have", func(job *lattice.LatticeJob) bool {
-		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): apply PersistentVolumeClaim "+w.Namespace+
-			"/vol-shared: the PersistentVolumeClaim vol-shared exists, and cannot be changed: its size is 1Gi, not 2Gi. Ask for what it has, or for another volume")
+		return job.Status.Phase == lattice.Pending &&
+			strings.HasPrefix(job.Status.Message, "Apply failed (will retry): apply PersistentVolumeClaim "+w.Namespace+
+				"/vol-shared: the PersistentVolumeClaim vol-shared exists, and cannot be changed: its size is 1Gi, not 2Gi. Ask for what it has, or for another volume")
 	})
 	w.Delete(first)
-	w.UntilPods("first-t-0 is deleted", func(pods map[string]corev1.Pod) bool { _, exists := pods["first-t-0"]; return !exists })
+	w.UntilPods("first-t-0 is deleted",
+		func(pods map[string]corev1.Pod) bool { _, exists := pods["first-t-0"]; return !exists })
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "vol-shared", Namespace: w.Namespace}}
 	w.Get(claim)
 	if claim.DeletionTimestamp != nil {
@@ -79,10 +83,12 @@ func TestAPendingJobMayChange(t *testing.T) {
 	w.Create(w.Workload("first", "q")) // it has no job, so it keeps its quota
 	w.UntilWorkload("first", "is admitted", harness.Runs)
 	second := w.job(small("second", "variables: {KEPT: one, REMOVED: one}", ""))
-	w.UntilLatticeJob("second", "waits for quota", func(job *lattice.LatticeJob) bool { return strings.HasPrefix(job.Status.Message, "Waiting for quota") })
+	w.UntilLatticeJob("second", "waits for quota",
+		func(job *lattice.LatticeJob) bool { return strings.HasPrefix(job.Status.Message, "Waiting for quota") })
 	untilVariables := func(what string, want map[string]string) {
 		t.Helper()
-		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "second-t-main-env", what, func(cm *corev1.ConfigMap) bool { return maps.Equal(cm.Data, want) })
+		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "second-t-main-env", what,
+			func(cm *corev1.ConfigMap) bool { return maps.Equal(cm.Data, want) })
 	}
 	untilVariables("has both variables", map[string]string{"KEPT": "one", "REMOVED": "one"})
 	w.Change(second, func() {
@@ -97,7 +103,8 @@ func TestAPendingJobMayChange(t *testing.T) {
 	if running := w.UntilPhase("second", lattice.Running); *running.Status.ObservedGeneration != running.Generation {
 		t.Errorf("observedGeneration = %d, want %d", *running.Status.ObservedGeneration, running.Generation)
 	}
-	w.UntilPods("second-t-0 has a node", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
+	w.UntilPods("second-t-0 has a node",
+		func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
 }
 
 // TestALabelMovesAPendingJobToAnotherQueue: the queue label of a pending job takes precedence over the queue of its
@@ -111,7 +118,8 @@ func TestALabelMovesAPendingJobToAnotherQueue(t *testing.T) {
 	})
 	w.Change(job, func() { job.Labels = map[string]string{kueue.QueueLabel: "q"} })
 	w.UntilPhase("lost", lattice.Running)
-	w.UntilPods("lost-t-0 has a node", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
+	w.UntilPods("lost-t-0 has a node",
+		func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
 }
 
 // TestAJobThatCannotBeCompiledFails: a job with an invalid template fails with the cause in its message and an event,
@@ -139,7 +147,8 @@ func TestANameOwnedByAnotherJobIsRejected(t *testing.T) {
 	w.UntilPhase("a", lattice.Succeeded)
 	w.job(strings.Replace(small("a-b", "", ""), "    t:\n", "    c:\n", 1))
 	w.UntilLatticeJob("a-b", "reports the name that it cannot use", func(job *lattice.LatticeJob) bool {
-		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): ") && strings.Contains(job.Status.Message, "a-b-c")
+		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): ") &&
+			strings.Contains(job.Status.Message, "a-b-c")
 	})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a-b-c", Namespace: w.Namespace}}
 	w.Get(account)
@@ -156,7 +165,8 @@ func TestSecretsAreNotLeaked(t *testing.T) {
 	w.queue("q", corev1.ResourcePods, 10)
 	w.serve("external-secrets.io", "v1", "ExternalSecret", "externalsecrets")
 	const secret = "s: {type: secret, id: x, params: {provider: p}}"
-	w.job(small("right", `variables: {DSN: "postgres://`+planted+`:${secret.s.k}@db"}, files: {/etc/dsn: {content: "`+planted+` ${secret.s.k}"}, /etc/key: {binaryContent: aHVudGVyMi0zZjlj}}`, secret))
+	w.job(small("right", `variables: {DSN: "postgres://`+planted+`:${secret.s.k}@db"}, files: {/etc/dsn: {content: "`+
+		planted+` ${secret.s.k}"}, /etc/key: {binaryContent: aHVudGVyMi0zZjlj}}`, secret))
 	w.job(small("wrong", `variables: {DSN: "`+planted+` ${secret.nope.k}"}`, secret))
 	w.job(small("binary", `files: {/etc/key: {binaryContent: "!`+planted+`"}}`, secret))
 	w.UntilPhase("right", lattice.Succeeded)
@@ -164,7 +174,8 @@ func TestSecretsAreNotLeaked(t *testing.T) {
 	w.UntilPhase("binary", lattice.Failed)
 	w.UntilEvent("wrong", "CompileFailed")
 
-	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &eventsv1.EventList{}, &volcano.JobList{}, &corev1.PodList{}, &corev1.ServiceAccountList{}} {
+	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &eventsv1.EventList{}, &volcano.JobList{},
+		&corev1.PodList{}, &corev1.ServiceAccountList{}} {
 		if err := w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,8 @@ func TestTrainingWorkersConnect(t *testing.T) {
 		t.Skip("the training is written in Python, and there is no python3 in the PATH")
 	}
 	w := newWorld(t)
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")})
+	w.Queue("q", kueue.ResourceFlavorSpec{},
+		corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")})
 	w.job(fmt.Sprintf(`
 apiVersion: lattice.dev/v1alpha1
 kind: LatticeJob
@@ -78,17 +79,20 @@ spec:
 	w.UntilPhase("train", lattice.Succeeded)
 	vcjob := w.VCJob("train")
 	if vcjob.Status.State.Phase != volcano.Completed || vcjob.Spec.MinAvailable != 3 {
-		t.Errorf("VCJob has phase %s and minAvailable %d, want Completed and 3", vcjob.Status.State.Phase, vcjob.Spec.MinAvailable)
+		t.Errorf("VCJob has phase %s and minAvailable %d, want Completed and 3", vcjob.Status.State.Phase,
+			vcjob.Spec.MinAvailable)
 	}
 	clients, err := kubernetes.NewForConfig(w.Cluster.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs("train-master-0", &corev1.PodLogOptions{Container: "main"}).DoRaw(t.Context())
+	log, err := clients.CoreV1().Pods(w.Namespace).GetLogs("train-master-0",
+		&corev1.PodLogOptions{Container: "main"}).DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"RANK=0 NODE_RANK=0 NNODES=3 WORLD_SIZE=3", "RANK=1 NODE_RANK=1 NNODES=3 WORLD_SIZE=3", "RANK=2 NODE_RANK=2 NNODES=3 WORLD_SIZE=3"}
+	want := []string{"RANK=0 NODE_RANK=0 NNODES=3 WORLD_SIZE=3", "RANK=1 NODE_RANK=1 NNODES=3 WORLD_SIZE=3",
+		"RANK=2 NODE_RANK=2 NNODES=3 WORLD_SIZE=3"}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(log)), "\n")); diff != "" {
 		t.Errorf("workers that connected (-want +got):\n%s", diff)
 	}

@@ -86,14 +86,17 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 	w.UntilWorkloadOf("waits", "waits", harness.Waits(kueue.WorkloadWaitingForQuota, ""))
 	both := map[string]float64{
 		"kueue_pending_workloads status=active": 1, "kueue_pending_workloads status=inadmissible": 0,
-		"kueue_reserving_active_workloads": 1, "kueue_admitted_active_workloads": 1, "kueue_cluster_queue_nominal_quota resource=pods": 2,
+		"kueue_reserving_active_workloads": 1, "kueue_admitted_active_workloads": 1,
+		"kueue_cluster_queue_nominal_quota resource=pods":        2,
 		"kueue_cluster_queue_resource_reservation resource=pods": 2, "kueue_cluster_queue_resource_usage resource=pods": 2,
 		"kueue_cluster_queue_status status=active": 1, "kueue_cluster_queue_status status=pending": 0,
 	}
 	w.untilShows(running, in, both)
 	w.untilShows(running, door, map[string]float64{
-		"kueue_local_queue_pending_workloads status=active": 1, "kueue_local_queue_admitted_active_workloads": 1, "kueue_local_queue_reserving_active_workloads": 1,
-		"kueue_local_queue_resource_reservation resource=pods": 2, "kueue_local_queue_resource_usage resource=pods": 2, "kueue_local_queue_status active=True": 1,
+		"kueue_local_queue_pending_workloads status=active": 1, "kueue_local_queue_admitted_active_workloads": 1,
+		"kueue_local_queue_reserving_active_workloads":         1,
+		"kueue_local_queue_resource_reservation resource=pods": 2, "kueue_local_queue_resource_usage resource=pods": 2,
+		"kueue_local_queue_status active=True": 1,
 	})
 
 	holder := w.UntilWorkloadOf("holds", "runs", runs)
@@ -124,32 +127,43 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 
 	const jobs = 7 // holds, waits, and those of counted
 	w.untilShows(running, in, map[string]float64{
-		"kueue_admitted_workloads_total": jobs, "kueue_quota_reserved_workloads_total": jobs, "kueue_admission_wait_time_seconds": jobs,
-		"kueue_quota_reserved_wait_time_seconds": jobs, "kueue_ready_wait_time_seconds": jobs, "kueue_admitted_until_ready_wait_time_seconds": jobs,
-		"kueue_evicted_workloads_total": 1, "kueue_evicted_workloads_total reason=" + kueue.WorkloadDeactivated: 1, "kueue_evicted_workloads_once_total": 1,
-		"kueue_pending_workloads status=active": 0, "kueue_reserving_active_workloads": 0, "kueue_admitted_active_workloads": 0,
+		"kueue_admitted_workloads_total": jobs, "kueue_quota_reserved_workloads_total": jobs,
+		"kueue_admission_wait_time_seconds":      jobs,
+		"kueue_quota_reserved_wait_time_seconds": jobs, "kueue_ready_wait_time_seconds": jobs,
+		"kueue_admitted_until_ready_wait_time_seconds":                      jobs,
+		"kueue_evicted_workloads_total":                                     1,
+		"kueue_evicted_workloads_total reason=" + kueue.WorkloadDeactivated: 1, "kueue_evicted_workloads_once_total": 1,
+		"kueue_pending_workloads status=active": 0, "kueue_reserving_active_workloads": 0,
+		"kueue_admitted_active_workloads":                  0,
 		"kueue_cluster_queue_resource_usage resource=pods": 0,
 	})
 	w.untilShows(running, door, map[string]float64{
-		"kueue_local_queue_admitted_workloads_total": jobs, "kueue_local_queue_quota_reserved_workloads_total": jobs, "kueue_local_queue_evicted_workloads_total": 1,
+		"kueue_local_queue_admitted_workloads_total": jobs, "kueue_local_queue_quota_reserved_workloads_total": jobs,
+		"kueue_local_queue_evicted_workloads_total": 1,
 	})
-	w.untilShows(running, []string{"namespace=" + w.Namespace}, map[string]float64{"jobset_completed_total": 1, "jobset_failed_total": 1})
+	w.untilShows(running, []string{"namespace=" + w.Namespace},
+		map[string]float64{"jobset_completed_total": 1, "jobset_failed_total": 1})
 	w.untilShows(running, []string{"job_namespace=" + w.Namespace}, map[string]float64{
-		"training_operator_jobs_created_total framework=trainingjob": 1, "training_operator_jobs_successful_total framework=trainingjob": 1,
-		"training_operator_jobs_deleted_total framework=trainingjob": 1, "training_operator_jobs_created_total framework=genericjob": 1,
-		"training_operator_jobs_failed_total framework=genericjob": 1, "training_operator_jobs_created_total framework=job": 1,
-		"training_operator_jobs_successful_total framework=job": 1,
-		"training_operator_jobs_failed_total":                   1, "training_operator_jobs_deleted_total": 1,
+		"training_operator_jobs_created_total framework=trainingjob":    1,
+		"training_operator_jobs_successful_total framework=trainingjob": 1,
+		"training_operator_jobs_deleted_total framework=trainingjob":    1,
+		"training_operator_jobs_created_total framework=genericjob":     1,
+		"training_operator_jobs_failed_total framework=genericjob":      1,
+		"training_operator_jobs_created_total framework=job":            1,
+		"training_operator_jobs_successful_total framework=job":         1,
+		"training_operator_jobs_failed_total":                           1, "training_operator_jobs_deleted_total": 1,
 	})
-	w.untilShows(running, nil, map[string]float64{"kueue_admission_attempts_total result=inadmissible": -1, "kueue_admission_attempts_total result=success": -1})
+	w.untilShows(running, nil, map[string]float64{"kueue_admission_attempts_total result=inadmissible": -1,
+		"kueue_admission_attempts_total result=success": -1})
 	w.expectThePage(running)
 }
 
 // absent are the names of the page that nothing of the test gives a value: there are no checks, cohorts, limits,
 // preemptions, shares or restarts. What a LocalQueue uses is shown while it uses any, as the test has seen by then.
-var absent = []string{"kueue_admission_checks_wait_time_seconds", "kueue_cluster_queue_borrowing_limit", "kueue_cluster_queue_lending_limit",
-	"kueue_cluster_queue_weighted_share", "kueue_cohort_weighted_share", "kueue_preempted_workloads_total",
-	"kueue_local_queue_resource_reservation", "kueue_local_queue_resource_usage", "training_operator_jobs_restarted_total"}
+var absent = []string{"kueue_admission_checks_wait_time_seconds", "kueue_cluster_queue_borrowing_limit",
+	"kueue_cluster_queue_lending_limit", "kueue_cluster_queue_weighted_share", "kueue_cohort_weighted_share",
+	"kueue_preempted_workloads_total", "kueue_local_queue_resource_reservation", "kueue_local_queue_resource_usage",
+	"training_operator_jobs_restarted_total"}
 
 // expectThePage compares the names of the page with those of the scrape.
 func (w *world) expectThePage(running *operator.Operator) {
@@ -182,20 +196,21 @@ func (w *world) expectThePage(running *operator.Operator) {
 func (w *world) untilShows(running *operator.Operator, labels []string, want map[string]float64) {
 	w.Helper()
 	got := map[string]float64{}
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-		clear(got)
-		for metric, value := range want {
-			name, label, labelled := strings.Cut(metric, " ")
-			with := slices.Clone(labels)
-			if labelled {
-				with = append(with, label)
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience,
+		true, func(context.Context) (bool, error) {
+			clear(got)
+			for metric, value := range want {
+				name, label, labelled := strings.Cut(metric, " ")
+				with := slices.Clone(labels)
+				if labelled {
+					with = append(with, label)
+				}
+				if got[metric] = running.Metrics(w.T, with)[name]; value < 0 && got[metric] > 0 {
+					got[metric] = value
+				}
 			}
-			if got[metric] = running.Metrics(w.T, with)[name]; value < 0 && got[metric] > 0 {
-				got[metric] = value
-			}
-		}
-		return maps.Equal(got, want), nil // there is nothing to subscribe to
-	})
+			return maps.Equal(got, want), nil // there is nothing to subscribe to
+		})
 	if err != nil {
 		w.Fatalf("metrics with %v (-want +got):\n%s", labels, cmp.Diff(want, got))
 	}

@@ -14,15 +14,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/record"
 )
 
-// TestTheLogOfAnOperatorReplays: admission, preemption and an end that gives quota back, with an operator that is killed
-// and started again on the way, are decided again from the log alone.
+// TestTheLogOfAnOperatorReplays: admission, preemption and an end that gives quota back, with an operator that is
+// killed and started again on the way, are decided again from the log alone.
 func TestTheLogOfAnOperatorReplays(t *testing.T) {
 	w := newWorld(t)
 	log := filepath.Join(t.TempDir(), "decisions.log")
 	first := w.operate("--decision-log=" + log)
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}, func(q *kueue.ClusterQueueSpec) {
-		q.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-	})
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		func(q *kueue.ClusterQueueSpec) {
+			q.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+		})
 	w.Create(w.wholeQueue("low", 0))
 	w.UntilWorkload("low", "runs", runs)
 	high := w.wholeQueue("high", 9)
@@ -53,6 +54,7 @@ func TestTheLogOfAnOperatorReplays(t *testing.T) {
 func (w *world) wholeQueue(name string, priority int32) *kueue.Workload {
 	o := w.Workload(name, "q")
 	o.Spec.Priority = ptr.To(priority)
-	o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests =
+		corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 	return o
 }

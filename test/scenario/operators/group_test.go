@@ -21,7 +21,8 @@ func TestTrainingJobsOfAnotherGroup(t *testing.T) {
 	w := newWorld(t)
 	const group = "training.example.com"
 	err := install.Apply(t.Context(), w.Cluster.Config, install.Options{
-		OperatorUser: install.DefaultOperatorUser, TrainingJobGroup: group, Volcano: v1alpha1.VolcanoAuto, Log: logr.Discard()})
+		OperatorUser: install.DefaultOperatorUser, TrainingJobGroup: group, Volcano: v1alpha1.VolcanoAuto,
+		Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +30,15 @@ func TestTrainingJobsOfAnotherGroup(t *testing.T) {
 	w.podQueue(2)
 	w.Create(&unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/v1", "kind": "TrainingJob",
-		"metadata": map[string]any{"name": "ours", "namespace": w.Namespace, "labels": map[string]any{"kueue.x-k8s.io/queue-name": "q"}},
-		"spec": map[string]any{"minSize": 2, "maxSize": 2, "runPolicy": map[string]any{}, "replicaSpecs": map[string]any{"template": map[string]any{
-			"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "none"}}}}}},
+		"metadata": map[string]any{"name": "ours", "namespace": w.Namespace,
+			"labels": map[string]any{"kueue.x-k8s.io/queue-name": "q"}},
+		"spec": map[string]any{"minSize": 2, "maxSize": 2, "runPolicy": map[string]any{},
+			"replicaSpecs": map[string]any{"template": map[string]any{
+				"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "none"}}}}}},
 	}})
 	var workers map[string]corev1.Pod
-	w.UntilPods("its two workers are made", func(pods map[string]corev1.Pod) bool { workers = pods; return len(pods) == 2 })
+	w.UntilPods("its two workers are made",
+		func(pods map[string]corev1.Pod) bool { workers = pods; return len(pods) == 2 })
 	for _, pod := range workers {
 		owner := metav1.GetControllerOf(&pod)
 		if gv, _ := schema.ParseGroupVersion(owner.APIVersion); gv.Group != group {
@@ -43,7 +47,8 @@ func TestTrainingJobsOfAnotherGroup(t *testing.T) {
 		w.SetPodStatus(pod, corev1.PodRunning, 0)
 	}
 
-	said, err := exec.CommandContext(t.Context(), "../../../bin/muster", "jobs", "-n", w.Namespace, "-o", "json", "--kubeconfig", w.Cluster.Kubeconfig).Output()
+	said, err := exec.CommandContext(t.Context(), "../../../bin/muster", "jobs", "-n", w.Namespace, "-o", "json",
+		"--kubeconfig", w.Cluster.Kubeconfig).Output()
 	if err != nil {
 		t.Fatalf("muster jobs: %v", err)
 	}
@@ -53,7 +58,8 @@ func TestTrainingJobsOfAnotherGroup(t *testing.T) {
 	if err := json.Unmarshal(said, &listed); err != nil {
 		t.Fatalf("%v:\n%s", err, said)
 	}
-	if len(listed.Items) != 1 || listed.Items[0].Kind != "TrainingJob" || listed.Items[0].APIGroup != group || listed.Items[0].Name != "ours" {
+	if len(listed.Items) != 1 || listed.Items[0].Kind != "TrainingJob" || listed.Items[0].APIGroup != group ||
+		listed.Items[0].Name != "ours" {
 		t.Errorf("muster jobs lists %+v:\n%s", listed.Items, said)
 	}
 }

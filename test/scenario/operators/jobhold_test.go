@@ -12,8 +12,9 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestAQueueCalledDefaultHoldsJobs that name none, if a person has made it; and whoever has none pays nothing for asking: a policy
-// whose parameter is not there by its name has the API server read it from the database for every Job of the cluster.
+// TestAQueueCalledDefaultHoldsJobs that name none, if a person has made it; and whoever has none pays nothing for
+// asking: a policy whose parameter is not there by its name has the API server read it from the database for every Job
+// of the cluster.
 func TestAQueueCalledDefaultHoldsJobs(t *testing.T) {
 	const queues = "GET localqueues"
 	w := newWorld(t)
@@ -29,7 +30,8 @@ func TestAQueueCalledDefaultHoldsJobs(t *testing.T) {
 		t.Errorf("the API server read LocalQueues %v times for a Job", reads)
 	}
 
-	other := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: w.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: "none"}}
+	other := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: w.Namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: "none"}}
 	byMuster := other.DeepCopy()
 	byMuster.Name, byMuster.Labels = "default", map[string]string{muster.MadeForLabel: "x"}
 	w.Create(other, byMuster)
@@ -38,7 +40,8 @@ func TestAQueueCalledDefaultHoldsJobs(t *testing.T) {
 	w.UntilJob("b", "has a pod", func(job *batchv1.Job) bool { return job.Status.Active == 1 })
 
 	// There is no operator here to hear of it, for whom Change would wait.
-	if err := w.Client.Patch(t.Context(), byMuster, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))); err != nil {
+	if err := w.Client.Patch(t.Context(), byMuster,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	w.UntilHeld(free("c"), true)

@@ -37,8 +37,9 @@ func TestSecureMetricsRequireAuthorization(t *testing.T) {
 		token, path string
 		want        int
 	}{
-		"no token":                            {"", "/metrics", http.StatusUnauthorized},
-		"a token of nobody's":                 {"nobody", "/metrics", http.StatusInternalServerError}, // what controller-runtime answers
+		"no token": {"", "/metrics", http.StatusUnauthorized},
+		// what controller-runtime answers
+		"a token of nobody's":                 {"nobody", "/metrics", http.StatusInternalServerError},
 		"a token of who may not":              {other, "/metrics", http.StatusForbidden},
 		"a token of who may":                  {reader, "/metrics", http.StatusOK},
 		"profiles, for who may get metrics":   {reader, "/debug/pprof/heap", http.StatusForbidden},
@@ -69,13 +70,14 @@ func (w *world) token(account string) string {
 // untilListens waits until somebody speaks TLS at the address.
 func untilListens(t *testing.T, address string) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		connection, err := (&tls.Dialer{Config: ofNobody}).DialContext(ctx, "tcp", address)
-		if err != nil {
-			return false, nil // there is nothing to subscribe to
-		}
-		return true, connection.Close()
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, harness.Patience,
+		true, func(ctx context.Context) (bool, error) {
+			connection, err := (&tls.Dialer{Config: ofNobody}).DialContext(ctx, "tcp", address)
+			if err != nil {
+				return false, nil // there is nothing to subscribe to
+			}
+			return true, connection.Close()
+		})
 	if err != nil {
 		t.Fatalf("waiting until metrics are served: %v", err)
 	}
@@ -94,7 +96,8 @@ func fetch(t *testing.T, url, token string) (status int, body string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: ofNobody, DisableKeepAlives: true}}).Do(request)
+	response, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: ofNobody,
+		DisableKeepAlives: true}}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestWhatPodsMountAndDoesNotExistIsNamed by explain and in the list while the pods wait for it, and then by the message of the eviction: a
-// claim of pods in a PodGroup, of which kube-scheduler says nothing that helps, and a ConfigMap, of which only events of
-// the pods do. There is no kubelet, so that the test says what one would.
+// TestWhatPodsMountAndDoesNotExistIsNamed by explain and in the list while the pods wait for it, and then by the
+// message of the eviction: a claim of pods in a PodGroup, of which kube-scheduler says nothing that helps, and a
+// ConfigMap, of which only events of the pods do. There is no kubelet, so that the test says what one would.
 func TestWhatPodsMountAndDoesNotExistIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(8)
@@ -31,17 +31,21 @@ func TestWhatPodsMountAndDoesNotExistIsNamed(t *testing.T) {
 	of.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	w.UntilHeld(config, true)
-	w.Create(config, &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}},
-		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: of}}}}})
+	w.Create(config, &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "claim", Namespace: w.Namespace,
+		Labels: map[string]string{kueue.QueueLabel: "q"}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1,
+			Template: batchv1.JobTemplateSpec{Spec: of}}}}})
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: corev1.NodeSpec{Unschedulable: true}}
 	w.Shared(node)
 	pods := w.UntilPodsOf("config", 2)
 	for i := range pods {
-		if err := w.Client.SubResource("binding").Create(t.Context(), &pods[i], &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}); err != nil {
+		if err := w.Client.SubResource("binding").Create(t.Context(), &pods[i],
+			&corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}); err != nil {
 			t.Fatal(err)
 		}
-		w.Create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: pods[i].Name}, Type: corev1.EventTypeWarning, Reason: "FailedMount",
+		w.Create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: pods[i].Name},
+			Type: corev1.EventTypeWarning, Reason: "FailedMount",
 			Message: `MountVolume.SetUp failed for volume "config" : configmap "gone" not found`, LastTimestamp: metav1.Now(),
 			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: w.Namespace, Name: pods[i].Name, UID: pods[i].UID}})
 	}

@@ -21,13 +21,16 @@ import (
 func TestAJobSetStartedByItsOwnControllerKeepsRunning(t *testing.T) {
 	w := newWorld(t)
 	job := batchv1.JobSpec{
-		Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](2), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0),
+		Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](2), CompletionMode: ptr.To(batchv1.IndexedCompletion),
+		BackoffLimit: ptr.To[int32](0),
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
 	}
 	js := &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "old"},
-		Spec:       jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: job}}}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1,
+			Template: batchv1.JobTemplateSpec{Spec: job}}}},
 	}
 	w.Create(js)
 
@@ -38,22 +41,25 @@ func TestAJobSetStartedByItsOwnControllerKeepsRunning(t *testing.T) {
 	}
 	owner := *metav1.NewControllerRef(js, jobset.GroupVersion.WithKind("JobSet"))
 	begun := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "old-workers-0", Labels: keys, Annotations: keys, OwnerReferences: []metav1.OwnerReference{owner}},
-		Spec:       *job.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "old-workers-0", Labels: keys, Annotations: keys,
+			OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec: *job.DeepCopy(),
 	}
 	begun.Spec.Template.Labels, begun.Spec.Template.Annotations, begun.Spec.Template.Spec.Subdomain = keys, keys, js.Name
 	w.Create(begun)
 	before := uids(w.run(begun.Name, 2))
 
 	w.operate()
-	harness.UntilOne(w.World, &jobset.JobSetList{}, js.Name, "is known to have its Job ready", func(js *jobset.JobSet) bool {
-		return len(js.Status.ReplicatedJobsStatus) == 1 && js.Status.ReplicatedJobsStatus[0].Ready == 1
-	})
+	harness.UntilOne(w.World, &jobset.JobSetList{}, js.Name, "is known to have its Job ready",
+		func(js *jobset.JobSet) bool {
+			return len(js.Status.ReplicatedJobsStatus) == 1 && js.Status.ReplicatedJobsStatus[0].Ready == 1
+		})
 	w.keeps(begun.Name, before)
 	for _, pod := range w.UntilPodsOf(begun.Name, 2) {
 		w.SetPodStatus(pod, corev1.PodSucceeded, 0)
 	}
-	harness.UntilOne(w.World, &jobset.JobSetList{}, js.Name, "has completed", func(js *jobset.JobSet) bool { return js.Status.TerminalState == string(jobset.JobSetCompleted) })
+	harness.UntilOne(w.World, &jobset.JobSetList{}, js.Name, "has completed",
+		func(js *jobset.JobSet) bool { return js.Status.TerminalState == string(jobset.JobSetCompleted) })
 	after := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: begun.Name}}
 	if w.Get(after); after.UID != begun.UID {
 		t.Error("the Job was made anew")
@@ -61,8 +67,8 @@ func TestAJobSetStartedByItsOwnControllerKeepsRunning(t *testing.T) {
 }
 
 // TestAJobAdmittedByAnotherQueueKeepsRunning: its Workload is of the same name in both, and says where its quota is.
-// What Muster notes beside that for itself is missing from one that somebody else has admitted. docs/operate/moving.md rests on
-// it.
+// What Muster notes beside that for itself is missing from one that somebody else has admitted. docs/operate/moving.md
+// rests on it.
 func TestAJobAdmittedByAnotherQueueKeepsRunning(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(2)

@@ -46,7 +46,8 @@ func (w *world) pairs(name string) []client.Object {
 		&tensorstack.GenericJob{ObjectMeta: meta(name), Spec: tensorstack.GenericJobSpec{
 			ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](2), Template: of.Template}}}},
 		&jobset.JobSet{ObjectMeta: meta(name + "-set"), Spec: jobset.JobSetSpec{
-			ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: of}}}}},
+			ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1,
+				Template: batchv1.JobTemplateSpec{Spec: of}}}}},
 	}
 }
 

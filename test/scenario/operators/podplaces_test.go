@@ -57,7 +57,8 @@ func TestPodsGetTheirNodesAtCreation(t *testing.T) {
 	w.Delete(&gone)
 	late := w.untilAnother("gang", pods)
 	if !waitsForPlace(&late) || late.Spec.NodeName != "" {
-		t.Errorf("nobody was there to give it a place, and it has gates %v on %q, selects %v", late.Spec.SchedulingGates, late.Spec.NodeName, late.Spec.NodeSelector)
+		t.Errorf("nobody was there to give it a place, and it has gates %v on %q, selects %v", late.Spec.SchedulingGates,
+			late.Spec.NodeName, late.Spec.NodeSelector)
 	}
 	w.operate(flags...)
 	after := w.untilAtTheirPlaces("gang", 3)
@@ -75,21 +76,27 @@ func TestPodsGetTheirNodesAtCreation(t *testing.T) {
 // is there, so that who is on one waits for ever to be started.
 func (w *world) machines(nodes int, gpus int64) {
 	w.Helper()
-	has := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110")}
+	has := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI),
+		corev1.ResourcePods: resource.MustParse("110")}
 	for i := range nodes {
 		name := fmt.Sprintf("%s-%d", w.Namespace, i)
 		w.Shared(&corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", pool: w.Namespace}},
+			ObjectMeta: metav1.ObjectMeta{Name: name,
+				Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", pool: w.Namespace}},
 			Status: corev1.NodeStatus{Capacity: has, Allocatable: has,
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}}},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady",
+					LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}}},
 		})
 	}
-	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}}})
-	w.Queue("q", kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: w.Namespace}, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace))},
+	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}}})
+	w.Queue("q", kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: w.Namespace},
+		TopologyName: ptr.To(kueue.TopologyReference(w.Namespace))},
 		corev1.ResourceList{gpu: *resource.NewQuantity(int64(nodes)*gpus, resource.DecimalSI)})
 }
 
-var oneGPU = corev1.ResourceRequirements{Limits: corev1.ResourceList{gpu: resource.MustParse("1")}, Requests: corev1.ResourceList{gpu: resource.MustParse("1")}}
+var oneGPU = corev1.ResourceRequirements{Limits: corev1.ResourceList{gpu: resource.MustParse("1")},
+	Requests: corev1.ResourceList{gpu: resource.MustParse("1")}}
 
 // gpuJob is a Job of pods with one GPU each. They go at once when they are told to.
 func (w *world) gpuJob(name string, pods int32, mode batchv1.CompletionMode) *batchv1.Job {
@@ -110,18 +117,20 @@ func (w *world) untilPodsArePlacedAtOnce() {
 	w.Create(probe)
 	places := harness.PlacesOf(w.UntilWorkload("probe", "runs", runs))
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe", Annotations: map[string]string{kueue.WorkloadAnnotation: "probe"},
-			Labels: map[string]string{kueue.PodSetLabel: "main", batchv1.JobCompletionIndexAnnotation: "0"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe",
+			Annotations: map[string]string{kueue.WorkloadAnnotation: "probe"},
+			Labels:      map[string]string{kueue.PodSetLabel: "main", batchv1.JobCompletionIndexAnnotation: "0"}},
 		Spec: *probe.Spec.PodSets[0].Template.Spec.DeepCopy(),
 	}
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}
 	var made *corev1.Pod
 	var refused error
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		made = pod.DeepCopy()
-		refused = w.Client.Create(ctx, made, client.DryRunAll) // so it does while the namespace has no service account
-		return refused == nil && !waitsForPlace(made), nil
-	})
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience,
+		true, func(ctx context.Context) (bool, error) {
+			made = pod.DeepCopy()
+			refused = w.Client.Create(ctx, made, client.DryRunAll) // so it does while the namespace has no service account
+			return refused == nil && !waitsForPlace(made), nil
+		})
 	if err != nil {
 		w.Fatalf("waiting until a pod is made with its place: %v, %v", err, refused)
 	}
@@ -137,19 +146,22 @@ func (w *world) untilAtTheirPlaces(job string, count int) (pods []corev1.Pod) {
 	w.Helper()
 	made := w.UntilJob(job, "runs", harness.Running(int32(count)))
 	if len(made.Spec.Template.Spec.SchedulingGates) != 1 {
-		w.Fatalf("the pods of %s have their places from its template, which selects %v: they are given none one by one", job, made.Spec.Template.Spec.NodeSelector)
+		w.Fatalf("the pods of %s have their places from its template, which selects %v: they are given none one by one", job,
+			made.Spec.Template.Spec.NodeSelector)
 	}
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s are on nodes", count, job), func(list *corev1.PodList) bool {
-		pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
-			return pod.Labels[batchv1.JobNameLabel] != job || pod.DeletionTimestamp != nil || pod.Spec.NodeName == ""
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s are on nodes", count, job),
+		func(list *corev1.PodList) bool {
+			pods = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
+				return pod.Labels[batchv1.JobNameLabel] != job || pod.DeletionTimestamp != nil || pod.Spec.NodeName == ""
+			})
+			return len(pods) == count
 		})
-		return len(pods) == count
-	})
 	on := map[string]int32{}
 	for _, pod := range pods {
 		on[pod.Spec.NodeName]++
 		if host := pod.Spec.NodeSelector[corev1.LabelHostname]; host != pod.Spec.NodeName || waitsForPlace(&pod) {
-			w.Errorf("%s is on %s, and was sent to %q with gates %v", pod.Name, pod.Spec.NodeName, host, pod.Spec.SchedulingGates)
+			w.Errorf("%s is on %s, and was sent to %q with gates %v", pod.Name, pod.Spec.NodeName, host,
+				pod.Spec.SchedulingGates)
 		}
 	}
 	if diff := cmp.Diff(harness.PlacesOf(w.UntilWorkloadOf(job, "runs", runs)), on); diff != "" {
@@ -163,7 +175,8 @@ func (w *world) untilAnother(job string, than []corev1.Pod) (another corev1.Pod)
 	w.Helper()
 	harness.Until(w.World, &corev1.PodList{}, job+" has another pod", func(list *corev1.PodList) bool {
 		i := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool {
-			return pod.Labels[batchv1.JobNameLabel] == job && !slices.ContainsFunc(than, func(known corev1.Pod) bool { return known.UID == pod.UID })
+			return pod.Labels[batchv1.JobNameLabel] == job &&
+				!slices.ContainsFunc(than, func(known corev1.Pod) bool { return known.UID == pod.UID })
 		})
 		if i >= 0 {
 			another = list.Items[i]

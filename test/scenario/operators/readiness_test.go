@@ -49,7 +49,8 @@ func TestWhichAdmissionsWaitForReadyPods(t *testing.T) {
 			}
 			w.UntilWorkloadOf("other", "waits", waits)
 			last := "first"
-			for left := []string{"second", "other"}; len(left) > 0; left = slices.DeleteFunc(left, func(name string) bool { return name == last }) {
+			for left := []string{"second", "other"}; len(left) > 0; left = slices.DeleteFunc(left,
+				func(name string) bool { return name == last }) {
 				w.run(last, 1)
 				last = w.next(left)
 			}
@@ -62,7 +63,8 @@ func (w *world) passesOver(job string) {
 	w.Helper()
 	pods := w.UntilPodsOf(job, 1)
 	w.Delete(w.Job(job, "q", 1))
-	w.UntilWorkloadOf(job, "is deleted, and holds its quota", func(o *kueue.Workload) bool { return !o.DeletionTimestamp.IsZero() && o.Status.Admission != nil })
+	w.UntilWorkloadOf(job, "is deleted, and holds its quota",
+		func(o *kueue.Workload) bool { return !o.DeletionTimestamp.IsZero() && o.Status.Admission != nil })
 	w.Create(w.Job("third", "q", 1))
 	w.UntilWorkloadOf("third", "runs", runs)
 	w.Patch(&pods[0], `{"metadata": {"finalizers": null}}`) // else its namespace, and all that is in it, stays
@@ -71,19 +73,20 @@ func (w *world) passesOver(job string) {
 // next waits until one of the Jobs is admitted, and gives it. The others may not be.
 func (w *world) next(jobs []string) (next string) {
 	w.Helper()
-	harness.Until(w.World, &kueue.WorkloadList{}, fmt.Sprintf("one of %v is admitted", jobs), func(list *kueue.WorkloadList) bool {
-		var admitted []string
-		for _, o := range list.Items {
-			if name := metav1.GetControllerOf(&o).Name; slices.Contains(jobs, name) && o.Status.Admission != nil {
-				admitted = append(admitted, name)
+	harness.Until(w.World, &kueue.WorkloadList{}, fmt.Sprintf("one of %v is admitted", jobs),
+		func(list *kueue.WorkloadList) bool {
+			var admitted []string
+			for _, o := range list.Items {
+				if name := metav1.GetControllerOf(&o).Name; slices.Contains(jobs, name) && o.Status.Admission != nil {
+					admitted = append(admitted, name)
+				}
 			}
-		}
-		if len(admitted) > 1 {
-			w.Fatalf("%v were admitted at once", admitted)
-		}
-		next = strings.Join(admitted, "")
-		return next != ""
-	})
+			if len(admitted) > 1 {
+				w.Fatalf("%v were admitted at once", admitted)
+			}
+			next = strings.Join(admitted, "")
+			return next != ""
+		})
 	return next
 }
 
@@ -100,12 +103,14 @@ func TestQueueOrderAfterAPodsReadyTimeout(t *testing.T) {
 				o.Annotations = map[string]string{muster.QueuedTimeAnnotation: at.UTC().Format(time.RFC3339)}
 				w.Create(o)
 			}
-			w.operate(w.configured(fmt.Sprintf("waitForPodsReady: {timeout: 1s, requeuingStrategy: {timestamp: %s, backoffBaseSeconds: 1}}", timestamp)))
+			w.operate(w.configured(fmt.Sprintf(
+				"waitForPodsReady: {timeout: 1s, requeuingStrategy: {timestamp: %s, backoffBaseSeconds: 1}}", timestamp)))
 			w.UntilWorkload("late", "runs", runs)
 			w.Report("late", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
 			w.UntilWorkload("between", "runs in its place", runs) // nobody says of it that it is not ready
 			w.UntilWorkload("late", "is back in its queue", func(o *kueue.Workload) bool {
-				return o.Status.Admission == nil && is(o, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadBackoffFinished)
+				return o.Status.Admission == nil &&
+					is(o, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadBackoffFinished)
 			})
 			w.Report("between", kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
 			harness.Until(w.World, &kueue.WorkloadList{}, first+" is next", func(list *kueue.WorkloadList) bool {
@@ -144,7 +149,8 @@ func (w *world) recovers() {
 	job.Spec.BackoffLimit = ptr.To[int32](10)
 	w.Create(job)
 	pods := w.run("job", 2)
-	w.UntilWorkloadOf("job", "is ready", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadPodsReady, "True", kueue.WorkloadStarted) })
+	w.UntilWorkloadOf("job", "is ready",
+		func(o *kueue.Workload) bool { return is(o, kueue.WorkloadPodsReady, "True", kueue.WorkloadStarted) })
 	w.SetPodStatus(pods[0], corev1.PodFailed, 1)
 	again := w.UntilWorkloadOf("job", "runs again after its back-off", func(o *kueue.Workload) bool {
 		return runs(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
@@ -162,7 +168,8 @@ func (w *world) recovers() {
 		history.Conditions("job", kueue.WorkloadPodsReady)); diff != "" {
 		w.Errorf("PodsReady (-want +got):\n%s", diff)
 	}
-	want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}}
+	want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPodsReadyTimeout,
+		UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}}
 	if diff := cmp.Diff(want, again.Status.SchedulingStats.Evictions); diff != "" {
 		w.Errorf("evictions (-want +got):\n%s", diff)
 	}
@@ -176,13 +183,15 @@ func (w *world) outlives() {
 	for _, pod := range w.UntilPodsOf("short", 2) {
 		w.SetPodStatus(pod, corev1.PodSucceeded, 0)
 	}
-	if over := history.UntilDeleted("short"); !is(over, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonSucceeded) {
+	if over := history.UntilDeleted("short"); !is(over, kueue.WorkloadFinished, "True",
+		kueue.WorkloadFinishedReasonSucceeded) {
 		w.Errorf("its Workload went with %+v", over.Status.Conditions)
 	}
 	w.Patch(short, `{"metadata": {"labels": {"example.com/seen": "true"}}}`)
 	w.Create(w.Job("later", "q", 1))
 	w.UntilWorkloadOf("later", "runs", runs)
-	if kept := w.UntilJob("short", "is kept", func(*batchv1.Job) bool { return true }); kept.Status.Succeeded != 2 || *kept.Spec.Suspend {
+	if kept := w.UntilJob("short", "is kept", func(*batchv1.Job) bool { return true }); kept.Status.Succeeded != 2 ||
+		*kept.Spec.Suspend {
 		w.Errorf("it has become %+v, suspended %t", kept.Status, *kept.Spec.Suspend)
 	}
 	harness.Until(w.World, &kueue.WorkloadList{}, "it has no Workload", func(list *kueue.WorkloadList) bool {

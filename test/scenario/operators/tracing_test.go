@@ -22,7 +22,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// spans is a collector: it takes OTLP over HTTP, and keeps what it is sent by trace and span. What comes twice must be the same.
+// spans is a collector: it takes OTLP over HTTP, and keeps what it is sent by trace and span. What comes twice must be
+// the same.
 type spans struct {
 	t       *testing.T
 	url     string
@@ -129,7 +130,8 @@ func TestAJobIsTracedFromItsCreationToItsFirstReadyPod(t *testing.T) {
 	inOrder(w, to.until(w, next.UID, all...), all)
 }
 
-// inOrder checks that the trace is of these spans alone, that all are below the first, within it, and one after the other.
+// inOrder checks that the trace is of these spans alone, that all are below the first, within it, and one after the
+// other.
 func inOrder(w *world, told map[string]*otlp.Span, names []string) {
 	w.Helper()
 	whole := told[names[0]]
@@ -142,8 +144,10 @@ func inOrder(w *world, told map[string]*otlp.Span, names []string) {
 		if diff := cmp.Diff(whole.SpanId, span.ParentSpanId); diff != "" {
 			w.Errorf("%s is not below the whole (-want +got):\n%s", name, diff)
 		}
-		if span.StartTimeUnixNano < last || span.EndTimeUnixNano < span.StartTimeUnixNano || span.EndTimeUnixNano > whole.EndTimeUnixNano {
-			w.Errorf("%s is from %d to %d; the one before began at %d, the whole ended at %d", name, span.StartTimeUnixNano, span.EndTimeUnixNano, last, whole.EndTimeUnixNano)
+		if span.StartTimeUnixNano < last || span.EndTimeUnixNano < span.StartTimeUnixNano ||
+			span.EndTimeUnixNano > whole.EndTimeUnixNano {
+			w.Errorf("%s is from %d to %d; the one before began at %d, the whole ended at %d", name, span.StartTimeUnixNano,
+				span.EndTimeUnixNano, last, whole.EndTimeUnixNano)
 		}
 		last = span.StartTimeUnixNano
 	}

@@ -25,16 +25,18 @@ func TestOperatorWaitsForTheAPIServer(t *testing.T) {
 			return true
 		}
 		asked.Add(1)
-		rw.WriteHeader(http.StatusBadGateway) // as a load balancer does; client-go tries again by itself if a connection breaks
+		// as a load balancer does; client-go tries again by itself if a connection breaks
+		rw.WriteHeader(http.StatusBadGateway)
 		return false
 	})
 	running := w.operate()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-		if running.Readiness() == http.StatusOK {
-			t.Fatal("it is ready, and has not reached the API server")
-		}
-		return asked.Load() > 3 && running.Alive(), nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, harness.Patience,
+		true, func(context.Context) (bool, error) {
+			if running.Readiness() == http.StatusOK {
+				t.Fatal("it is ready, and has not reached the API server")
+			}
+			return asked.Load() > 3 && running.Alive(), nil
+		})
 	if err != nil {
 		t.Fatalf("it lives and asks again (%d requests so far): %v", asked.Load(), err)
 	}

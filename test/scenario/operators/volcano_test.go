@@ -25,7 +25,8 @@ func TestVolcanoIsDetected(t *testing.T) {
 	w.UntilOnlyPods("before-worker-0")
 
 	w.Shared(volcanoPodGroups())
-	if said := first.AwaitEnd(t); !strings.Contains(said, "the scheduler Volcano was installed and runs VCJobs from now on") {
+	if said := first.AwaitEnd(t); !strings.Contains(said,
+		"the scheduler Volcano was installed and runs VCJobs from now on") {
 		t.Errorf("it says %q", said)
 	}
 	everywhere := *w.World
@@ -36,7 +37,8 @@ func TestVolcanoIsDetected(t *testing.T) {
 	w.Create(w.vcjob("theirs"), w.latticejob("after", "volcanos-own"))
 	harness.UntilOne(w.World, &lattice.LatticeJobList{}, "after", "is handed over", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Running &&
-			job.Status.Message == lattice.SubmittedMessage+". Its queue is not managed by Muster, so Muster's quota does not cover it"
+			job.Status.Message == lattice.SubmittedMessage+
+				". Its queue is not managed by Muster, so Muster's quota does not cover it"
 	})
 	theirs := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: w.Namespace}}
 	w.Get(theirs)
@@ -49,16 +51,22 @@ func TestVolcanoIsDetected(t *testing.T) {
 // vcjob is a VCJob of one pod, which nobody schedules.
 func (w *world) vcjob(name string) *volcano.Job {
 	task := volcano.TaskSpec{Name: "worker", Replicas: 1}
-	task.Template.Spec = corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "main", Image: "example.com/worker:1"}}}
-	return &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: volcano.JobSpec{Queue: "q", Tasks: []volcano.TaskSpec{task}}}
+	task.Template.Spec = corev1.PodSpec{SchedulerName: "nobody",
+		Containers: []corev1.Container{{Name: "main", Image: "example.com/worker:1"}}}
+	return &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: volcano.JobSpec{Queue: "q", Tasks: []volcano.TaskSpec{task}}}
 }
 
 // latticejob is a LatticeJob of one pod in the queue.
 func (w *world) latticejob(name, queue string) *lattice.LatticeJob {
-	limits := &lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
-	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Limits: limits}}}
-	return &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: lattice.LatticeJobSpec{Queue: queue,
-		Tasks: map[string]lattice.JobTaskSpec{"worker": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
+	limits := &lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")),
+		Memory: ptr.To(resource.MustParse("64Mi"))}
+	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "example.com/worker:1",
+		Resources: &lattice.ResourceRequirements{Limits: limits}}}
+	return &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: lattice.LatticeJobSpec{Queue: queue,
+			Tasks: map[string]lattice.JobTaskSpec{
+				"worker": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
 }
 
 // volcanoPodGroups is the definition by which Volcano is known.
@@ -68,9 +76,11 @@ func volcanoPodGroups() *unstructured.Unstructured {
 	out.SetKind("CustomResourceDefinition")
 	out.SetName("podgroups.scheduling.volcano.sh")
 	out.Object["spec"] = map[string]any{
-		"group": "scheduling.volcano.sh", "scope": "Namespaced", "names": map[string]any{"kind": "PodGroup", "plural": "podgroups"},
+		"group": "scheduling.volcano.sh", "scope": "Namespaced",
+		"names": map[string]any{"kind": "PodGroup", "plural": "podgroups"},
 		"versions": []any{map[string]any{"name": "v1beta1", "served": true, "storage": true,
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+				"x-kubernetes-preserve-unknown-fields": true}}}},
 	}
 	return out
 }

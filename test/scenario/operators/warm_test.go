@@ -34,16 +34,17 @@ func TestOperatorIsNotReadyBeforeItsCachesSync(t *testing.T) {
 			running := w.operate()
 			gate.untilAsked(t)
 			refused := 0
-			err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
-				switch running.Readiness() { // there is nothing to subscribe to
-				case http.StatusOK:
-					t.Fatalf("it is ready, and has no %s yet", kind)
-				case 0: // nobody answers yet
-				default:
-					refused++ // each answer takes a second, within which all else is read
-				}
-				return refused == 3, nil
-			})
+			err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, harness.Patience,
+				true, func(context.Context) (bool, error) {
+					switch running.Readiness() { // there is nothing to subscribe to
+					case http.StatusOK:
+						t.Fatalf("it is ready, and has no %s yet", kind)
+					case 0: // nobody answers yet
+					default:
+						refused++ // each answer takes a second, within which all else is read
+					}
+					return refused == 3, nil
+				})
 			if err != nil {
 				t.Fatalf("it says whether it is ready %d times: %v", refused, err)
 			}
@@ -98,7 +99,8 @@ func (w *world) through(pass func(http.ResponseWriter, *http.Request) bool) {
 		w.Fatal(err)
 	}
 	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority, cluster.InsecureSkipTLSVerify = server.URL, nil, "", true
+		cluster.Server, cluster.CertificateAuthorityData, cluster.CertificateAuthority, cluster.InsecureSkipTLSVerify =
+			server.URL, nil, "", true
 	}
 	kubeconfig := filepath.Join(w.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {

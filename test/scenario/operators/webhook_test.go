@@ -59,13 +59,15 @@ func TestJobsAreHeldByTheWebhookWithoutPolicies(t *testing.T) {
 	})
 	w.UntilJob("early", "is told to stop", func(job *batchv1.Job) bool { return *job.Spec.Suspend })
 	w.Create(w.Workload("other", "q"))
-	w.UntilWorkload("other", "waits, though nobody has quota", harness.Waits(kueue.WorkloadWaitingForQuota, "2 more needed"))
+	w.UntilWorkload("other", "waits, though nobody has quota",
+		harness.Waits(kueue.WorkloadWaitingForQuota, "2 more needed"))
 	for i := range pods {
 		w.Patch(&pods[i], `{"metadata": {"finalizers": null}}`)
 	}
 	w.UntilWorkload("other", "runs", runs)
 	w.UntilWorkloadOf("early", "waits like any other", func(o *kueue.Workload) bool {
-		return harness.Waits(kueue.WorkloadExceedsMaxQuota, "")(o) && !is(o, muster.UnheldCondition, metav1.ConditionTrue, muster.UnheldReason)
+		return harness.Waits(kueue.WorkloadExceedsMaxQuota, "")(o) &&
+			!is(o, muster.UnheldCondition, metav1.ConditionTrue, muster.UnheldReason)
 	})
 	w.expectUnheld(running, 1)
 
@@ -99,8 +101,8 @@ func TestJobsAreHeldByTheWebhookWithoutPolicies(t *testing.T) {
 	w.UntilPodsOf("orphan", 1)
 }
 
-// TestAStartIsRefusedWithoutMutatingPolicies: a user who may edit Jobs neither starts one that names a queue, though the same
-// change removes the name, nor makes one that seems to be a JobSet's.
+// TestAStartIsRefusedWithoutMutatingPolicies: a user who may edit Jobs neither starts one that names a queue, though
+// the same change removes the name, nor makes one that seems to be a JobSet's.
 func TestAStartIsRefusedWithoutMutatingPolicies(t *testing.T) {
 	w := newWorld(t)
 	w.leaveOut()
@@ -137,7 +139,8 @@ func TestAStartIsRefusedWithoutMutatingPolicies(t *testing.T) {
 	})
 	for _, text := range []string{start, `{"metadata": {"labels": null}, "spec": {"suspend": false}}`,
 		`{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": ""}}, "spec": {"suspend": false}}`} {
-		if err := patch(job.DeepCopy(), text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the queue starts this Job") {
+		if err := patch(job.DeepCopy(), text); !apierrors.IsForbidden(err) ||
+			!strings.Contains(err.Error(), "the queue starts this Job") {
 			t.Errorf("%s: %v, want it refused, as the queue starts the Job", text, err)
 		}
 	}
@@ -150,16 +153,19 @@ func TestAStartIsRefusedWithoutMutatingPolicies(t *testing.T) {
 		raised := partly.DeepCopy()
 		return patch(raised, raise, client.DryRunAll) != nil || *raised.Spec.Parallelism > 1
 	})
-	if err := patch(partly.DeepCopy(), raise); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the Job has quota for 1 of the 3 pods that it asked for") {
+	if err := patch(partly.DeepCopy(), raise); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "the Job has quota for 1 of the 3 pods that it asked for") {
 		t.Errorf("a larger size of a Job that runs with fewer pods: %v, want it refused, and why", err)
 	}
 	forged := w.Job("js-w-0", "q", 1)
-	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "u", Controller: ptr.To(true)}}
+	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js",
+		UID: "u", Controller: ptr.To(true)}}
 	until("a Job that names a JobSet is no longer marked at its creation", func() bool {
 		created := forged.DeepCopy()
 		return ada.Create(t.Context(), created, client.DryRunAll) != nil || created.Annotations[muster.QueuedAnnotation] == ""
 	})
-	if err := ada.Create(t.Context(), forged); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only the controller of JobSets") {
+	if err := ada.Create(t.Context(), forged); !apierrors.IsForbidden(err) ||
+		!strings.Contains(err.Error(), "only the controller of JobSets") {
 		t.Errorf("a Job that names a JobSet as its controller: %v, want it refused", err)
 	}
 }
@@ -175,14 +181,17 @@ func (w *world) expectUnheld(running *operator.Operator, want float64) {
 // leaveOut has the policies that hold Jobs pass over the namespace, as in a cluster that does not serve them.
 func (w *world) leaveOut() {
 	w.Helper()
-	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-owned", "muster-job-hold-waiting", "muster-job-size-limit"} {
+	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-owned",
+		"muster-job-hold-waiting", "muster-job-size-limit"} {
 		binding := &registration.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		w.Change(binding, func() {
-			binding.Spec.MatchResources = &registration.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.Namespace}}}}}
+			binding.Spec.MatchResources = &registration.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.Namespace}}}}}
 		})
 		w.Cleanup(func() {
-			if err := w.Client.Patch(context.Background(), binding, client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"matchResources": null}}`))); err != nil {
+			if err := w.Client.Patch(context.Background(), binding,
+				client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"matchResources": null}}`))); err != nil {
 				w.Errorf("taking the namespace in again: %v", err)
 			}
 		})
@@ -206,7 +215,8 @@ func (w *world) newDoor() door {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return door{flags: []string{"--webhook-port=" + port, "--webhook-cert-dir=" + certificates}, address: "https://" + address, authority: authority}
+	return door{flags: []string{"--webhook-port=" + port, "--webhook-cert-dir=" + certificates},
+		address: "https://" + address, authority: authority}
 }
 
 // certificates makes a folder with what the webhook shows, and gives the authority for it.
@@ -237,7 +247,10 @@ func (w *world) ask(file string, at door, heard func()) {
 	if err := yaml.UnmarshalStrict(text, &how); err != nil {
 		w.Fatal(err)
 	}
-	how.ClientConfig = registration.WebhookClientConfig{URL: ptr.To(at.address + *how.ClientConfig.Service.Path), CABundle: at.authority}
+	how.ClientConfig = registration.WebhookClientConfig{URL: ptr.To(at.address + *how.ClientConfig.Service.Path),
+		CABundle: at.authority}
 	how.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
-	w.Enforce(heard, &registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(filepath.Base(file), ".yaml")}, Webhooks: []registration.MutatingWebhook{how}})
+	w.Enforce(heard,
+		&registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(filepath.Base(file),
+			".yaml")}, Webhooks: []registration.MutatingWebhook{how}})
 }

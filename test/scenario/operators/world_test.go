@@ -1,5 +1,6 @@
-// Package operators tests, on the embedded control plane, operators that are configured otherwise than by default, that come
-// late, that go, and that follow each other. Each test runs its own; there are no nodes, and pods are what the test says of them.
+// Package operators tests, on the embedded control plane, operators that are configured otherwise than by default, that
+// come late, that go, and that follow each other. Each test runs its own; there are no nodes, and pods are what the
+// test says of them.
 package operators
 
 import (
@@ -51,7 +52,8 @@ func (w *world) configured(sections string) string {
 // podQueue makes the LocalQueue q, with quota for so many pods.
 func (w *world) podQueue(pods int64) {
 	w.Helper()
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
+	w.Queue("q", kueue.ResourceFlavorSpec{},
+		corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
 // run has the pods of a Job, so many, run and be ready.

@@ -23,7 +23,8 @@ func TestTheDefaultQueueIsPlacedOnNodes(t *testing.T) {
 	w.untilQuota(resource, "6")
 	// The quota is 6, but no node has 5.
 	w.Create(w.jobSetRequesting("large", resource, 5))
-	w.UntilWorkloadOf("large", "waits for a node", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
+	w.UntilWorkloadOf("large", "waits for a node",
+		func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
 	w.Create(w.jobSetRequesting("fits", resource, 4))
 	w.untilRunning("fits", 1)
 	if on := harness.PlacesOf(w.UntilWorkloadOf("fits", "is admitted", admitted)); on[a] != 1 {
@@ -43,24 +44,26 @@ func allocatableWith(name corev1.ResourceName, amount int64) corev1.ResourceList
 func (w *world) jobSetRequesting(name string, resourceName corev1.ResourceName, amount int64) client.Object {
 	js := w.gang(name, "default", 1, 0, time.Hour)
 	amounts := corev1.ResourceList{resourceName: *resource.NewQuantity(amount, resource.DecimalSI)}
-	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: amounts, Limits: amounts}
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Resources =
+		corev1.ResourceRequirements{Requests: amounts, Limits: amounts}
 	return js
 }
 
 // untilQuota waits until the ClusterQueue default has this quota of the resource.
 func (w *world) untilQuota(name corev1.ResourceName, amount string) {
 	w.Helper()
-	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue default has a quota of "+amount+" "+string(name), func(list *kueue.ClusterQueueList) bool {
-		for i := range list.Items {
-			if list.Items[i].Name != "default" {
-				continue
-			}
-			for _, quota := range list.Items[i].Spec.ResourceGroups[0].Flavors[0].Resources {
-				if quota.Name == name {
-					return quota.NominalQuota.String() == amount
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue default has a quota of "+amount+" "+string(name),
+		func(list *kueue.ClusterQueueList) bool {
+			for i := range list.Items {
+				if list.Items[i].Name != "default" {
+					continue
+				}
+				for _, quota := range list.Items[i].Spec.ResourceGroups[0].Flavors[0].Resources {
+					if quota.Name == name {
+						return quota.NominalQuota.String() == amount
+					}
 				}
 			}
-		}
-		return false
-	})
+			return false
+		})
 }

@@ -37,7 +37,8 @@ func (w *world) untilStarted(name string, pods int) (before map[string]corev1.Po
 // startGangInRacks creates racks of that many nodes each and starts the gang a in one of them. A node that holds two of
 // its pods is not full: the pod template of a gang that fills its nodes names them, and such a gang restarts instead of
 // having single pods replaced. before and node are the results of untilStarted.
-func startGangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
+func startGangInRacks(t *testing.T, racks, nodes int,
+	pods int32) (w *world, before map[string]corev1.Pod, node string) {
 	w = newWorld(t)
 	for i := range racks {
 		w.rackOf(fmt.Sprintf("r%d", i), nodes)
@@ -56,7 +57,8 @@ func (w *world) drain(node string, pods map[string]corev1.Pod) {
 		if pod.Spec.NodeName != node {
 			continue
 		}
-		if err := w.Client.SubResource("eviction").Create(w.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}); err != nil {
+		if err := w.Client.SubResource("eviction").Create(w.Context(), &pod,
+			&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -78,7 +80,8 @@ func (w *world) cordon(name string) {
 		w.Create(probe)
 		rejected := w.UntilWorkload(probe.Name, "waits for nodes", harness.Waits("ExceedsNodes", ""))
 		w.Delete(probe)
-		if strings.Contains(meta.FindStatusCondition(rejected.Status.Conditions, kueue.WorkloadQuotaReserved).Message, "cordoned") {
+		if strings.Contains(meta.FindStatusCondition(rejected.Status.Conditions,
+			kueue.WorkloadQuotaReserved).Message, "cordoned") {
 			return
 		}
 	}
@@ -108,7 +111,8 @@ func withName(name string) func(corev1.Pod) bool {
 func TestADrainedNode(t *testing.T) {
 	w, before, node := startGangInRacks(t, 2, 4, 5)
 	w.drain(node, before)
-	moved := w.UntilWorkloadOf("a", "has no place on the drained node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 0 })
+	moved := w.UntilWorkloadOf("a", "has no place on the drained node",
+		func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) {
 		t.Fatalf("the gang was evicted, want only its pods on the drained node replaced: %s", w.State())
 	}
@@ -152,10 +156,13 @@ func (w *world) untilEvictedFor(job, node string) {
 	w.Helper()
 	evicted := w.UntilWorkloadOf(job, "is requeued after its eviction", func(wl *kueue.Workload) bool {
 		requeued := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadRequeued)
-		return requeued != nil && requeued.Status == metav1.ConditionTrue && requeued.Reason == kueue.WorkloadEvictedDueToNodeFailures && wl.Status.Admission == nil
+		return requeued != nil && requeued.Status == metav1.ConditionTrue &&
+			requeued.Reason == kueue.WorkloadEvictedDueToNodeFailures && wl.Status.Admission == nil
 	})
-	if why := meta.FindStatusCondition(evicted.Status.Conditions, kueue.WorkloadEvicted); why == nil || why.Reason != kueue.WorkloadEvictedDueToNodeFailures || !strings.Contains(why.Message, node) {
-		w.Errorf("condition Evicted = %+v, want reason %s and node %s in the message", why, kueue.WorkloadEvictedDueToNodeFailures, node)
+	if why := meta.FindStatusCondition(evicted.Status.Conditions, kueue.WorkloadEvicted); why == nil ||
+		why.Reason != kueue.WorkloadEvictedDueToNodeFailures || !strings.Contains(why.Message, node) {
+		w.Errorf("condition Evicted = %+v, want reason %s and node %s in the message", why,
+			kueue.WorkloadEvictedDueToNodeFailures, node)
 	}
 }
 
@@ -199,7 +206,8 @@ func TestANodeThatLosesDevices(t *testing.T) {
 		}
 	}
 	broken := w.loseDevices(node, 3, before)
-	moved := w.UntilWorkloadOf("a", "has one place on the node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 1 })
+	moved := w.UntilWorkloadOf("a", "has one place on the node",
+		func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 1 })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), withName(broken.Name))
 	w.expectOneRack(harness.PlacesOf(moved))
@@ -225,12 +233,14 @@ func TestANodeThatStopsReporting(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
 	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // its pods are no longer simulated
 	w.setReadyUnknown(silent)
-	harness.UntilOne(w.World.Everywhere(), &corev1.NodeList{}, silent, "is tainted as unreachable", func(node *corev1.Node) bool {
-		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
-			return taint.Key == corev1.TaintNodeUnreachable && taint.Effect == corev1.TaintEffectNoExecute
+	harness.UntilOne(w.World.Everywhere(), &corev1.NodeList{}, silent, "is tainted as unreachable",
+		func(node *corev1.Node) bool {
+			return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+				return taint.Key == corev1.TaintNodeUnreachable && taint.Effect == corev1.TaintEffectNoExecute
+			})
 		})
-	})
-	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
+	moved := w.UntilWorkloadOf("a", "has no place on the silent node",
+		func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 	w.expectKept(before, w.untilRunning("a", 5), onNode(silent))
 	terminating := 0
@@ -240,7 +250,8 @@ func TestANodeThatStopsReporting(t *testing.T) {
 		}
 	}
 	if want := int(nodesOf(before)[silent]); terminating != want {
-		t.Errorf("%d pods are terminating on the silent node, want %d, none deleted by force: %s", terminating, want, w.State())
+		t.Errorf("%d pods are terminating on the silent node, want %d, none deleted by force: %s",
+			terminating, want, w.State())
 	}
 }
 

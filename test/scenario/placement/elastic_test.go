@@ -45,14 +45,16 @@ func TestAnElasticJobSetShrinksAndGrows(t *testing.T) {
 	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 
-// TestAnElasticJobShrinksAndGrows checks an elastic batch Job of 2 to 4 pods on four nodes, each of which has capacity for
-// one pod. It shrinks for a new job, and grows again when that is deleted; the other pods are kept, and each is at the
-// place of its rank. It has no more pods than its user asks for, and is as its user made it once it has been stopped.
+// TestAnElasticJobShrinksAndGrows checks an elastic batch Job of 2 to 4 pods on four nodes, each of which has capacity
+// for one pod. It shrinks for a new job, and grows again when that is deleted; the other pods are kept, and each is at
+// the place of its rank. It has no more pods than its user asks for, and is as its user made it once it has been
+// stopped.
 func TestAnElasticJobShrinksAndGrows(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}},
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: w.Namespace,
+		Labels: map[string]string{kueue.QueueLabel: "q"}},
 		Spec: w.elasticJobSet("job", 2, 4).Spec.ReplicatedJobs[0].Template.Spec}
 	delete(job.Spec.Template.Annotations, "muster.dev/max-replicas")
 	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](4), ptr.To[int32](4)
@@ -70,11 +72,13 @@ func TestAnElasticJobShrinksAndGrows(t *testing.T) {
 	w.expectSamePods(largest, w.untilSize("job", 3))
 	wl := w.UntilWorkloadOf("job", "is admitted", admitted)
 	w.Patch(wl, `{"spec": {"active": false}}`)
-	harness.Until(w.World, &batchv1.JobList{}, "the Job is suspended, as its user wants it to be", func(list *batchv1.JobList) bool {
-		return slices.ContainsFunc(list.Items, func(is batchv1.Job) bool {
-			return is.Name == "job" && *is.Spec.Suspend && *is.Spec.Parallelism == 3 && *is.Spec.Completions == 3 && is.Annotations["muster.dev/before-admission"] == ""
+	harness.Until(w.World, &batchv1.JobList{}, "the Job is suspended, as its user wants it to be",
+		func(list *batchv1.JobList) bool {
+			return slices.ContainsFunc(list.Items, func(is batchv1.Job) bool {
+				return is.Name == "job" && *is.Spec.Suspend && *is.Spec.Parallelism == 3 && *is.Spec.Completions == 3 &&
+					is.Annotations["muster.dev/before-admission"] == ""
+			})
 		})
-	})
 }
 
 // TestOperatorKilledWhileAnElasticJobSetIsResized checks that an elastic JobSet shrinks and grows to the right sizes,
@@ -120,32 +124,37 @@ func TestAnElasticJobSetStartsSmall(t *testing.T) {
 func (w *world) elasticJobSet(name string, minPods, maxPods int32) *jobset.JobSet {
 	js := w.gang(name, "q", minPods, 8, time.Hour)
 	template := &js.Spec.ReplicatedJobs[0].Template.Spec.Template
-	template.Annotations["muster.dev/min-replicas"], template.Annotations["muster.dev/max-replicas"] = fmt.Sprint(minPods), fmt.Sprint(maxPods)
+	template.Annotations["muster.dev/min-replicas"], template.Annotations["muster.dev/max-replicas"] = fmt.Sprint(minPods),
+		fmt.Sprint(maxPods)
 	template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
 	return js
 }
 
-// untilSize waits until the JobSet or the batch Job has exactly that many pods that have not failed, all running, and quota for no
-// others. It checks that each is at the place of its rank, and returns them by completion index.
+// untilSize waits until the JobSet or the batch Job has exactly that many pods that have not failed, all running, and
+// quota for no others. It checks that each is at the place of its rank, and returns them by completion index.
 func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods, all running", name, pods), func(list *corev1.PodList) bool {
-		running = map[string]corev1.Pod{}
-		all := 0
-		for _, pod := range list.Items {
-			if name == cmp.Or(pod.Labels[jobset.JobSetNameKey], pod.Labels[batchv1.JobNameLabel]) && pod.Status.Phase != corev1.PodFailed {
-				all++
-				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-					running[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = pod
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods, all running", name, pods),
+		func(list *corev1.PodList) bool {
+			running = map[string]corev1.Pod{}
+			all := 0
+			for _, pod := range list.Items {
+				if name == cmp.Or(pod.Labels[jobset.JobSetNameKey], pod.Labels[batchv1.JobNameLabel]) &&
+					pod.Status.Phase != corev1.PodFailed {
+					all++
+					if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+						running[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = pod
+					}
 				}
 			}
-		}
-		return all == pods && len(running) == pods
-	})
-	wl := w.UntilWorkloadOf(name, fmt.Sprintf("has quota for %d pods and no resource requests", pods), func(wl *kueue.Workload) bool {
-		return wl.Status.Admission != nil && *wl.Status.Admission.PodSetAssignments[0].Count == int32(pods) && len(wl.Status.ResourceRequests) == 0
-	})
+			return all == pods && len(running) == pods
+		})
+	wl := w.UntilWorkloadOf(name, fmt.Sprintf("has quota for %d pods and no resource requests", pods),
+		func(wl *kueue.Workload) bool {
+			return wl.Status.Admission != nil && *wl.Status.Admission.PodSetAssignments[0].Count == int32(pods) &&
+				len(wl.Status.ResourceRequests) == 0
+		})
 	w.expectPlacedByRank(running, nodesByRank(wl))
 	return running
 }

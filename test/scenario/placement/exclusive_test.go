@@ -38,7 +38,8 @@ func TestJobsGoToTheNodesThatUsersReserveForThem(t *testing.T) {
 		for _, name := range racks[i] {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			w.Change(node, func() {
-				node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: jobset.NoScheduleTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+				node.Spec.Taints = append(node.Spec.Taints,
+					corev1.Taint{Key: jobset.NoScheduleTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 				node.Labels[jobset.NamespacedJobKey] = fmt.Sprintf("%s_js-exclusive-%d", w.Namespace, i)
 			})
 		}

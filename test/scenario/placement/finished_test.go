@@ -41,7 +41,8 @@ func TestJobsThatHaveEndedHoldNoPlacesWhenTheRestIsAdmittedAgain(t *testing.T) {
 func byIndexes(pods map[string]corev1.Pod) map[string]corev1.Pod {
 	out := map[string]corev1.Pod{}
 	for _, pod := range pods {
-		out[fmt.Sprintf("%s-%s", pod.Labels[jobset.JobIndexKey], pod.Labels["batch.kubernetes.io/job-completion-index"])] = pod
+		out[fmt.Sprintf("%s-%s", pod.Labels[jobset.JobIndexKey],
+			pod.Labels["batch.kubernetes.io/job-completion-index"])] = pod
 	}
 	return out
 }

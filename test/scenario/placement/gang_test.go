@@ -85,7 +85,8 @@ func TestACordonBetweenAdmissionAndBinding(t *testing.T) {
 	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: firstNode(harness.PlacesOf(wl))}}
 	w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
 	block.release()
-	moved := w.UntilWorkloadOf("a", "has no place on the cordoned node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[cordoned.Name] == 0 })
+	moved := w.UntilWorkloadOf("a", "has no place on the cordoned node",
+		func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[cordoned.Name] == 0 })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
@@ -112,15 +113,17 @@ func TestACordonUnderARunningGangMovesNoPod(t *testing.T) {
 // untilRunningOn waits until the JobSet has exactly as many running pods on each node as places has.
 func (w *world) untilRunningOn(job string, places map[string]int32) {
 	w.Helper()
-	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are running at their places", func(list *corev1.PodList) bool {
-		on := map[string]int32{}
-		for _, pod := range list.Items {
-			if pod.Labels["jobset.sigs.k8s.io/jobset-name"] == job && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
-				on[pod.Spec.NodeName]++
+	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are running at their places",
+		func(list *corev1.PodList) bool {
+			on := map[string]int32{}
+			for _, pod := range list.Items {
+				if pod.Labels["jobset.sigs.k8s.io/jobset-name"] == job && pod.DeletionTimestamp == nil &&
+					pod.Status.Phase == corev1.PodRunning {
+					on[pod.Spec.NodeName]++
+				}
 			}
-		}
-		return maps.Equal(on, places)
-	})
+			return maps.Equal(on, places)
+		})
 }
 
 // podBlock is a ResourceQuota that prevents the creation of pods in the test's namespace.
@@ -132,8 +135,9 @@ type podBlock struct {
 // blockPods prevents the creation of pods until release is called.
 func (w *world) blockPods() *podBlock {
 	w.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.Namespace}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.Namespace},
+		Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
 	w.Create(quota)
 	return &podBlock{w, quota}
 }

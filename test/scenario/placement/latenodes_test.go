@@ -21,16 +21,17 @@ func TestNodesThatAreAddedLater(t *testing.T) {
 	if places := harness.PlacesOf(wl); len(places) != 0 {
 		t.Errorf("places = %v, want none", places)
 	}
-	harness.Until(w.World, &corev1.PodList{}, "its pod is unschedulable, which triggers an autoscaler", func(list *corev1.PodList) bool {
-		for _, pod := range list.Items {
-			for _, c := range pod.Status.Conditions {
-				if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-					return true
+	harness.Until(w.World, &corev1.PodList{}, "its pod is unschedulable, which triggers an autoscaler",
+		func(list *corev1.PodList) bool {
+			for _, pod := range list.Items {
+				for _, c := range pod.Status.Conditions {
+					if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+						return true
+					}
 				}
 			}
-		}
-		return false
-	})
+			return false
+		})
 	if output, code := w.Explain("jobset/late"); code != 0 || !strings.Contains(output, "new nodes") {
 		t.Errorf("explain exited with code %d, want 0 and \"new nodes\" in the output:\n%s", code, output)
 	}

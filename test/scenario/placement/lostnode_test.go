@@ -40,8 +40,10 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 		resized = meta.FindStatusCondition(wl.Status.Conditions, muster.ResizedCondition)
 		return resized != nil
 	})
-	if resized.Reason != muster.ShrunkReason || !strings.Contains(resized.Message, "from 4 to 3 pods") || !strings.Contains(resized.Message, dead) {
-		t.Errorf("condition %s = %+v, want that it shrank from 4 to 3 pods because of node %s", muster.ResizedCondition, resized, dead)
+	if resized.Reason != muster.ShrunkReason || !strings.Contains(resized.Message, "from 4 to 3 pods") ||
+		!strings.Contains(resized.Message, dead) {
+		t.Errorf("condition %s = %+v, want that it shrank from 4 to 3 pods because of node %s",
+			muster.ResizedCondition, resized, dead)
 	}
 	w.node("late", "r0", allocatable(8), simulated)
 	grown := w.untilWorkers("a", 4)
@@ -55,7 +57,8 @@ func TestANodeKilledUnderAnElasticGang(t *testing.T) {
 			w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: full}})
 		}
 	}
-	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, "a", "waits", func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageWaiting })
+	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, "a", "waits",
+		func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageWaiting })
 }
 
 // trainingJob returns a TrainingJob in the queue q. Each of its workers needs a whole node and runs for an hour.
@@ -65,8 +68,10 @@ func (w *world) trainingJob(name string, minSize, maxSize int32) *breezeml.Train
 	job.Spec.MinSize, job.Spec.MaxSize = ptr.To(minSize), ptr.To(maxSize)
 	job.Spec.ReplicaSpecs.Template = corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": time.Hour.String()}},
-		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: breezeml.DefaultContainerName,
-			Image: "example.com/trainer", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}}},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](1),
+			Containers: []corev1.Container{{Name: breezeml.DefaultContainerName,
+				Image: "example.com/trainer", Command: []string{"train"},
+				Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}}},
 	}
 	return job
 }

@@ -35,14 +35,16 @@ func template(container string, gpus int64, annotations map[string]string) corev
 	}
 	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: all}, Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](0),
-		Containers: []corev1.Container{{Name: container, Image: "example.com/trainer", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}},
+		Containers: []corev1.Container{{Name: container, Image: "example.com/trainer", Command: []string{"train"},
+			Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}},
 	}}
 }
 
 // genericJob returns a GenericJob in the queue q with one type of replicas, worker.
 func (w *world) genericJob(name string, replicas int32, template corev1.PodTemplateSpec) *tensorstack.GenericJob {
-	return &tensorstack.GenericJob{ObjectMeta: w.inQueue(name), Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{
-		{Type: "worker", Replicas: ptr.To(replicas), Template: template}}}}
+	return &tensorstack.GenericJob{ObjectMeta: w.inQueue(name),
+		Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{
+			{Type: "worker", Replicas: ptr.To(replicas), Template: template}}}}
 }
 
 // TestPodsThatMusterCreatesAreGangsToKubeScheduler checks that the pods of GenericJobs, VCJobs and TrainingJobs are
@@ -64,8 +66,10 @@ func TestPodsThatMusterCreatesAreGangsToKubeScheduler(t *testing.T) {
 		minCount int32
 	}{
 		{w.genericJob("generic", 5, template("main", 3, nil)), 5, "generic-worker.genericjob", 5},
-		{w.genericJob("elastic", 3, template("main", 2, map[string]string{muster.MinReplicasAnnotation: "2"})), 3, "elastic-worker.genericjob", 2},
-		{&volcano.Job{ObjectMeta: w.inQueue("vc"), Spec: volcano.JobSpec{MinAvailable: 3, Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 4, Template: template("main", 2, nil)}}}}, 4, "vc-main.job", 3},
+		{w.genericJob("elastic", 3, template("main", 2, map[string]string{muster.MinReplicasAnnotation: "2"})), 3,
+			"elastic-worker.genericjob", 2},
+		{&volcano.Job{ObjectMeta: w.inQueue("vc"), Spec: volcano.JobSpec{MinAvailable: 3,
+			Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 4, Template: template("main", 2, nil)}}}}, 4, "vc-main.job", 3},
 		{training, 3, "training-worker.trainingjob", 2},
 	} {
 		w.Create(tc.job)
@@ -88,7 +92,8 @@ func TestGangsOnNodesClosedToOthersNeedNoPodGroup(t *testing.T) {
 	w.queue()
 	for _, job := range []client.Object{
 		w.genericJob("generic", 4, template("main", 8, nil)),
-		&volcano.Job{ObjectMeta: w.inQueue("vc"), Spec: volcano.JobSpec{MinAvailable: 4, Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 4, Template: template("main", 8, nil)}}}},
+		&volcano.Job{ObjectMeta: w.inQueue("vc"), Spec: volcano.JobSpec{MinAvailable: 4,
+			Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 4, Template: template("main", 8, nil)}}}},
 		w.gang("js", "q", 4, 8, time.Hour),
 	} {
 		w.Create(job)
@@ -108,15 +113,18 @@ func TestKubeSchedulerBindsAGangAllOrNothing(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.Queue("q", kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: w.Namespace},
-		Tolerations: []corev1.Toleration{{Key: simulated.Key, Operator: corev1.TolerationOpExists}}}, corev1.ResourceList{gpu: resource.MustParse("1000")})
+		Tolerations: []corev1.Toleration{{Key: simulated.Key, Operator: corev1.TolerationOpExists}}},
+		corev1.ResourceList{gpu: resource.MustParse("1000")})
 	w.Create(w.genericJob("a", 4, template("main", 8, nil)))
-	harness.UntilOne(w.World, &schedulingv1beta1.PodGroupList{}, "a-worker.genericjob", "is not scheduled", func(group *schedulingv1beta1.PodGroup) bool {
-		return meta.IsStatusConditionFalse(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
-	})
+	harness.UntilOne(w.World, &schedulingv1beta1.PodGroupList{}, "a-worker.genericjob",
+		"is not scheduled", func(group *schedulingv1beta1.PodGroup) bool {
+			return meta.IsStatusConditionFalse(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+		})
 	w.UntilPods("a has 4 pods, none of them bound", func(pods map[string]corev1.Pod) bool {
 		for _, pod := range pods {
 			if pod.Spec.NodeName != "" {
-				t.Fatalf("pod %s is bound to node %s before all pods of its gang have one: %s", pod.Name, pod.Spec.NodeName, w.State())
+				t.Fatalf("pod %s is bound to node %s before all pods of its gang have one: %s", pod.Name,
+					pod.Spec.NodeName, w.State())
 			}
 		}
 		return len(pods) == 4

@@ -13,9 +13,9 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// TestPodsWithoutRequestsArePlacedLikeOthers: they get the flavor, with its node labels and tolerations, and places in one
-// rack for both pod sets of a group. A rack with 3 places for pods is the better fit for either pod set, but too small for
-// both together.
+// TestPodsWithoutRequestsArePlacedLikeOthers: they get the flavor, with its node labels and tolerations, and places in
+// one rack for both pod sets of a group. A rack with 3 places for pods is the better fit for either pod set, but too
+// small for both together.
 func TestPodsWithoutRequestsArePlacedLikeOthers(t *testing.T) {
 	w := newWorld(t)
 	few := func(pods string) corev1.ResourceList {
@@ -44,14 +44,16 @@ func TestPodsWithoutRequestsArePlacedLikeOthers(t *testing.T) {
 	wl := w.UntilWorkloadOf("pair", "is admitted", admitted)
 	for _, assigned := range wl.Status.Admission.PodSetAssignments {
 		flavors := slices.Collect(maps.Values(assigned.Flavors))
-		if assigned.TopologyAssignment == nil || !slices.Equal(flavors, []kueue.ResourceFlavorReference{kueue.ResourceFlavorReference(w.Namespace)}) {
+		if assigned.TopologyAssignment == nil ||
+			!slices.Equal(flavors, []kueue.ResourceFlavorReference{kueue.ResourceFlavorReference(w.Namespace)}) {
 			t.Errorf("pod set %s is assigned %+v, want the flavor and places", assigned.Name, assigned)
 		}
 	}
 	places := harness.PlacesOf(wl)
 	for name, pod := range running {
 		if !wanted[pod.Spec.NodeName] || places[pod.Spec.NodeName] != 2 {
-			t.Errorf("pod %s runs on %s, and the places are %v; want two on each node of the larger rack", name, pod.Spec.NodeName, places)
+			t.Errorf("pod %s runs on %s, and the places are %v; want two on each node of the larger rack", name,
+				pod.Spec.NodeName, places)
 		}
 		if pod.Spec.NodeSelector[pool] != w.Namespace {
 			t.Errorf("pod %s has the node selector %v, want the label of the flavor", name, pod.Spec.NodeSelector)

@@ -61,7 +61,8 @@ func (r *races) measure(what string, round func(job string) (lost, replaced time
 	}
 	slices.Sort(durations)
 	median, longest := durations[len(durations)/2], durations[len(durations)-1]
-	figure.Reach(r.T, what+": median, longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()), figure.Seconds(maxReplacement), longest <= maxReplacement)
+	figure.Reach(r.T, what+": median, longest", fmt.Sprintf("%.3f s, %.3f s", median.Seconds(), longest.Seconds()),
+		figure.Seconds(maxReplacement), longest <= maxReplacement)
 }
 
 // createPlaced creates a gang of five pods, waits until it has places on three of the four nodes, at most two on each,
@@ -88,9 +89,11 @@ func (r *races) clear(job string, others ...client.Object) {
 	for _, o := range others {
 		r.Delete(o)
 	}
-	harness.Until(r.World, &kueue.WorkloadList{}, "there are no Workloads", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(r.World, &kueue.WorkloadList{}, "there are no Workloads",
+		func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 	harness.Until(r.Everywhere(), &corev1.PodList{}, "the nodes are empty", func(list *corev1.PodList) bool {
-		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return slices.Contains(r.nodes, pod.Spec.NodeName) })
+		return !slices.ContainsFunc(list.Items,
+			func(pod corev1.Pod) bool { return slices.Contains(r.nodes, pod.Spec.NodeName) })
 	})
 }
 
@@ -134,7 +137,9 @@ func (r *races) preempted(job string) (lost, replaced time.Time) {
 	r.untilRunning(job, 5)
 	preempted := r.pods.next(func(o client.Object) bool {
 		pod := o.(*corev1.Pod)
-		return pod.Spec.NodeName == node && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+		return pod.Spec.NodeName == node &&
+			slices.ContainsFunc(pod.Status.Conditions,
+				func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
 	})
 	moved := r.moved(job, node)
 	urgent := r.podOn(r.Namespace+"-urgent", "", 8)

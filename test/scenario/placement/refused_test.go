@@ -26,7 +26,8 @@ func (w *world) untilUnschedulable(words string) {
 	w.UntilPods(fmt.Sprintf("kube-scheduler reports %q of a pod", words), func(pods map[string]corev1.Pod) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(pods)), func(pod corev1.Pod) bool {
 			return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && strings.Contains(c.Message, words)
+				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable &&
+					strings.Contains(c.Message, words)
 			})
 		})
 	})
@@ -39,8 +40,9 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	w.rackOf("r0", 3)
 	w.queue()
 	a := w.gang("a", "q", 1, 8, time.Hour)
-	a.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	a.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data",
+		VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	w.Create(a)
 	w.untilUnschedulable(`persistentvolumeclaim "data" not found`)
 	before := w.UntilWorkloadOf("a", "is admitted", admitted)
@@ -53,13 +55,16 @@ func TestAPodWaitingForAClaimKeepsItsNode(t *testing.T) {
 	w.Shared(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: corev1.PersistentVolumeSpec{
 		Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: w.Namespace,
 		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}}}})
-	w.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: w.Namespace}, Spec: corev1.PersistentVolumeClaimSpec{
-		StorageClassName: ptr.To(w.Namespace), VolumeName: w.Namespace,
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Resources: corev1.VolumeResourceRequirements{Requests: size}}})
+	w.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: w.Namespace},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To(w.Namespace), VolumeName: w.Namespace,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+			Resources:   corev1.VolumeResourceRequirements{Requests: size}}})
 	if on := nodesOf(w.untilRunning("a", 1)); !maps.Equal(on, harness.PlacesOf(before)) {
 		t.Errorf("pods per node = %v, want the first places %v", on, harness.PlacesOf(before))
 	}
-	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
+	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions,
+		kueue.WorkloadEvicted) != nil {
 		t.Errorf("the gang was evicted, want it to keep its place:\n%s", w.State())
 	}
 }
@@ -76,7 +81,8 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 		slow = pod
 	}
 	// Its pods are no longer simulated, so that the deleted pod keeps terminating.
-	w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: only}}, fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, simulated.Key))
+	w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: only}},
+		fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, simulated.Key))
 	w.Delete(&slow)
 	w.untilUnschedulable("Insufficient " + string(gpu))
 	for _, name := range []string{"r1", "r2"} {
@@ -96,7 +102,8 @@ func TestAReplacementWaitsForASlowlyTerminatingPod(t *testing.T) {
 		}
 		return on == 2
 	})
-	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
+	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions,
+		kueue.WorkloadEvicted) != nil {
 		t.Errorf("the gang was evicted, want it to keep its place:\n%s", w.State())
 	}
 }
@@ -116,7 +123,8 @@ func TestUnschedulablePodsAreRetried(t *testing.T) {
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
 	w.UntilWorkloadOf("a", "is evicted with kube-scheduler's message", func(wl *kueue.Workload) bool {
 		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
-		return c != nil && strings.Contains(c.Message, "kube-scheduler does not bind its pods to node "+only+" (") && strings.Contains(c.Message, "anti-affinity")
+		return c != nil && strings.Contains(c.Message, "kube-scheduler does not bind its pods to node "+only+" (") &&
+			strings.Contains(c.Message, "anti-affinity")
 	})
 	w.Delete(hermit)
 	if on := nodesOf(w.untilRunning("a", 1)); on[only] != 1 {

@@ -28,7 +28,8 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 	}
 	dead := firstNode(harness.PlacesOf(wl))
 	w.Delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}})
-	moved := w.UntilWorkloadOf("a", "has no place on the dead node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[dead] == 0 })
+	moved := w.UntilWorkloadOf("a", "has no place on the dead node",
+		func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[dead] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(harness.PlacesOf(moved)) != 3 {
 		t.Fatalf("places = %v, want 3 nodes without an eviction: %s", harness.PlacesOf(moved), w.State())
 	}
@@ -46,7 +47,8 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	w.untilRunning("a", 5)
 	silent := firstNode(harness.PlacesOf(w.UntilWorkloadOf("a", "is admitted", admitted)))
 	w.setReadyUnknown(silent)
-	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
+	moved := w.UntilWorkloadOf("a", "has no place on the silent node",
+		func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
 
@@ -71,8 +73,8 @@ func TestAGangThatCannotBeRepairedIsEvictedAndAdmittedFirst(t *testing.T) {
 	w.expectWaiting("b")
 }
 
-// TestAGangOfHigherPriorityReplacesALostNodeByPreemption checks that only the pods on a deleted node are replaced, on the
-// node of a job of lower priority that is preempted for them.
+// TestAGangOfHigherPriorityReplacesALostNodeByPreemption checks that only the pods on a deleted node are replaced, on
+// the node of a job of lower priority that is preempted for them.
 func TestAGangOfHigherPriorityReplacesALostNodeByPreemption(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
@@ -95,7 +97,8 @@ func TestAGangOfHigherPriorityReplacesALostNodeByPreemption(t *testing.T) {
 	delete(want, dead)
 	w.untilRunningOn("urgent", want)
 	w.expectKept(before, w.untilRunning("urgent", 5), onNode(dead))
-	evicted := meta.FindStatusCondition(w.UntilWorkloadOf("low", "waits", func(wl *kueue.Workload) bool { return !admitted(wl) }).Status.Conditions, kueue.WorkloadEvicted)
+	evicted := meta.FindStatusCondition(w.UntilWorkloadOf("low", "waits",
+		func(wl *kueue.Workload) bool { return !admitted(wl) }).Status.Conditions, kueue.WorkloadEvicted)
 	if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPreemption {
 		t.Errorf("condition Evicted of the Workload of low = %+v, want reason %s", evicted, kueue.WorkloadEvictedByPreemption)
 	}
@@ -116,7 +119,8 @@ func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
 	occupied := firstNode(harness.PlacesOf(wl))
 	w.Shared(w.podOn(w.Namespace+"-other", occupied, 8))
-	moved := w.UntilWorkloadOf("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[occupied] == 0 })
+	moved := w.UntilWorkloadOf("a", "has no place on the full node",
+		func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[occupied] == 0 })
 	block.release()
 	w.untilRunningOn("a", harness.PlacesOf(moved))
 }
@@ -124,9 +128,11 @@ func TestForeignPodsTakeTheCapacityBetweenAdmissionAndBinding(t *testing.T) {
 // antiAffinityToJobSets returns an affinity that keeps the pods of JobSets in these namespaces, or else in the pod's
 // own, off the node of the pod that has it.
 func antiAffinityToJobSets(namespaces ...string) *corev1.Affinity {
-	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		TopologyKey: corev1.LabelHostname, Namespaces: namespaces,
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, Namespaces: namespaces,
+			LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
 }
 
 // TestConstraintsOnlyKubeSchedulerKnows checks that a job gets another node if kube-scheduler rejects its first one.
@@ -142,7 +148,8 @@ func TestConstraintsOnlyKubeSchedulerKnows(t *testing.T) {
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
 	w.untilUnschedulable("anti-affinity")
-	w.UntilWorkloadOf("a", "is placed on the other node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
+	w.UntilWorkloadOf("a", "is placed on the other node",
+		func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
 	if on := nodesOf(w.untilRunning("a", 1)); on[nodes[1]] != 1 {
 		t.Errorf("pods of a per node = %v, want 1 on %s", on, nodes[1])
 	}

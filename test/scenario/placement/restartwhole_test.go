@@ -18,8 +18,9 @@ import (
 // wholeJob returns a Job of four pods of four GPUs each that restarts as a whole.
 func (w *world) wholeJob(name string) *batchv1.Job {
 	spec := w.gang(name, "q", 4, 4, time.Hour).Spec.ReplicatedJobs[0].Template.Spec
-	return &batchv1.Job{Spec: spec, ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: "q"},
-		Annotations: map[string]string{muster.RestartWholeAnnotation: "true"}}}
+	return &batchv1.Job{Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: "q"},
+			Annotations: map[string]string{muster.RestartWholeAnnotation: "true"}}}
 }
 
 // untilPartlyDone ends the pod of index 0 of the Job once all its pods run, and waits until its quota is returned. It
@@ -38,7 +39,8 @@ func (w *world) untilPartlyDone(job string) *kueue.Workload {
 
 func indexOf(pod corev1.Pod) string { return pod.Labels[batchv1.JobCompletionIndexAnnotation] }
 
-// isForAllPods reports whether the Workload asks for all its pods, and fails the test if it holds no quota and does not.
+// isForAllPods reports whether the Workload asks for all its pods, and fails the test if it holds no quota and does
+// not.
 func (w *world) isForAllPods(wl *kueue.Workload) bool {
 	if wl.Status.Admission == nil && len(wl.Status.ReclaimablePods) > 0 {
 		w.Errorf("the Workload waits for all its pods less %v", wl.Status.ReclaimablePods)
@@ -56,10 +58,13 @@ func TestAPartlyDoneJobRunsAgainAsAWhole(t *testing.T) {
 	w.Create(w.wholeJob("job"))
 	wl := w.untilPartlyDone("job")
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
-	w.UntilWorkloadOf("job", "has released its quota", func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && wl.Status.Admission == nil })
-	stopped := w.UntilJob("job", "has no index that is done", func(job *batchv1.Job) bool { return job.Status.CompletedIndexes == "" && job.Status.Succeeded == 0 })
+	w.UntilWorkloadOf("job", "has released its quota",
+		func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && wl.Status.Admission == nil })
+	stopped := w.UntilJob("job", "has no index that is done",
+		func(job *batchv1.Job) bool { return job.Status.CompletedIndexes == "" && job.Status.Succeeded == 0 })
 	if _, started := stopped.Annotations[muster.BeforeAdmissionAnnotation]; started || !*stopped.Spec.Suspend {
-		t.Errorf("the Job is suspended: %t, with annotations %v; want it restored", *stopped.Spec.Suspend, stopped.Annotations)
+		t.Errorf("the Job is suspended: %t, with annotations %v; want it restored", *stopped.Spec.Suspend,
+			stopped.Annotations)
 	}
 	w.UntilEvent("job", "RestartsWhole")
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
@@ -83,9 +88,11 @@ func TestAPartlyDoneJobRunsAgainAsAWhole(t *testing.T) {
 	for _, pod := range pods {
 		w.EndPod(pod, 0)
 	}
-	done := w.UntilJob("job", "is complete", func(job *batchv1.Job) bool { return len(job.Status.Conditions) > 0 && job.Status.CompletionTime != nil })
+	done := w.UntilJob("job", "is complete",
+		func(job *batchv1.Job) bool { return len(job.Status.Conditions) > 0 && job.Status.CompletionTime != nil })
 	if done.Status.Succeeded != 4 || done.Status.CompletedIndexes != "0-3" {
-		t.Errorf("%d pods have succeeded, of the indexes %q; want 4 of 0-3", done.Status.Succeeded, done.Status.CompletedIndexes)
+		t.Errorf("%d pods have succeeded, of the indexes %q; want 4 of 0-3", done.Status.Succeeded,
+			done.Status.CompletedIndexes)
 	}
 }
 
@@ -99,9 +106,11 @@ func TestAJobIsEvictedAgainWhileItRestarts(t *testing.T) {
 	wl := w.untilPartlyDone("job")
 	for range 3 {
 		w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
-		w.UntilWorkloadOf("job", "has released its quota", func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && wl.Status.Admission == nil })
+		w.UntilWorkloadOf("job", "has released its quota",
+			func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && wl.Status.Admission == nil })
 		w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
-		w.UntilWorkloadOf("job", "is admitted again", func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && admitted(wl) })
+		w.UntilWorkloadOf("job", "is admitted again",
+			func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && admitted(wl) })
 	}
 	indexes := map[string]bool{}
 	for _, pod := range w.untilRunning("job", 4) {
@@ -112,8 +121,8 @@ func TestAJobIsEvictedAgainWhileItRestarts(t *testing.T) {
 	}
 }
 
-// TestAPartlyDoneJobSetRunsAgainAsAWhole: one of its three Jobs has succeeded, and one pod of another, when it is evicted.
-// It is admitted for all nine pods, and no Job or pod that was done is left.
+// TestAPartlyDoneJobSetRunsAgainAsAWhole: one of its three Jobs has succeeded, and one pod of another, when it is
+// evicted. It is admitted for all nine pods, and no Job or pod that was done is left.
 func TestAPartlyDoneJobSetRunsAgainAsAWhole(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
@@ -135,10 +144,12 @@ func TestAPartlyDoneJobSetRunsAgainAsAWhole(t *testing.T) {
 		return len(wl.Status.ReclaimablePods) == 1 && wl.Status.ReclaimablePods[0].Count == 3
 	})
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
-	w.UntilWorkloadOf("js", "has released its quota", func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && wl.Status.Admission == nil })
+	w.UntilWorkloadOf("js", "has released its quota",
+		func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && wl.Status.Admission == nil })
 	w.UntilEvent("js", "RestartsWhole")
 	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
-	wl = w.UntilWorkloadOf("js", "is admitted again", func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && admitted(wl) })
+	wl = w.UntilWorkloadOf("js", "is admitted again",
+		func(wl *kueue.Workload) bool { return w.isForAllPods(wl) && admitted(wl) })
 	again := w.untilRunning("js", 9)
 	w.expectPlacedByRank(byIndexes(again), nodesByRank(wl))
 	for name := range again {

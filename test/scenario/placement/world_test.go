@@ -66,14 +66,16 @@ func newSerialWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // node creates a ready simulated node in the test's pool, and returns its full name.
 func (w *world) node(name, rackName string, allocatable corev1.ResourceList, taints ...corev1.Taint) string {
 	w.Helper()
-	return w.Node(name, map[string]string{pool: w.Namespace, rack: rackName, simulated.Key: "true"}, allocatable, taints...)
+	return w.Node(name, map[string]string{pool: w.Namespace, rack: rackName, simulated.Key: "true"},
+		allocatable, taints...)
 }
 
 // allocatable returns the resources of a node with that many GPUs, and with enough CPU, memory and pods.
 func allocatable(gpus int64) corev1.ResourceList {
 	return corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
-		gpu: *resource.NewQuantity(gpus, resource.DecimalSI),
+		corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods: resource.MustParse("110"),
+		gpu:                 *resource.NewQuantity(gpus, resource.DecimalSI),
 	}
 }
 
@@ -92,7 +94,8 @@ func (w *world) rackOf(name string, nodes int) []string {
 func (w *world) queue() {
 	w.Helper()
 	w.Shared(
-		&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rack}, {NodeLabel: corev1.LabelHostname}}}},
+		&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+			Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rack}, {NodeLabel: corev1.LabelHostname}}}},
 		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ResourceFlavorSpec{
 			NodeLabels: map[string]string{pool: w.Namespace}, TopologyName: ptr.To(kueue.TopologyReference(w.Namespace)),
 			Tolerations: []corev1.Toleration{{Key: simulated.Key, Operator: corev1.TolerationOpExists}},
@@ -100,10 +103,12 @@ func (w *world) queue() {
 		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{
 			NamespaceSelector: &metav1.LabelSelector{},
 			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{
-				Name: kueue.ResourceFlavorReference(w.Namespace), Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: resource.MustParse("1000")}}}}}},
+				Name:      kueue.ResourceFlavorReference(w.Namespace),
+				Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: resource.MustParse("1000")}}}}}},
 		}},
 	)
-	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.Namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.Namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 }
 
 // gang returns a JobSet in the queue with one Job. Each of its pods requests that many GPUs, and succeeds after the
@@ -115,7 +120,8 @@ func (w *world) gang(name, queue string, pods int32, gpus int64, duration time.D
 		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{
 			Name: "workers", Replicas: 1,
 			Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-				Parallelism: ptr.To(pods), Completions: ptr.To(pods), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](100),
+				Parallelism: ptr.To(pods), Completions: ptr.To(pods), CompletionMode: ptr.To(batchv1.IndexedCompletion),
+				BackoffLimit: ptr.To[int32](100),
 				Template: corev1.PodTemplateSpec{
 					ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": duration.String()}},
 					Spec: corev1.PodSpec{
@@ -134,10 +140,13 @@ func (w *world) gang(name, queue string, pods int32, gpus int64, duration time.D
 func (w *world) podOn(name, node string, gpus int64) *corev1.Pod {
 	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, Annotations: map[string]string{"muster.dev/sim-duration": time.Hour.String()}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault,
+			Annotations: map[string]string{"muster.dev/sim-duration": time.Hour.String()}},
 		Spec: corev1.PodSpec{
-			NodeName: node, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, TerminationGracePeriodSeconds: ptr.To[int64](0),
-			Containers: []corev1.Container{{Name: "main", Image: "example.com/other", Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}},
+			NodeName: node, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/other",
+				Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}},
 		},
 	}
 }
@@ -147,15 +156,17 @@ func (w *world) podOn(name, node string, gpus int64) *corev1.Pod {
 func (w *world) untilRunning(job string, pods int) map[string]corev1.Pod {
 	w.Helper()
 	var running map[string]corev1.Pod
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s are running", pods, job), func(list *corev1.PodList) bool {
-		running = map[string]corev1.Pod{}
-		for _, pod := range list.Items {
-			if (pod.Name == job || strings.HasPrefix(pod.Name, job+"-")) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-				running[pod.Name] = pod
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s are running", pods, job),
+		func(list *corev1.PodList) bool {
+			running = map[string]corev1.Pod{}
+			for _, pod := range list.Items {
+				if (pod.Name == job || strings.HasPrefix(pod.Name, job+"-")) && pod.Status.Phase == corev1.PodRunning &&
+					pod.DeletionTimestamp == nil {
+					running[pod.Name] = pod
+				}
 			}
-		}
-		return len(running) == pods
-	})
+			return len(running) == pods
+		})
 	return running
 }
 

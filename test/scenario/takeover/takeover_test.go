@@ -1,5 +1,5 @@
-// Package takeover tests, on the embedded control plane with simulated nodes, that one of two operators goes on where the other
-// was killed or stopped.
+// Package takeover tests, on the embedded control plane with simulated nodes, that one of two operators goes on where
+// the other was killed or stopped.
 package takeover
 
 import (
@@ -28,8 +28,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// `go test ./test/scenario/takeover -jobs=1000 -within=5s -v` says how long it took until another led, among as many as one likes,
-// on a machine that does nothing else.
+// `go test ./test/scenario/takeover -jobs=1000 -within=5s -v` says how long it took until another led, among as many as
+// one likes, on a machine that does nothing else.
 var (
 	jobs   = flag.Int("jobs", 40, "how many jobs there are when the leader is killed")
 	within = flag.Duration("within", 0, "how long after that another may take to lead and to admit a job; 0 for as long as it likes")
@@ -89,7 +89,8 @@ func (l *ledger) firstAfter(at time.Time) time.Duration {
 	return first
 }
 
-// expect sees that each had so many pods in its life, nobody else had any, and no more Workloads held quota at once than there is for.
+// expect sees that each had so many pods in its life, nobody else had any, and no more Workloads held quota at once
+// than there is for.
 func (l *ledger) expect(w *harness.World, pods map[string]int, most int) {
 	w.Helper()
 	var left corev1.PodList // the watch may not have told of the last of them yet
@@ -119,11 +120,12 @@ func simulate(pods *corev1.PodTemplateSpec, duration string) {
 	pods.Annotations = map[string]string{"muster.dev/sim-duration": duration}
 }
 
-// TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs: no job is lost, none has its pod twice, and never do more hold quota than
-// there is. Then the second is stopped in order, and leaves its lease to whoever comes.
+// TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs: no job is lost, none has its pod twice, and never do more hold quota
+// than there is. Then the second is stopped in order, and leaves its lease to whoever comes.
 func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 	w := harness.New(t)
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(quota()), resource.DecimalSI)})
+	w.Queue("q", kueue.ResourceFlavorSpec{},
+		corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(quota()), resource.DecimalSI)})
 	seen := follow(w)
 	first := operate(w)
 	one := awaitLeader(w, "")
@@ -142,7 +144,8 @@ func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 	led := time.Since(killed)
 	untilDone(w, *jobs)
 	admitted := seen.firstAfter(killed.Add(led))
-	t.Logf("another led %s after the kill, and admitted the first job %s later", led.Round(10*time.Millisecond), admitted.Round(10*time.Millisecond))
+	t.Logf("another led %s after the kill, and admitted the first job %s later", led.Round(10*time.Millisecond),
+		admitted.Round(10*time.Millisecond))
 	if *within > 0 && led+admitted > *within {
 		t.Errorf("that is more than %s", *within)
 	}
@@ -159,8 +162,8 @@ func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 	}
 }
 
-// TestAPausedLeaderWritesNothingWhenItGoesOn: by then another had led. That one is killed, so that whatever is written was written
-// by the one that was paused.
+// TestAPausedLeaderWritesNothingWhenItGoesOn: by then another had led. That one is killed, so that whatever is written
+// was written by the one that was paused.
 func TestAPausedLeaderWritesNothingWhenItGoesOn(t *testing.T) {
 	w := harness.New(t)
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")})

@@ -25,8 +25,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// `go test ./test/scenario/takeover -run Versions -other=PATH` takes an operator that was built from an earlier commit, say. Without
-// it the other one is the present source, linked as another version.
+// `go test ./test/scenario/takeover -run Versions -other=PATH` takes an operator that was built from an earlier commit,
+// say. Without it the other one is the present source, linked as another version.
 var other = flag.String("other", "", "an operator of another version, which is rolled over by the present one and rolls over it")
 
 // otherVersion is an operator of another version.
@@ -37,7 +37,8 @@ func otherVersion(t *testing.T) string {
 	}
 	const version = "0.0.0-other"
 	path := filepath.Join(t.TempDir(), "muster-operator")
-	if out, err := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+version, "-o", path, "github.com/musterhq/muster/cmd/muster-operator").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags", "-s -w -X main.version="+version, "-o", path,
+		"github.com/musterhq/muster/cmd/muster-operator").CombinedOutput(); err != nil {
 		t.Fatalf("building the other version: %v: %s", err, out)
 	}
 	for binary, isOther := range map[string]bool{path: true, present(): false} {
@@ -49,9 +50,10 @@ func otherVersion(t *testing.T) string {
 	return path
 }
 
-// TestVersionsOverlapInAnUpdateAndItsRollback: two operators of one version are replaced by two of another as a Deployment does it, one
-// after the other and each once the one that comes is ready, so that both versions live at once and elect who leads; and then back. Short jobs
-// come and go through it, one after the other, beside others that keep what the first version gave them until the last is theirs to end.
+// TestVersionsOverlapInAnUpdateAndItsRollback: two operators of one version are replaced by two of another as a
+// Deployment does it, one after the other and each once the one that comes is ready, so that both versions live at once
+// and elect who leads; and then back. Short jobs come and go through it, one after the other, beside others that keep
+// what the first version gave them until the last is theirs to end.
 func TestVersionsOverlapInAnUpdateAndItsRollback(t *testing.T) {
 	const short = 16
 	older := otherVersion(t)
@@ -108,15 +110,18 @@ func version(w *harness.World, binary string) *operator.Operator {
 	return operator.Start(w.T, binary, w.Cluster, "--leader-elect=true")
 }
 
-// lasting makes jobs of several APIs that run until the test ends their pods, waits until they do, and gives their names.
+// lasting makes jobs of several APIs that run until the test ends their pods, waits until they do, and gives their
+// names.
 func lasting(w *harness.World) []string {
 	w.Helper()
 	job := w.Job("job", "q", 1)
 	simulate(&job.Spec.Template, "24h")
 	set := &jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "jobset", Labels: job.Labels},
-		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{
-			Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](2), Template: *job.Spec.Template.DeepCopy()}}}}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers",
+			Replicas: 1, Template: batchv1.JobTemplateSpec{
+				Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](2),
+					Template: *job.Spec.Template.DeepCopy()}}}}},
 	}
 	training := &breezeml.TrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "training", Labels: job.Labels},
@@ -133,7 +138,8 @@ func lasting(w *harness.World) []string {
 	return names
 }
 
-// kept is what must stay of a job while versions change: who its Workload is, what that has come to, and its pods by name.
+// kept is what must stay of a job while versions change: who its Workload is, what that has come to, and its pods by
+// name.
 type kept struct {
 	UID    types.UID
 	Status kueue.WorkloadStatus

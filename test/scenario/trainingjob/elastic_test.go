@@ -104,7 +104,8 @@ func TestARealTrainingIsResized(t *testing.T) {
 // this machine, and the LocalQueue default.
 func (w *world) machineQueue(pods int64) {
 	w.Helper()
-	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
+	w.Queue("default", kueue.ResourceFlavorSpec{},
+		corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
 // sleeper returns a TrainingJob of a fixed size whose workers sleep on this machine.
@@ -181,7 +182,8 @@ func (w *world) follow(pod string) *trainingLog {
 	if err != nil {
 		w.Fatal(err)
 	}
-	stream, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod, &corev1.PodLogOptions{Follow: true, Container: "trainingjob"}).Stream(w.Context())
+	stream, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod,
+		&corev1.PodLogOptions{Follow: true, Container: "trainingjob"}).Stream(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}

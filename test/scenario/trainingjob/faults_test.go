@@ -38,7 +38,8 @@ func TestAJobGoesOnWithTheWorkersThatRun(t *testing.T) {
 	})
 	job := w.untilRuns("wide", 4)
 	w.ExpectSamePods(before, w.untilWorkers("wide", 4))
-	if limit := job.Status.SizeLimit; limit == nil || limit.Workers != 4 || limit.Until == nil || !strings.Contains(limit.Message, "anti-affinity") {
+	if limit := job.Status.SizeLimit; limit == nil || limit.Workers != 4 || limit.Until == nil ||
+		!strings.Contains(limit.Message, "anti-affinity") {
 		t.Errorf("sizeLimit = %+v, want four workers for a while, as kube-scheduler says", limit)
 	}
 	w.UntilEvent("wide", breezeml.SizeLimitedReason)
@@ -47,8 +48,8 @@ func TestAJobGoesOnWithTheWorkersThatRun(t *testing.T) {
 	w.untilRuns("wide", 4)
 }
 
-// TestALostWorkerIsReplaced: a job whose restart policy is Never replaces workers that ran no program, and workers whose
-// container was killed with its agent three times an hour. Then it goes on with the others.
+// TestALostWorkerIsReplaced: a job whose restart policy is Never replaces workers that ran no program, and workers
+// whose container was killed with its agent three times an hour. Then it goes on with the others.
 func TestALostWorkerIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
@@ -64,7 +65,8 @@ func TestALostWorkerIsReplaced(t *testing.T) {
 		w.end("lossy-worker-2", 137)
 	}
 	job := w.untilRuns("lossy", 2)
-	if limit := job.Status.SizeLimit; limit == nil || limit.Workers != 2 || !strings.Contains(limit.Message, "exit code 137 in lossy-worker-2") {
+	if limit := job.Status.SizeLimit; limit == nil || limit.Workers != 2 ||
+		!strings.Contains(limit.Message, "exit code 137 in lossy-worker-2") {
 		t.Errorf("sizeLimit = %+v, want two workers, because of the exit code 137", limit)
 	}
 	delete(pods, "lossy-worker-2")
@@ -101,7 +103,8 @@ func TestWhatStillRunsIsStoppedAtALimit(t *testing.T) {
 		"deadline": func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](5) },
 		"backoff": func(job *breezeml.TrainingJob) {
 			job.Spec.RunPolicy.BackoffLimit, job.Spec.ReplicaSpecs.RestartPolicy = ptr.To[int32](1), breezeml.RestartOnFailure
-			job.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"bash", "-c", `[[ $(hostname) = *-0 ]] && exit 1; exec sleep 600`}
+			job.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"bash", "-c",
+				`[[ $(hostname) = *-0 ]] && exit 1; exec sleep 600`}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +132,8 @@ func TestWorkersThatEndAfterTheirJobAreCounted(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.Create(w.job("both", 2, 2, func(job *breezeml.TrainingJob) {
-		job.Spec.ReplicaSpecs.RestartPolicy, job.Spec.RunPolicy.CleanPodPolicy = breezeml.RestartExitCode, breezeml.CleanPodNone
+		job.Spec.ReplicaSpecs.RestartPolicy, job.Spec.RunPolicy.CleanPodPolicy = breezeml.RestartExitCode,
+			breezeml.CleanPodNone
 	}))
 	w.untilRuns("both", 2)
 	for worker := range 2 {

@@ -34,15 +34,19 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	}
 	object.SetNamespace(w.Namespace)
 	w.Create(object)
-	harness.Until(w.World, &corev1.ServiceList{}, "each worker has its Service", func(list *corev1.ServiceList) bool { return len(list.Items) == 3 })
+	harness.Until(w.World, &corev1.ServiceList{}, "each worker has its Service",
+		func(list *corev1.ServiceList) bool { return len(list.Items) == 3 })
 	w.untilStage("lattice-simple1", breezeml.StageRunning, 3)
-	job := w.untilJob("lattice-simple1", "is completed", func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageCompleted })
+	job := w.untilJob("lattice-simple1", "is completed",
+		func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageCompleted })
 	if !isTrue(job, breezeml.JobSucceeded) || isTrue(job, breezeml.JobRunning) || job.Status.CurrentSize != 0 {
 		t.Errorf("status = %+v, want succeeded with size 0", job.Status)
 	}
 	s := &job.Status
-	for what, at := range map[string]*metav1.Time{"submitTime": s.SubmitTime, "queuedTime": s.QueuedTime, "lastExecTime": s.LastExecTime, "completionTime": s.CompletionTime,
-		"execStatus.startTime": s.ExecStatus.StartTime, "execStatus.completionTime": s.ExecStatus.CompletionTime, "execStatus.lastReconcileTime": s.ExecStatus.LastReconcileTime} {
+	for what, at := range map[string]*metav1.Time{"submitTime": s.SubmitTime, "queuedTime": s.QueuedTime,
+		"lastExecTime": s.LastExecTime, "completionTime": s.CompletionTime,
+		"execStatus.startTime": s.ExecStatus.StartTime, "execStatus.completionTime": s.ExecStatus.CompletionTime,
+		"execStatus.lastReconcileTime": s.ExecStatus.LastReconcileTime} {
 		if at == nil {
 			t.Errorf("%s is not set", what)
 		}
@@ -50,8 +54,10 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	if s.RequeueTime != nil || s.CooldownTime != nil {
 		t.Errorf("requeueTime = %v and cooldownTime = %v, want neither", s.RequeueTime, s.CooldownTime)
 	}
-	harness.Until(w.World, &corev1.PodList{}, "the pods are deleted", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
-	harness.Until(w.World, &corev1.ServiceList{}, "the Services are deleted", func(list *corev1.ServiceList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.PodList{}, "the pods are deleted",
+		func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.ServiceList{}, "the Services are deleted",
+		func(list *corev1.ServiceList) bool { return len(list.Items) == 0 })
 }
 
 // TestAJobWithInvalidSizesWaitsForCorrection: a job with invalid sizes is in the stage WrongConfiguration until they
@@ -74,7 +80,8 @@ func TestAJobWithInvalidSizesWaitsForCorrection(t *testing.T) {
 	w.patch("above", `{"spec": {"minSize": 2}}`)
 	after := w.untilRuns("above", 2)
 	if after.Status.SubmitTime.Before(&corrected) || !after.Status.SubmitTime.Equal(after.Status.QueuedTime) {
-		t.Errorf("submitTime = %s, queuedTime = %s, want both equal and not before the correction at %s", after.Status.SubmitTime, after.Status.QueuedTime, corrected)
+		t.Errorf("submitTime = %s, queuedTime = %s, want both equal and not before the correction at %s",
+			after.Status.SubmitTime, after.Status.QueuedTime, corrected)
 	}
 }
 
@@ -93,7 +100,8 @@ func TestAHigherPriorityGoesFirst(t *testing.T) {
 	}
 	w.end("urgent-worker-0", 0)
 	w.end("urgent-worker-1", 0)
-	if job := w.untilRuns("first", 2); !job.Status.QueuedTime.Equal(queued) || job.Status.LastExecTime.Before(queued) { // times are in whole seconds
+	if job := w.untilRuns("first", 2); !job.Status.QueuedTime.Equal(queued) || job.Status.LastExecTime.Before(queued) {
+		// times are in whole seconds
 		t.Errorf("status of the restarted job = %+v, want queuedTime %s and a later lastExecTime", job.Status, queued)
 	}
 }
@@ -116,7 +124,8 @@ func TestRunPolicies(t *testing.T) {
 		if !isTrue(job, breezeml.JobSuspended) || job.Status.ExecStatus.StartTime != nil {
 			t.Errorf("status = %+v, want suspended without a start time", job.Status)
 		}
-		harness.Until(w.World, &corev1.PodList{}, "the pods of suspended are deleted", func(*corev1.PodList) bool { return len(w.podsOf("suspended")) == 0 })
+		harness.Until(w.World, &corev1.PodList{}, "the pods of suspended are deleted",
+			func(*corev1.PodList) bool { return len(w.podsOf("suspended")) == 0 })
 		w.patch("suspended", `{"spec": {"runPolicy": {"suspend": false}}}`)
 		if job := w.untilRuns("suspended", 2); isTrue(job, breezeml.JobSuspended) || job.Status.ExecStatus.StartTime == nil {
 			t.Errorf("status after the resume = %+v, want not suspended, with a start time", job.Status)
@@ -131,12 +140,14 @@ func TestRunPolicies(t *testing.T) {
 		w.untilRuns("codes", 2)
 		w.end("codes-worker-1", 137)
 		w.untilJob("codes", "runs again with one restart of worker 1", func(job *breezeml.TrainingJob) bool {
-			return job.Status.Restarts["1"] == 1 && isTrue(job, breezeml.JobRunning) && job.Status.ExecStatus.ReplicaStatuses["Worker"].Active == 2
+			return job.Status.Restarts["1"] == 1 && isTrue(job, breezeml.JobRunning) &&
+				job.Status.ExecStatus.ReplicaStatuses["Worker"].Active == 2
 		})
 		w.end("codes-worker-0", 137)
 		job := w.untilStage("codes", breezeml.StageCompleted, 0)
 		const want = "TrainingJob codes has failed because it has reached the specified backoff limit: exit code 137 in codes-worker-0"
-		if i := slices.IndexFunc(job.Status.ExecStatus.Conditions, func(c breezeml.JobCondition) bool { return c.Type == breezeml.JobFailed }); i < 0 ||
+		if i := slices.IndexFunc(job.Status.ExecStatus.Conditions,
+			func(c breezeml.JobCondition) bool { return c.Type == breezeml.JobFailed }); i < 0 ||
 			job.Status.ExecStatus.Conditions[i].Message != want {
 			t.Errorf("conditions = %+v, want Failed with the message %q", job.Status.ExecStatus.Conditions, want)
 		}
@@ -146,14 +157,17 @@ func TestRunPolicies(t *testing.T) {
 	})
 	t.Run("active deadline", func(t *testing.T) {
 		w := subtest(t)
-		w.Create(w.job("late", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](3) }))
-		if job := w.untilStage("late", breezeml.StageCompleted, 0); !isTrue(job, breezeml.JobFailed) || job.Status.CompletionTime.Sub(job.Status.ExecStatus.StartTime.Time) < 3*time.Second {
+		w.Create(w.job("late", 1, 1,
+			func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](3) }))
+		if job := w.untilStage("late", breezeml.StageCompleted, 0); !isTrue(job, breezeml.JobFailed) ||
+			job.Status.CompletionTime.Sub(job.Status.ExecStatus.StartTime.Time) < 3*time.Second {
 			t.Errorf("status = %+v, want failed, no sooner than 3s after the start", job.Status)
 		}
 	})
 	t.Run("TTL after the end", func(t *testing.T) {
 		w := subtest(t)
-		w.Create(w.job("brief", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](10) }))
+		w.Create(w.job("brief", 1, 1,
+			func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](10) }))
 		w.end("brief-worker-0", 0)
 		w.untilStage("brief", breezeml.StageCompleted, 0)
 		harness.Until(w.World, &breezeml.TrainingJobList{}, "brief is deleted", func(list *breezeml.TrainingJobList) bool {
@@ -162,7 +176,8 @@ func TestRunPolicies(t *testing.T) {
 	})
 	t.Run("no clean-up", func(t *testing.T) {
 		w := subtest(t)
-		w.Create(w.job("remaining", 2, 2, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.CleanPodPolicy = breezeml.CleanPodNone }))
+		w.Create(w.job("remaining", 2, 2,
+			func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.CleanPodPolicy = breezeml.CleanPodNone }))
 		w.end("remaining-worker-0", 1)
 		w.untilStage("remaining", breezeml.StageCompleted, 0)
 		// A clean-up follows the status, so give the operator the time in which it starts another job.
@@ -187,7 +202,8 @@ func TestAJobWithStuckPodsReleasesItsQuota(t *testing.T) {
 	w.Create(w.job("stuck", 1, 2, func(job *breezeml.TrainingJob) {
 		job.Spec.ReplicaSpecs.Template.Spec.NodeSelector = map[string]string{"example.com/no-such-node": "true"}
 	}))
-	first := w.untilJob("stuck", "has a requeueTime", func(job *breezeml.TrainingJob) bool { return job.Status.RequeueTime != nil })
+	first := w.untilJob("stuck", "has a requeueTime",
+		func(job *breezeml.TrainingJob) bool { return job.Status.RequeueTime != nil })
 	w.Create(w.job("behind", 2, 2))
 	w.untilStage("behind", breezeml.StageWaiting, 0)
 	job := w.untilStage("stuck", breezeml.StageRequeueCooldown, 0)
@@ -198,8 +214,11 @@ func TestAJobWithStuckPodsReleasesItsQuota(t *testing.T) {
 	w.untilStage("stuck", breezeml.StageWaiting, 0)
 	w.end("behind-worker-0", 0)
 	w.end("behind-worker-1", 0)
-	if again := w.untilStage("stuck", breezeml.StageRunning, 2); !first.Status.QueuedTime.Before(again.Status.QueuedTime) || !first.Status.SubmitTime.Equal(again.Status.SubmitTime) || again.Status.CooldownTime != nil {
-		t.Errorf("status of the requeued job = %+v, want a queuedTime after %s, submitTime %s and no cooldownTime", again.Status, first.Status.QueuedTime, first.Status.SubmitTime)
+	if again := w.untilStage("stuck", breezeml.StageRunning,
+		2); !first.Status.QueuedTime.Before(again.Status.QueuedTime) ||
+		!first.Status.SubmitTime.Equal(again.Status.SubmitTime) || again.Status.CooldownTime != nil {
+		t.Errorf("status of the requeued job = %+v, want a queuedTime after %s, submitTime %s and no cooldownTime",
+			again.Status, first.Status.QueuedTime, first.Status.SubmitTime)
 	}
 }
 
@@ -255,7 +274,8 @@ func TestOperatorKilled(t *testing.T) {
 			t.Errorf("status of %s = %+v, want succeeded", job.Name, job.Status)
 		}
 	}
-	harness.Until(w.World, &corev1.PodList{}, "the pods are deleted", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.PodList{}, "the pods are deleted",
+		func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 	pods.Stop()
 	<-watchDone
 	if len(created) != 6 {

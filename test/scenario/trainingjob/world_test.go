@@ -96,7 +96,8 @@ func (w *world) untilStage(name string, stage breezeml.Stage, size int32) *breez
 func (w *world) untilRuns(name string, size int32) *breezeml.TrainingJob {
 	w.Helper()
 	job := w.untilJob(name, fmt.Sprintf("reports %d running workers", size), func(job *breezeml.TrainingJob) bool {
-		return job.Status.Stage == breezeml.StageRunning && job.Status.CurrentSize == size && job.Status.ExecStatus.ReplicaStatuses["Worker"].Active == size
+		return job.Status.Stage == breezeml.StageRunning && job.Status.CurrentSize == size &&
+			job.Status.ExecStatus.ReplicaStatuses["Worker"].Active == size
 	})
 	w.untilWorkers(name, size)
 	return job
@@ -112,7 +113,8 @@ func (w *world) untilWorkers(name string, size int32) map[string]types.UID {
 func (w *world) podsOf(name string) []string {
 	w.Helper()
 	var list corev1.PodList
-	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{breezeml.JobNameLabel: name}); err != nil {
+	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace),
+		client.MatchingLabels{breezeml.JobNameLabel: name}); err != nil {
 		w.Fatal(err)
 	}
 	var out []string

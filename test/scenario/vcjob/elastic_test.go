@@ -46,7 +46,8 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	neighbour := w.job("neighbour", with("worker", 2, endless))
 	w.Create(neighbour)
 	w.untilPhase("neighbour", volcano.Running)
-	w.Create(w.job("elastic", with("worker", 4, endless, between(2, 5)), func(job *volcano.Job) { job.Spec.MinAvailable = 4 }))
+	w.Create(w.job("elastic", with("worker", 4, endless, between(2, 5)),
+		func(job *volcano.Job) { job.Spec.MinAvailable = 4 }))
 	pods := w.untilElasticPods(3)
 	w.Delete(neighbour)
 	w.KillOperator()
@@ -71,7 +72,8 @@ func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	w.ExpectSamePods(pods, w.untilElasticPods(5))
 	job := w.untilJob("elastic", "reports 5 running pods", func(job *volcano.Job) bool { return job.Status.Running == 5 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 || job.Status.MinAvailable != 2 {
-		t.Errorf("retryCount = %d, version = %d, minAvailable = %d, want 0, 0 and 2", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)
+		t.Errorf("retryCount = %d, version = %d, minAvailable = %d, want 0, 0 and 2", job.Status.RetryCount,
+			job.Status.Version, job.Status.MinAvailable)
 	}
 }
 

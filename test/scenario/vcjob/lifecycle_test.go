@@ -31,10 +31,12 @@ func TestAGangRunsTogetherAndCompletes(t *testing.T) {
 	if job.Status.MinAvailable != 3 || job.Spec.SchedulerName != "volcano" {
 		t.Errorf("minAvailable = %d, schedulerName = %q, want 3 and volcano", job.Status.MinAvailable, job.Spec.SchedulerName)
 	}
-	w.UntilPods("train-worker-1 has the labels of Volcano and the default scheduler", func(pods map[string]corev1.Pod) bool {
-		pod := pods["train-worker-1"]
-		return pod.Labels["volcano.sh/job-name"] == "train" && pod.Labels["volcano.sh/task-spec"] == "worker" && pod.Spec.SchedulerName == corev1.DefaultSchedulerName
-	})
+	w.UntilPods("train-worker-1 has the labels of Volcano and the default scheduler",
+		func(pods map[string]corev1.Pod) bool {
+			pod := pods["train-worker-1"]
+			return pod.Labels["volcano.sh/job-name"] == "train" && pod.Labels["volcano.sh/task-spec"] == "worker" &&
+				pod.Spec.SchedulerName == corev1.DefaultSchedulerName
+		})
 	for _, name := range []string{"train-ps-0", "train-worker-0", "train-worker-1"} {
 		w.EndReplica(name, 0, 0)
 	}
@@ -53,7 +55,8 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 	w.queue(10)
 	for _, action := range []bus.Action{bus.RestartJobAction, bus.RestartPodAction} {
 		name := strings.ToLower(string(action))
-		w.Create(w.job(name, with("worker", 2, endless), on(bus.PodFailedEvent, action), func(job *volcano.Job) { job.Spec.MaxRetry = 3 }))
+		w.Create(w.job(name, with("worker", 2, endless), on(bus.PodFailedEvent, action),
+			func(job *volcano.Job) { job.Spec.MaxRetry = 3 }))
 		for attempt := range 3 {
 			w.EndReplica(name+"-worker-0", attempt, 137)
 			if attempt == 1 {
@@ -102,10 +105,12 @@ func TestAPodWithAMissingClaimIsPending(t *testing.T) {
 	}
 	job := w.job("claims", with("worker", 2, endless, claims))
 	job.Spec.Queue = ""
-	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodPendingEvent, Action: bus.AbortJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Second}}}
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodPendingEvent, Action: bus.AbortJobAction,
+		Timeout: &metav1.Duration{Duration: 5 * time.Second}}}
 	w.Create(job)
 	if aborted := w.untilPhase("claims", volcano.Aborted); aborted.Status.RetryCount != 0 || aborted.Status.Version != 0 {
-		t.Errorf("retryCount = %d, version = %d, want 0 and 0: the job must not restart", aborted.Status.RetryCount, aborted.Status.Version)
+		t.Errorf("retryCount = %d, version = %d, want 0 and 0: the job must not restart", aborted.Status.RetryCount,
+			aborted.Status.Version)
 	}
 	w.UntilOnlyPods()
 }
@@ -126,12 +131,15 @@ func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w.untilPhase("other", volcano.Running)
 	w.commandJob(aborted, bus.ResumeJobAction)
 	w.untilJob("aborted", "reports that it waits for quota", func(job *volcano.Job) bool {
-		return job.Status.State.Phase == volcano.Pending && job.Status.State.Reason == "WaitingForQuota" && job.Status.State.Message != ""
+		return job.Status.State.Phase == volcano.Pending && job.Status.State.Reason == "WaitingForQuota" &&
+			job.Status.State.Message != ""
 	})
-	w.createCommand(bus.CompleteJobAction, &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "other"})
+	w.createCommand(bus.CompleteJobAction,
+		&metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "other"})
 	w.untilPhase("other", volcano.Completed)
 	w.untilPhase("aborted", volcano.Running)
-	harness.Until(w.World, &bus.CommandList{}, "the Commands are deleted", func(list *bus.CommandList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &bus.CommandList{}, "the Commands are deleted",
+		func(list *bus.CommandList) bool { return len(list.Items) == 0 })
 }
 
 // TestPodsAboveTheMinimumRunAsCapacityFrees: with quota for minAvailable only, a job runs these pods first and the
@@ -155,14 +163,16 @@ func TestPodsAboveTheMinimumRunAsCapacityFrees(t *testing.T) {
 func TestPodsAboveTheMinimumAreEvictedFirst(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
-	w.Create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
+	w.Create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction),
+		func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
 	w.untilJob("elastic", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	w.Create(w.prioritized("first", 2))
 	w.untilPhase("first", volcano.Running)
 	w.UntilOnlyPods("elastic-worker-0", "elastic-worker-1", "first-worker-0", "first-worker-1")
 	w.EndReplica("first-worker-0", 0, 0)
 	w.EndReplica("first-worker-1", 0, 0)
-	job := w.untilJob("elastic", "runs with all its pods again", func(job *volcano.Job) bool { return job.Status.Running == 4 })
+	job := w.untilJob("elastic", "runs with all its pods again",
+		func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 {
 		t.Errorf("retryCount = %d, version = %d, want 0 and 0", job.Status.RetryCount, job.Status.Version)
 	}
@@ -175,10 +185,13 @@ func TestAQueueIsFoundByItsName(t *testing.T) {
 	w.queue(4)
 	w.Create(w.job("byname", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = w.Namespace }))
 	w.untilPhase("byname", volcano.Running)
-	w.Get(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Namespace: w.Namespace}}) // created for the ClusterQueue
+	// created for the ClusterQueue
+	w.Get(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Namespace: w.Namespace}})
 	w.Create(w.job("lost", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = "nowhere" }))
-	job := w.untilJob("lost", "reports that there is no such queue", func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
-	if m := job.Status.State.Message; !strings.Contains(m, "Queue nowhere is neither") || !strings.Contains(m, "q") || !strings.Contains(m, w.Namespace) {
+	job := w.untilJob("lost", "reports that there is no such queue",
+		func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
+	if m := job.Status.State.Message; !strings.Contains(m, "Queue nowhere is neither") || !strings.Contains(m, "q") ||
+		!strings.Contains(m, w.Namespace) {
 		t.Errorf("message = %q, want that queue nowhere does not exist, and the queues q and %s", m, w.Namespace)
 	}
 }
@@ -210,7 +223,8 @@ func TestPluginMpiBringsSvcAndSsh(t *testing.T) {
 func TestAJobWhosePluginFailsHoldsNoQuota(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
-	w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "blocked", Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "blocked", Namespace: w.Namespace},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 	w.Create(w.job("blocked", with("worker", 1, endless), plugin("svc")))
 	const why = "the name blocked is taken by an object that belongs to another owner"
 	w.untilJob("blocked", "reports the name that its plugin cannot use", func(job *volcano.Job) bool {
@@ -224,9 +238,11 @@ func TestAJobWhosePluginFailsHoldsNoQuota(t *testing.T) {
 func TestAFinishedJobIsDeletedAfterItsTTL(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
-	job := w.job("brief", with("worker", 1, "1s"), func(job *volcano.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](0) })
+	job := w.job("brief", with("worker", 1, "1s"),
+		func(job *volcano.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](0) })
 	w.Create(job)
-	harness.Until(w.World, &volcano.JobList{}, "the job is deleted", func(list *volcano.JobList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &volcano.JobList{}, "the job is deleted",
+		func(list *volcano.JobList) bool { return len(list.Items) == 0 })
 	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
 		t.Errorf("reading the deleted job: %v, want not found", err)
 	}

@@ -34,7 +34,8 @@ func (w *world) runJob(job *volcano.Job) map[string]corev1.Pod {
 	w.Create(job)
 	w.untilPhase(job.Name, volcano.Running)
 	var list corev1.PodList
-	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{volcano.JobNameKey: job.Name}); err != nil {
+	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace),
+		client.MatchingLabels{volcano.JobNameKey: job.Name}); err != nil {
 		w.Fatal(err)
 	}
 	pods := map[string]corev1.Pod{}
@@ -106,7 +107,8 @@ func TestPluginSvc(t *testing.T) {
 		t.Errorf("host name = %s.%s, want named-big-worker-1.named", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
 	mounts := pod.Spec.Containers[0].VolumeMounts
-	if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/volcano" && m.Name == "named-svc" }) {
+	if !slices.ContainsFunc(mounts,
+		func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/volcano" && m.Name == "named-svc" }) {
 		t.Errorf("mounts = %+v, want volume named-svc at /etc/volcano", mounts)
 	}
 	w.expectEnv(pod, map[string]string{"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"})
@@ -121,9 +123,11 @@ func TestPluginSvcFollowsASize(t *testing.T) {
 	w.runJob(job)
 	for _, count := range []int32{3, 2} {
 		w.Change(job, func() { job.Spec.Tasks[0].Replicas, job.Spec.MinAvailable = count, 1 })
-		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "sized-svc", fmt.Sprintf("has the hosts of %d pods", count), func(hosts *corev1.ConfigMap) bool {
-			return len(strings.Fields(hosts.Data["worker.host"])) == int(count) && hosts.Data["VC_WORKER_NUM"] == strconv.Itoa(int(count))
-		})
+		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "sized-svc", fmt.Sprintf("has the hosts of %d pods", count),
+			func(hosts *corev1.ConfigMap) bool {
+				return len(strings.Fields(hosts.Data["worker.host"])) == int(count) &&
+					hosts.Data["VC_WORKER_NUM"] == strconv.Itoa(int(count))
+			})
 	}
 }
 
@@ -134,9 +138,11 @@ func TestPluginSsh(t *testing.T) {
 	pod := w.runJob(w.job("keyed", with("worker", 2, endless), plugin("ssh")))["worker-0"]
 	var keys corev1.Secret
 	w.getOwned(&keys, "keyed-ssh")
-	if string(keys.Data["authorized_keys"]) != string(keys.Data["id_rsa.pub"]) || !strings.HasPrefix(string(keys.Data["id_rsa"]), "-----BEGIN") ||
+	if string(keys.Data["authorized_keys"]) != string(keys.Data["id_rsa.pub"]) ||
+		!strings.HasPrefix(string(keys.Data["id_rsa"]), "-----BEGIN") ||
 		!strings.Contains(string(keys.Data["config"]), "Host keyed-worker-1\n") {
-		t.Errorf("Secret has the entries %v, want a private key, the public key as authorized, and a config with the hosts", slices.Sorted(maps.Keys(keys.Data)))
+		t.Errorf("Secret has the entries %v, want a private key, the public key as authorized, and a config with the hosts",
+			slices.Sorted(maps.Keys(keys.Data)))
 	}
 	for _, v := range pod.Spec.Volumes {
 		if v.Secret != nil && v.Secret.SecretName == "keyed-ssh" && *v.Secret.DefaultMode == 0o600 {
@@ -151,7 +157,8 @@ func TestPluginSsh(t *testing.T) {
 func TestPluginPytorch(t *testing.T) {
 	w := newWorld(t)
 	w.queue(10)
-	pods := w.runJob(w.job("torch", with("master", 1, endless), with("worker", 2, endless), plugin("pytorch", "--port=3333")))
+	pods := w.runJob(w.job("torch", with("master", 1, endless), with("worker", 2, endless),
+		plugin("pytorch", "--port=3333")))
 	all := map[string]string{"MASTER_ADDR": "torch-master-0.torch", "MASTER_PORT": "3333", "WORLD_SIZE": "3"}
 	for pod, rank := range map[string]string{"master-0": "0", "worker-0": "1", "worker-1": "2"} {
 		all["RANK"] = rank
@@ -182,7 +189,8 @@ func TestPluginTensorflow(t *testing.T) {
 		if err := json.Unmarshal([]byte(v.Value), &config); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(config.Cluster["worker"], " "); got != "flow-worker-0.flow:2222 flow-worker-1.flow:2222" || config.Task.Type != "worker" || config.Task.Index != 1 {
+		if got := strings.Join(config.Cluster["worker"], " "); got != "flow-worker-0.flow:2222 flow-worker-1.flow:2222" ||
+			config.Task.Type != "worker" || config.Task.Index != 1 {
 			t.Errorf("TF_CONFIG = %s, want both worker hosts and the task worker 1", v.Value)
 		}
 		w.getOwned(&corev1.Service{}, "flow")
@@ -220,14 +228,16 @@ func TestPluginRay(t *testing.T) {
 	}
 	w.getOwned(&corev1.Service{}, "ray")
 	service := &corev1.Service{}
-	if w.getOwned(service, "ray-head-svc"); service.Spec.ClusterIP == corev1.ClusterIPNone || len(service.Spec.Ports) != 3 {
-		t.Errorf("Service of the head has cluster IP %q and ports %v, want an IP and 3 ports", service.Spec.ClusterIP, service.Spec.Ports)
+	if w.getOwned(service, "ray-head-svc"); service.Spec.ClusterIP == corev1.ClusterIPNone ||
+		len(service.Spec.Ports) != 3 {
+		t.Errorf("Service of the head has cluster IP %q and ports %v, want an IP and 3 ports", service.Spec.ClusterIP,
+			service.Spec.Ports)
 	}
 }
 
 // TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded: a task that had no replicas when its job was admitted has no
-// quota. The job reports this, and is Pending, as it needs three pods now and has one. The task's pods run when those of
-// the other task have ended.
+// quota. The job reports this, and is Pending, as it needs three pods now and has one. The task's pods run when those
+// of the other task have ended.
 func TestATaskScaledFromZeroIsAdmittedWhenTheOthersHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)

@@ -23,8 +23,8 @@ func gpus(count string) func(*volcano.TaskSpec) {
 	}
 }
 
-// TestAGangThatIsScaledDownGivesQuotaBack: of a running gang that is scaled down from three pods to one, the quota of the
-// two removed pods goes to a job that waits for it, and the pod that stays runs on.
+// TestAGangThatIsScaledDownGivesQuotaBack: of a running gang that is scaled down from three pods to one, the quota of
+// the two removed pods goes to a job that waits for it, and the pod that stays runs on.
 func TestAGangThatIsScaledDownGivesQuotaBack(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
@@ -32,10 +32,12 @@ func TestAGangThatIsScaledDownGivesQuotaBack(t *testing.T) {
 	w.Create(gang)
 	w.untilJob("gang", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 3 })
 	w.Create(w.job("waits", with("worker", 2, endless)))
-	w.untilJob("waits", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	w.untilJob("waits", "waits for quota",
+		func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
 	w.Change(gang, func() { gang.Spec.MinAvailable, gang.Spec.Tasks[0].Replicas = 1, 1 })
 	w.KillOperator()
-	w.untilJob("waits", "runs with the quota of the removed pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	w.untilJob("waits", "runs with the quota of the removed pods",
+		func(job *volcano.Job) bool { return job.Status.Running == 2 })
 	w.UntilOnlyPods("gang-worker-0", "waits-worker-0", "waits-worker-1")
 	w.Change(gang, func() { gang.Spec.Tasks[0].Replicas = 2 })
 	w.EndReplica("waits-worker-0", 0, 0)
@@ -47,8 +49,8 @@ func TestAGangThatIsScaledDownGivesQuotaBack(t *testing.T) {
 	}
 }
 
-// TestCompletedPodsGiveQuotaBack: of a job that can run with fewer pods than it has, the quota of pods that have completed
-// goes at once to a job of lower priority, whether all pods of a task or only some have completed.
+// TestCompletedPodsGiveQuotaBack: of a job that can run with fewer pods than it has, the quota of pods that have
+// completed goes at once to a job of lower priority, whether all pods of a task or only some have completed.
 func TestCompletedPodsGiveQuotaBack(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
@@ -58,22 +60,26 @@ func TestCompletedPodsGiveQuotaBack(t *testing.T) {
 	w.Create(urgent)
 	w.untilJob("urgent", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	w.Create(w.job("first", with("worker", 1, endless)), w.job("second", with("worker", 2, endless)))
-	w.untilJob("second", "waits for quota", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	w.untilJob("second", "waits for quota",
+		func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
 	w.EndReplica("urgent-worker-0", 0, 0)
 	w.untilPhase("first", volcano.Running)
 	w.EndReplica("urgent-worker-1", 0, 0)
 	w.KillOperator()
 	w.EndReplica("urgent-worker-2", 0, 0)
-	w.untilJob("second", "runs with the quota of the completed pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
-	if job := w.untilJob("urgent", "reports one running pod", func(job *volcano.Job) bool { return job.Status.Running == 1 }); job.Status.RetryCount != 0 || job.Status.Version != 0 {
+	w.untilJob("second", "runs with the quota of the completed pods",
+		func(job *volcano.Job) bool { return job.Status.Running == 2 })
+	if job := w.untilJob("urgent", "reports one running pod",
+		func(job *volcano.Job) bool { return job.Status.Running == 1 }); job.Status.RetryCount != 0 ||
+		job.Status.Version != 0 {
 		t.Errorf("retryCount = %d, version = %d, want 0 and 0", job.Status.RetryCount, job.Status.Version)
 	}
 	w.EndReplica("urgent-other-0", 0, 0)
 	w.untilPhase("urgent", volcano.Completed)
 }
 
-// TestPlacesOfCompletedAndRemovedPodsAreFree: on nodes that Muster assigns, the places of pods that have completed or were
-// removed are given to others, and the pods that run on stay on their nodes.
+// TestPlacesOfCompletedAndRemovedPodsAreFree: on nodes that Muster assigns, the places of pods that have completed or
+// were removed are given to others, and the pods that run on stay on their nodes.
 func TestPlacesOfCompletedAndRemovedPodsAreFree(t *testing.T) {
 	w := newWorld(t)
 	w.queueOnNodes(4)
@@ -88,7 +94,9 @@ func TestPlacesOfCompletedAndRemovedPodsAreFree(t *testing.T) {
 	w.Create(w.job("next", with("worker", 2, endless, gpus("8"))))
 	w.untilJob("next", "runs with all its pods", func(job *volcano.Job) bool { return job.Status.Running == 2 })
 	for _, name := range []string{"gang", "array"} {
-		if job := w.untilJob(name, "has one running pod", func(job *volcano.Job) bool { return job.Status.Running == 1 }); job.Status.Version != 0 || job.Status.RetryCount != 0 {
+		if job := w.untilJob(name, "has one running pod",
+			func(job *volcano.Job) bool { return job.Status.Running == 1 }); job.Status.Version != 0 ||
+			job.Status.RetryCount != 0 {
 			t.Errorf("%s: version = %d, retryCount = %d, want 0 and 0", name, job.Status.Version, job.Status.RetryCount)
 		}
 	}
@@ -114,7 +122,8 @@ func TestAJobWhosePodsStartAgainIsPending(t *testing.T) {
 func (w *world) phases() func(volcano.JobPhase) {
 	w.Helper()
 	seen := make(chan volcano.JobPhase, 1000)
-	w.Follow(&volcano.JobList{}, func(event watch.Event) { seen <- event.Object.(*volcano.Job).Status.State.Phase }, &sync.Mutex{})
+	w.Follow(&volcano.JobList{},
+		func(event watch.Event) { seen <- event.Object.(*volcano.Job).Status.State.Phase }, &sync.Mutex{})
 	return func(want volcano.JobPhase) {
 		w.Helper()
 		deadline := time.After(time.Minute)
@@ -131,9 +140,9 @@ func (w *world) phases() func(volcano.JobPhase) {
 	}
 }
 
-// TestAnyPodsThatReachMinAvailableStartAJob: where minAvailable is below the sum of the tasks' minimums, any pods count. A
-// task that fits nowhere, or for which quota or nodes are short, holds up no other, whatever the order of the tasks; nor
-// does one with a minimum of 0.
+// TestAnyPodsThatReachMinAvailableStartAJob: where minAvailable is below the sum of the tasks' minimums, any pods
+// count. A task that fits nowhere, or for which quota or nodes are short, holds up no other, whatever the order of the
+// tasks; nor does one with a minimum of 0.
 func TestAnyPodsThatReachMinAvailableStartAJob(t *testing.T) {
 	w := newWorld(t)
 	w.queueOnNodes(4)
@@ -151,17 +160,23 @@ func TestAnyPodsThatReachMinAvailableStartAJob(t *testing.T) {
 		running int32
 		without string
 	}{
-		{w, w.job("five-on-four-nodes", with("t0", 1, endless, gpus("8")), with("t1", 1, endless, gpus("8")), with("t2", 1, endless, gpus("8")),
-			with("t3", 1, endless, gpus("8")), with("t4", 1, endless, gpus("8")), needs(1)), 4, "Task t4 got no quota"},
-		{w, w.job("last-fits-nowhere", with("a", 1, endless, gpus("1")), with("b", 0, endless), with("c", 2, endless, nowhere, none), needs(1)), 1, "Task c got no quota"},
-		{w, w.job("first-fits-nowhere", with("c", 2, endless, nowhere, none), with("a", 1, endless, gpus("1"))), 1, "Task c got no quota"},
-		{w, w.job("two-fit-nowhere", with("c", 1, endless, nowhere), with("a", 2, endless, gpus("1")), with("d", 1, endless, nowhere), needs(2)), 2, "Tasks c, d got no quota"},
-		{small, small.job("little-quota", with("a", 1, endless), with("b", 1, endless), with("c", 1, endless), needs(2)), 2, "Task c got no quota"},
+		{w, w.job("five-on-four-nodes", with("t0", 1, endless, gpus("8")), with("t1", 1, endless, gpus("8")),
+			with("t2", 1, endless, gpus("8")), with("t3", 1, endless, gpus("8")), with("t4", 1, endless, gpus("8")), needs(1)),
+			4, "Task t4 got no quota"},
+		{w, w.job("last-fits-nowhere", with("a", 1, endless, gpus("1")), with("b", 0, endless),
+			with("c", 2, endless, nowhere, none), needs(1)), 1, "Task c got no quota"},
+		{w, w.job("first-fits-nowhere", with("c", 2, endless, nowhere, none), with("a", 1, endless, gpus("1"))), 1,
+			"Task c got no quota"},
+		{w, w.job("two-fit-nowhere", with("c", 1, endless, nowhere), with("a", 2, endless, gpus("1")),
+			with("d", 1, endless, nowhere), needs(2)), 2, "Tasks c, d got no quota"},
+		{small, small.job("little-quota", with("a", 1, endless), with("b", 1, endless), with("c", 1, endless), needs(2)), 2,
+			"Task c got no quota"},
 	} {
 		c.in.Create(c.job)
 		c.in.untilJob(c.job.Name, "runs with the pods that fit", func(job *volcano.Job) bool {
 			state := job.Status.State
-			return state.Phase == volcano.Running && job.Status.Running == c.running && strings.HasPrefix(state.Message, c.without)
+			return state.Phase == volcano.Running && job.Status.Running == c.running &&
+				strings.HasPrefix(state.Message, c.without)
 		})
 		c.in.Delete(c.job)
 	}
@@ -175,9 +190,11 @@ func TestAnyPodsThatReachMinAvailableStartAJob(t *testing.T) {
 func TestATaskWithoutQuotaRunsOnceTheOthersHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
-	w.Create(w.job("turns", with("a", 1, endless), with("b", 1, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 1 }))
+	w.Create(w.job("turns", with("a", 1, endless), with("b", 1, endless),
+		func(job *volcano.Job) { job.Spec.MinAvailable = 1 }))
 	for _, task := range []string{"a", "b"} {
-		w.untilJob("turns", "runs task "+task, func(job *volcano.Job) bool { return job.Status.TaskStatusCount[task].Phase[corev1.PodRunning] == 1 })
+		w.untilJob("turns", "runs task "+task,
+			func(job *volcano.Job) bool { return job.Status.TaskStatusCount[task].Phase[corev1.PodRunning] == 1 })
 		w.EndReplica("turns-"+task+"-0", 0, 0)
 	}
 	w.untilPhase("turns", volcano.Completed)

@@ -19,7 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true, Config: harness.ResizeAtOnce})
+	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true,
+		Config: harness.ResizeAtOnce})
 }
 
 // endless is the simulated duration of pods that run until the test ends them.
@@ -33,20 +34,23 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // queue creates a ClusterQueue with a quota of that many pods, named after the namespace, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
+	w.Queue("q", kueue.ResourceFlavorSpec{},
+		corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
-// queueOnNodes creates so many nodes of 8 GPUs for the test alone, and the LocalQueue q. The ClusterQueue of q assigns pods
-// to these nodes, and has quota for more pods than the nodes hold.
+// queueOnNodes creates so many nodes of 8 GPUs for the test alone, and the LocalQueue q. The ClusterQueue of q assigns
+// pods to these nodes, and has quota for more pods than the nodes hold.
 func (w *world) queueOnNodes(nodes int) {
 	w.Helper()
 	level := kueue.TopologyLevel{NodeLabel: corev1.LabelHostname}
-	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
+	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
+		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{level}}})
 	own := map[string]string{"muster.dev/simulated": "true", "example.com/pool": w.Namespace}
 	for i := range nodes {
 		w.Node(fmt.Sprintf("node-%d", i), own, corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("110"),
-			"nvidia.com/gpu": resource.MustParse("8"),
+			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"),
+			corev1.ResourcePods: resource.MustParse("110"),
+			"nvidia.com/gpu":    resource.MustParse("8"),
 		}, corev1.Taint{Key: "example.com/pool", Value: w.Namespace, Effect: corev1.TaintEffectNoSchedule})
 	}
 	w.Queue("q", kueue.ResourceFlavorSpec{
@@ -57,7 +61,8 @@ func (w *world) queueOnNodes(nodes int) {
 
 // job returns a VCJob in the namespace, with the options applied.
 func (w *world) job(name string, options ...func(*volcano.Job)) *volcano.Job {
-	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: volcano.JobSpec{Queue: "q", SchedulerName: "volcano"}}
+	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: volcano.JobSpec{Queue: "q", SchedulerName: "volcano"}}
 	for _, option := range options {
 		option(job)
 	}
@@ -74,8 +79,9 @@ func with(name string, count int32, duration string, change ...func(*volcano.Tas
 				RestartPolicy:                 corev1.RestartPolicyNever,
 				NodeSelector:                  map[string]string{"muster.dev/simulated": "true"},
 				TerminationGracePeriodSeconds: ptr.To[int64](1),
-				Tolerations:                   []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
-				Containers:                    []corev1.Container{{Name: "main", Image: "example.com/trainer"}},
+				Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated",
+					Operator: corev1.TolerationOpExists}},
+				Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}},
 			},
 		}}
 		for _, f := range change {
@@ -101,7 +107,8 @@ func (w *world) commandJob(job *volcano.Job, action bus.Action) {
 // createCommand creates a Command for the target.
 func (w *world) createCommand(action bus.Action, target *metav1.OwnerReference) {
 	w.Helper()
-	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "command-", Namespace: w.Namespace}, Action: action, TargetObject: target})
+	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "command-", Namespace: w.Namespace}, Action: action,
+		TargetObject: target})
 }
 
 // untilJob waits until the condition holds for the VCJob of this name, and returns it.

@@ -67,7 +67,8 @@ func endpoint(address, hostname string, ready bool) discoveryv1.Endpoint {
 
 func slice(namespace, service string, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: service + "-x", Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: service + "-x",
+			Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: endpoints,
 	}
 }
@@ -80,7 +81,8 @@ var example = Zone{Domain: "cluster.local", Source: &cluster{
 		service("default", "kubernetes", corev1.ServiceSpec{ClusterIP: "10.96.0.1"}),
 	},
 	slices: []*discoveryv1.EndpointSlice{
-		slice("ml", "pytorch", endpoint("10.64.0.2", "pytorch-workers-0-0", true), endpoint("10.64.0.3", "pytorch-workers-0-1", true)),
+		slice("ml", "pytorch", endpoint("10.64.0.2", "pytorch-workers-0-0", true),
+			endpoint("10.64.0.3", "pytorch-workers-0-1", true)),
 		slice("ml", "web", endpoint("10.64.0.4", "", true), endpoint("10.64.0.5", "", false)),
 	},
 }}

@@ -203,7 +203,8 @@ func (b *builder) resource(ref *corev1.ResourceFieldSelector) (string, error) {
 		resource.MergeContainerResourceLimits(container, b.facts.Allocatable)
 		return resource.ExtractContainerResourceValue(ref, container)
 	}
-	return resource.ExtractResourceValueByContainerNameAndNodeAllocatable(ref, b.pod, ref.ContainerName, b.facts.Allocatable)
+	return resource.ExtractResourceValueByContainerNameAndNodeAllocatable(ref, b.pod, ref.ContainerName,
+		b.facts.Allocatable)
 }
 
 func (b *builder) fileKey(ref *corev1.FileKeySelector) (string, bool, error) {
@@ -220,7 +221,8 @@ func (b *builder) fileKey(ref *corev1.FileKeySelector) (string, bool, error) {
 		return "", false, fmt.Errorf("reading key %q from file %q of volume %q: %w", ref.Key, ref.Path, ref.VolumeName, err)
 	}
 	if value == "" && !ptr.Deref(ref.Optional, false) {
-		return "", false, fmt.Errorf("environment variable key %q not found in file %q of volume %q", ref.Key, ref.Path, ref.VolumeName)
+		return "", false, fmt.Errorf("environment variable key %q not found in file %q of volume %q", ref.Key,
+			ref.Path, ref.VolumeName)
 	}
 	return value, value != "", nil
 }

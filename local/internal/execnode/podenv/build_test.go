@@ -64,9 +64,11 @@ func TestVariablesComeFromWhereTheManifestSays(t *testing.T) {
 	container := &corev1.Container{
 		Name: "main",
 		EnvFrom: []corev1.EnvFromSource{
-			{Prefix: "CFG_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
+			{Prefix: "CFG_",
+				ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "keys"}}},
-			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, Optional: ptr.To(true)}},
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"},
+				Optional: ptr.To(true)}},
 		},
 		Env: []corev1.EnvVar{
 			{Name: "CFG_MODE", Value: "slow"}, // takes precedence over envFrom
@@ -76,10 +78,18 @@ func TestVariablesComeFromWhereTheManifestSays(t *testing.T) {
 			{Name: "IP", ValueFrom: field("status.podIP")},
 			{Name: "HOST", ValueFrom: field("status.hostIP")},
 			{Name: "NODE", ValueFrom: field("spec.nodeName")},
-			{Name: "CPUS", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
-			{Name: "RATE", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "RATE"}}},
-			{Name: "NO_RATE", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "NONE", Optional: ptr.To(true)}}},
-			{Name: "FILE", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "files", Path: "vars", Key: "FROM_FILE"}}},
+			{Name: "CPUS",
+				ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+			{Name: "RATE",
+				ValueFrom: &corev1.EnvVarSource{
+					ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+						Key: "RATE"}}},
+			{Name: "NO_RATE",
+				ValueFrom: &corev1.EnvVarSource{
+					ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
+						Key: "NONE", Optional: ptr.To(true)}}},
+			{Name: "FILE", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "files", Path: "vars",
+				Key: "FROM_FILE"}}},
 		},
 	}
 	variables, err := Build(pod(), container, facts(t))
@@ -94,7 +104,8 @@ func TestVariablesComeFromWhereTheManifestSays(t *testing.T) {
 	}
 	want := map[string]string{
 		"CFG_MODE": "slow", "CFG_RATE": "0.1", "TOKEN": "s3cret", "MASTER": "worker-0.$(SUBDOMAIN):$(MISSING):$(RATE):0.1",
-		"POD": "worker-0", "APP": "train", "IP": "10.64.0.2", "HOST": "192.0.2.1", "NODE": "local", "CPUS": "8", "RATE": "0.1",
+		"POD": "worker-0", "APP": "train", "IP": "10.64.0.2", "HOST": "192.0.2.1", "NODE": "local",
+		"CPUS": "8", "RATE": "0.1",
 		"FILE": "in a file",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -131,10 +142,14 @@ func TestMissingSourcesOfVariablesAreNamed(t *testing.T) {
 		source corev1.EnvVarSource
 		want   string
 	}{
-		"a ConfigMap": {corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name("none"), Key: "K"}}, `configmaps "none" not found`},
-		"a key":       {corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name("settings"), Key: "K"}}, "couldn't find key K in ConfigMap ml/settings"},
-		"a secret":    {corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: name("none"), Key: "K"}}, `secrets "none" not found`},
-		"a volume":    {corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p", Key: "k"}}, `cannot find the volume "v"`},
+		"a ConfigMap": {corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name("none"),
+			Key: "K"}}, `configmaps "none" not found`},
+		"a key": {corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: name("settings"),
+			Key: "K"}}, "couldn't find key K in ConfigMap ml/settings"},
+		"a secret": {corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: name("none"),
+			Key: "K"}}, `secrets "none" not found`},
+		"a volume": {corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p", Key: "k"}},
+			`cannot find the volume "v"`},
 	} {
 		_, err := Build(pod(), &corev1.Container{Env: []corev1.EnvVar{{Name: "X", ValueFrom: &test.source}}}, facts(t))
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "variable X") {

@@ -87,8 +87,8 @@ func newFabric() (*Fabric, error) {
 	return f, nil
 }
 
-// lockName is an abstract socket: like interfaces it belongs to the machine's network namespace, and the kernel frees it
-// when its owner dies.
+// lockName is an abstract socket: like interfaces it belongs to the machine's network namespace, and the kernel frees
+// it when its owner dies.
 const lockName = "@muster-podnet"
 
 // lockTimeout is how long another process may take to set up its network.

@@ -23,7 +23,8 @@ var errNoSubnet = errors.New("no private subnet is free on this machine")
 // freeSubnet returns the first subnet that no network known to the machine overlaps.
 func freeSubnet(known []netip.Prefix) (netip.Prefix, error) {
 	for _, from := range ranges {
-		for candidate := netip.PrefixFrom(from.Addr(), subnetBits); from.Contains(candidate.Addr()); candidate = next(candidate) {
+		for candidate := netip.PrefixFrom(from.Addr(),
+			subnetBits); from.Contains(candidate.Addr()); candidate = next(candidate) {
 			if !overlapsAny(candidate, known) {
 				return candidate, nil
 			}

@@ -23,7 +23,8 @@ const (
 )
 
 // containers returns the status of each declared container.
-func containers(seen Seen, declared []corev1.Container, previous []corev1.ContainerStatus, init, restarting bool) []corev1.ContainerStatus {
+func containers(seen Seen, declared []corev1.Container, previous []corev1.ContainerStatus,
+	init, restarting bool) []corev1.ContainerStatus {
 	c := &conversion{seen: seen, declared: declared, init: init, restarting: restarting,
 		previous: byName(previous), result: map[string]*corev1.ContainerStatus{}}
 	c.startFromPrevious()
@@ -112,7 +113,8 @@ func (c *conversion) endMissing() {
 		if c.restarting && old.State.Waiting == nil {
 			removed := "The container is removed because RestartAllContainers in place"
 			status.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: restartingAll, Message: removed}}
-			status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: restartingAll, Message: removed, ExitCode: unknownExitCode}
+			status.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: restartingAll, Message: removed,
+				ExitCode: unknownExitCode}
 			status.RestartCount = old.RestartCount + 1
 			continue
 		}

@@ -125,6 +125,7 @@ func conditions(s *corev1.PodStatus, seen Seen) {
 		},
 	)
 	if podutil.AllContainersCouldRestart(&pod.Spec) {
-		s.Conditions = append(s.Conditions, status.GenerateAllContainersRestartingCondition(pod, seen.Runtime, previous, s.Phase))
+		s.Conditions = append(s.Conditions,
+			status.GenerateAllContainersRestartingCondition(pod, seen.Runtime, previous, s.Phase))
 	}
 }

@@ -24,7 +24,8 @@ func TestMemoryOfDeadNodesIsRemovedAndOfLivingOnesKept(t *testing.T) {
 	}
 	defer own.Close()
 	for name, want := range map[string]bool{
-		"muster-0-living": true, "muster-7-other-user": true, "muster-0-own": true, "muster-0-own/old": false, "muster-0-dead": false,
+		"muster-0-living": true, "muster-7-other-user": true, "muster-0-own": true, "muster-0-own/old": false,
+		"muster-0-dead": false,
 	} {
 		if _, err := os.Stat(filepath.Join(root, name)); (err == nil) != want {
 			t.Errorf("directory %s: %v, want it kept: %t", name, err, want)

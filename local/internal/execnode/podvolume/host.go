@@ -99,7 +99,8 @@ func (h *host) GetConfigMapFunc() func(namespace, name string) (*corev1.ConfigMa
 	return h.options.ConfigMap
 }
 
-func (h *host) GetServiceAccountTokenFunc() func(namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+func (h *host) GetServiceAccountTokenFunc() func(namespace, name string,
+	request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	return h.options.Token
 }
 
@@ -115,13 +116,15 @@ func (h *host) GetTrustAnchorsByName(_ context.Context, name string, allowMissin
 	return nil, fmt.Errorf("cluster trust bundle %s: %w", name, errNotHere)
 }
 
-func (h *host) GetTrustAnchorsBySigner(_ context.Context, signer string, _ *metav1.LabelSelector, allowMissing bool) ([]byte, error) {
+func (h *host) GetTrustAnchorsBySigner(_ context.Context, signer string, _ *metav1.LabelSelector,
+	allowMissing bool) ([]byte, error) {
 	if allowMissing {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("cluster trust bundles of %s: %w", signer, errNotHere)
 }
 
-func (h *host) GetPodCertificateCredentialBundle(_ context.Context, _, _, _, volume string, _ int) ([]byte, []byte, error) {
+func (h *host) GetPodCertificateCredentialBundle(_ context.Context, _, _, _, volume string,
+	_ int) ([]byte, []byte, error) {
 	return nil, nil, fmt.Errorf("pod certificate in volume %s: %w", volume, errNotHere)
 }

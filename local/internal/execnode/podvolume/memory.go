@@ -44,7 +44,8 @@ func (m memory) MountSensitiveWithoutSystemd(source, target, fstype string, opti
 	return m.Mount(source, target, fstype, options)
 }
 
-func (m memory) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string, options, _, _ []string) error {
+func (m memory) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string,
+	options, _, _ []string) error {
 	return m.Mount(source, target, fstype, options)
 }
 

@@ -38,7 +38,8 @@ type Options struct {
 	Recorder    record.EventRecorder
 	ConfigMap   func(namespace, name string) (*corev1.ConfigMap, error)
 	Secret      func(namespace, name string) (*corev1.Secret, error)
-	Token       func(namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+	Token       func(namespace, name string,
+		request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
 }
 
 // Volumes makes the volumes of pods. Safe for concurrent use with different pods.
@@ -117,7 +118,8 @@ func (v *Volumes) setUp(ctx context.Context, pod *corev1.Pod, declared *corev1.V
 		return Volume{}, err
 	}
 	arguments := volume.MounterArgs{Recorder: v.options.Recorder}
-	if security := pod.Spec.SecurityContext; security != nil && os.Geteuid() == 0 { // without root, all files stay this user's
+	if security := pod.Spec.SecurityContext; security != nil && os.Geteuid() == 0 {
+		// without root, all files stay this user's
 		arguments.FsGroup, arguments.FSGroupChangePolicy = security.FSGroup, security.FSGroupChangePolicy
 		arguments.FsUser = volumeutil.FsUserFrom(pod)
 	}
@@ -135,7 +137,8 @@ func (v *Volumes) setUp(ctx context.Context, pod *corev1.Pod, declared *corev1.V
 }
 
 // behindClaim returns the volume bound to a claim as a hostPath volume, and every other volume as it is.
-func (v *Volumes) behindClaim(ctx context.Context, pod *corev1.Pod, declared *corev1.Volume) (*corev1.Volume, bool, error) {
+func (v *Volumes) behindClaim(ctx context.Context, pod *corev1.Pod,
+	declared *corev1.Volume) (*corev1.Volume, bool, error) {
 	name, readOnly := "", false
 	switch {
 	case declared.PersistentVolumeClaim != nil:
@@ -163,7 +166,8 @@ func (v *Volumes) behindClaim(ctx context.Context, pod *corev1.Pod, declared *co
 	case bound.Spec.Local != nil:
 		path.Path = bound.Spec.Local.Path
 	default:
-		return nil, false, &UnsupportedError{Volume: declared.Name, Why: "a claim on volume " + bound.Name + ", which is not a path of a machine"}
+		return nil, false, &UnsupportedError{Volume: declared.Name,
+			Why: "a claim on volume " + bound.Name + ", which is not a path of a machine"}
 	}
 	return &corev1.Volume{Name: declared.Name, VolumeSource: corev1.VolumeSource{HostPath: path}}, readOnly, nil
 }

@@ -37,7 +37,8 @@ func node(t *testing.T, objects ...any) (*Volumes, string, map[string]string) {
 		}
 	}
 	volumes, err := New(Options{
-		Dir: filepath.Join(dir, "volumes"), PodDir: func(uid types.UID) string { return filepath.Join(dir, "pods", string(uid)) },
+		Dir:       filepath.Join(dir, "volumes"),
+		PodDir:    func(uid types.UID) string { return filepath.Join(dir, "pods", string(uid)) },
 		MemoryDir: filepath.Join(dir, "memory-0"), NodeName: "local", Client: client, Recorder: record.NewFakeRecorder(10),
 		ConfigMap: func(_, name string) (*corev1.ConfigMap, error) {
 			if name != "settings" {
@@ -49,7 +50,8 @@ func node(t *testing.T, objects ...any) (*Volumes, string, map[string]string) {
 			return &corev1.Secret{Data: map[string][]byte{"token": []byte("s3cret")}}, nil
 		},
 		Token: func(_, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-			return &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "token of " + name + " for " + string(request.Spec.BoundObjectRef.UID)}}, nil
+			return &authenticationv1.TokenRequest{Status: authenticationv1.TokenRequestStatus{Token: "token of " + name +
+				" for " + string(request.Spec.BoundObjectRef.UID)}}, nil
 		},
 	})
 	if err != nil {
@@ -61,8 +63,9 @@ func node(t *testing.T, objects ...any) (*Volumes, string, map[string]string) {
 
 func podWith(sources map[string]corev1.VolumeSource) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "worker", UID: "uid-1", Labels: map[string]string{"app": "train"}},
-		Spec:       corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "main"}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "worker", UID: "uid-1",
+			Labels: map[string]string{"app": "train"}},
+		Spec: corev1.PodSpec{ServiceAccountName: "default", Containers: []corev1.Container{{Name: "main"}}},
 	}
 	for name, source := range sources {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
@@ -75,11 +78,13 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 	host := t.TempDir()
 	mode := ptr.To[int32](0o644)
 	pod := podWith(map[string]corev1.VolumeSource{
-		"scratch":  {EmptyDir: &corev1.EmptyDirVolumeSource{}},
-		"memory":   {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
-		"settings": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, DefaultMode: mode}},
-		"keys":     {Secret: &corev1.SecretVolumeSource{SecretName: "keys", DefaultMode: mode}},
-		"host":     {HostPath: &corev1.HostPathVolumeSource{Path: filepath.Join(host, "made"), Type: ptr.To(corev1.HostPathDirectoryOrCreate)}},
+		"scratch": {EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		"memory":  {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+		"settings": {ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, DefaultMode: mode}},
+		"keys": {Secret: &corev1.SecretVolumeSource{SecretName: "keys", DefaultMode: mode}},
+		"host": {HostPath: &corev1.HostPathVolumeSource{Path: filepath.Join(host, "made"),
+			Type: ptr.To(corev1.HostPathDirectoryOrCreate)}},
 		"labels": {DownwardAPI: &corev1.DownwardAPIVolumeSource{DefaultMode: mode, Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "app", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.labels['app']"}},
 		}}},
@@ -141,9 +146,11 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 func TestMissingObjectIsNamedAndMayAppearLater(t *testing.T) {
 	volumes, _, _ := node(t)
 	_, err := volumes.SetUp(t.Context(), podWith(map[string]corev1.VolumeSource{
-		"v": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"}, DefaultMode: ptr.To[int32](0o644)}},
+		"v": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "none"},
+			DefaultMode: ptr.To[int32](0o644)}},
 	}))
-	if err == nil || !strings.Contains(err.Error(), `volume "v"`) || !strings.Contains(err.Error(), `"none" not found`) || isUnsupported(err) {
+	if err == nil || !strings.Contains(err.Error(), `volume "v"`) || !strings.Contains(err.Error(), `"none" not found`) ||
+		isUnsupported(err) {
 		t.Errorf("got error %v, want one that names volume and object", err)
 	}
 }
@@ -155,7 +162,8 @@ func isUnsupported(err error) bool {
 
 func TestDriversAreRefused(t *testing.T) {
 	volumes, _, _ := node(t)
-	_, err := volumes.SetUp(t.Context(), podWith(map[string]corev1.VolumeSource{"v": {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}))
+	_, err := volumes.SetUp(t.Context(),
+		podWith(map[string]corev1.VolumeSource{"v": {NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/"}}}))
 	if !isUnsupported(err) {
 		t.Errorf("an NFS volume: got error %v, want unsupported", err)
 	}
@@ -166,11 +174,13 @@ func TestClaimIsThePathThatItIsBoundTo(t *testing.T) {
 	claim := func(name, bound string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name},
-			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: bound}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: bound},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: phase},
 		}
 	}
 	volume := func(name string, source corev1.PersistentVolumeSource) *corev1.PersistentVolume {
-		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source}}
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source}}
 	}
 	volumes, _, _ := node(t,
 		claim("data", "pv-host", corev1.ClaimBound), claim("local", "pv-local", corev1.ClaimBound),

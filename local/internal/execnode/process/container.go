@@ -34,7 +34,8 @@ func (c *container) running() bool {
 }
 
 // CreateContainer implements RuntimeService. It only records the configuration.
-func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig,
+	pod *runtimeapi.PodSandboxConfig) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, err := r.sandbox(sandboxID); err != nil {
@@ -70,7 +71,8 @@ func (r *Runtime) RemoveContainer(_ context.Context, id string) error {
 }
 
 // ListContainers implements RuntimeService.
-func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+func (r *Runtime) ListContainers(_ context.Context,
+	filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []*runtimeapi.Container

@@ -21,7 +21,8 @@ const longestProbeOutput = 1 << 20
 
 // ExecSync implements RuntimeService: it runs a command in a running container. A command that fails is a
 // utilexec.CodeExitError, one that takes longer than a timeout other than 0 is killed and is ErrCommandTimedOut.
-func (r *Runtime) ExecSync(ctx context.Context, id string, command []string, timeout time.Duration) (stdout, stderr []byte, err error) {
+func (r *Runtime) ExecSync(ctx context.Context, id string, command []string,
+	timeout time.Duration) (stdout, stderr []byte, err error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -31,7 +32,8 @@ func (r *Runtime) ExecSync(ctx context.Context, id string, command []string, tim
 	code, err := r.Run(ctx, id, ExecOptions{Command: command, Stdout: out, Stderr: errs})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, nil, fmt.Errorf("%w: %q timed out after %s", remote.ErrCommandTimedOut, strings.Join(command, " "), timeout)
+		return nil, nil, fmt.Errorf("%w: %q timed out after %s", remote.ErrCommandTimedOut,
+			strings.Join(command, " "), timeout)
 	case err != nil:
 		return nil, nil, err
 	case code != 0:

@@ -11,7 +11,8 @@ import (
 type Images struct{}
 
 // ImageStatus implements ImageManagerService. An image's user is whoever runs the node.
-func (Images) ImageStatus(_ context.Context, image *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+func (Images) ImageStatus(_ context.Context, image *runtimeapi.ImageSpec,
+	_ bool) (*runtimeapi.ImageStatusResponse, error) {
 	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{
 		Id: image.GetImage(), Spec: image, Uid: &runtimeapi.Int64Value{Value: int64(os.Geteuid())},
 	}}, nil
@@ -23,7 +24,8 @@ func (Images) ListImages(context.Context, *runtimeapi.ImageFilter) ([]*runtimeap
 }
 
 // PullImage implements ImageManagerService. It is not called for images that are here.
-func (Images) PullImage(_ context.Context, image *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (Images) PullImage(_ context.Context, image *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig,
+	_ *runtimeapi.PodSandboxConfig) (string, error) {
 	return image.GetImage(), nil
 }
 

@@ -32,22 +32,26 @@ func (notNeeded) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest
 func (notNeeded) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
 	return nil, errNotNeeded
 }
-func (notNeeded) GetContainerEvents(context.Context, chan *runtimeapi.ContainerEventResponse, func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+func (notNeeded) GetContainerEvents(context.Context, chan *runtimeapi.ContainerEventResponse,
+	func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	return errNotNeeded
 }
-func (notNeeded) UpdatePodSandboxResources(context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+func (notNeeded) UpdatePodSandboxResources(context.Context,
+	*runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	return nil, errNotNeeded
 }
 func (notNeeded) ContainerStats(context.Context, string) (*runtimeapi.ContainerStats, error) {
 	return nil, errNotNeeded
 }
-func (notNeeded) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+func (notNeeded) ListContainerStats(context.Context,
+	*runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	return nil, errNotNeeded
 }
 func (notNeeded) PodSandboxStats(context.Context, string) (*runtimeapi.PodSandboxStats, error) {
 	return nil, errNotNeeded
 }
-func (notNeeded) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+func (notNeeded) ListPodSandboxStats(context.Context,
+	*runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
 	return nil, errNotNeeded
 }
 func (notNeeded) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {

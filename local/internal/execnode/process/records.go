@@ -17,7 +17,8 @@ const sandboxKey = "sandbox"
 // its pod's restart counts. It must be called with the lock held. Records are not synced to disk: a machine that lost
 // power lost the containers too.
 func (r *Runtime) saveRecord(c *container) error {
-	record, err := proto.Marshal(&runtimeapi.ContainerStatusResponse{Status: c.status, Info: map[string]string{sandboxKey: c.sandbox}})
+	record, err := proto.Marshal(&runtimeapi.ContainerStatusResponse{Status: c.status,
+		Info: map[string]string{sandboxKey: c.sandbox}})
 	if err != nil {
 		return fmt.Errorf("recording container %s: %w", c.id, err)
 	}
@@ -60,7 +61,8 @@ func (r *Runtime) loadRecords() error {
 			os.Remove(path) // it never ran
 			continue
 		}
-		c := &container{runtime: r, id: record.GetStatus().GetId(), sandbox: record.GetInfo()[sandboxKey], status: record.GetStatus(), ended: make(chan struct{})}
+		c := &container{runtime: r, id: record.GetStatus().GetId(), sandbox: record.GetInfo()[sandboxKey],
+			status: record.GetStatus(), ended: make(chan struct{})}
 		close(c.ended)
 		if c.status.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
 			c.status.State = runtimeapi.ContainerState_CONTAINER_EXITED

@@ -111,7 +111,8 @@ func (r *Runtime) Close(ctx context.Context) error {
 
 // Version implements RuntimeService.
 func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: apiVersion, RuntimeName: Name, RuntimeVersion: version, RuntimeApiVersion: version}, nil
+	return &runtimeapi.VersionResponse{Version: apiVersion, RuntimeName: Name, RuntimeVersion: version,
+		RuntimeApiVersion: version}, nil
 }
 
 // Status implements RuntimeService.

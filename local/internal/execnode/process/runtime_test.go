@@ -151,7 +151,8 @@ func TestCommandRunsAndItsEndIsReported(t *testing.T) {
 			t.Errorf("ended with %d %q, want 3 Error", status.GetExitCode(), status.GetReason())
 		}
 		log := m.log(id)
-		for _, line := range []string{"stdout F out\n", "stderr F err\n", "stdout F " + filepath.Join(m.dir, "pods/uid-1/work") + "\n"} {
+		for _, line := range []string{"stdout F out\n", "stderr F err\n",
+			"stdout F " + filepath.Join(m.dir, "pods/uid-1/work") + "\n"} {
 			if !strings.Contains(log, line) {
 				t.Errorf("log does not have %q:\n%s", line, log)
 			}
@@ -194,9 +195,10 @@ func TestStopSendsSIGTERMAndThenKillsEverything(t *testing.T) {
 // awaitLogLine waits until a container has logged a line.
 func (m *machine) awaitLogLine(id, line string) {
 	m.t.Helper()
-	err := wait.PollUntilContextTimeout(m.t.Context(), 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		return strings.Contains(m.log(id), line), nil
-	})
+	err := wait.PollUntilContextTimeout(m.t.Context(), 5*time.Millisecond, patience,
+		true, func(context.Context) (bool, error) {
+			return strings.Contains(m.log(id), line), nil
+		})
 	if err != nil {
 		m.t.Fatalf("timed out waiting until the container logs %q:\n%s", line, m.log(id))
 	}
@@ -253,7 +255,8 @@ func TestMountsInsideMountsFindTheirPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t, limit)
 			readOnly, writable, inner := t.TempDir(), t.TempDir(), t.TempDir()
-			for _, file := range []string{filepath.Join(readOnly, "kept"), filepath.Join(writable, "kept"), filepath.Join(inner, "deep")} {
+			for _, file := range []string{filepath.Join(readOnly, "kept"), filepath.Join(writable, "kept"),
+				filepath.Join(inner, "deep")} {
 				if err := os.WriteFile(file, nil, 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +270,8 @@ func TestMountsInsideMountsFindTheirPlace(t *testing.T) {
 					{HostPath: readOnly, ContainerPath: "/muster-test/ro", Readonly: true},
 				}
 			})
-			if status := m.awaitEnd(id); status.GetExitCode() != 0 || strings.Count(m.log(id), "F deep\n") != 2 || strings.Count(m.log(id), "F kept\n") != 2 {
+			if status := m.awaitEnd(id); status.GetExitCode() != 0 || strings.Count(m.log(id), "F deep\n") != 2 ||
+				strings.Count(m.log(id), "F kept\n") != 2 {
 				t.Errorf("ended with %d:\n%s", status.GetExitCode(), m.log(id))
 			}
 			if _, err := os.Stat(filepath.Join(writable, "new")); err != nil {
@@ -322,7 +326,8 @@ func TestContainersOfAnEarlierRunAreKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := response.GetStatus(); got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED || got.GetExitCode() != want {
+		if got := response.GetStatus(); got.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED ||
+			got.GetExitCode() != want {
 			t.Errorf("after a restart the container is %v with %d, want exited with %d", got.GetState(), got.GetExitCode(), want)
 		}
 	}

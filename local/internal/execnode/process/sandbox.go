@@ -33,7 +33,8 @@ func (s *sandbox) resolvConf(podDir string) string {
 }
 
 // RunPodSandbox implements RuntimeService.
-func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig,
+	handler string) (string, error) {
 	if handler != "" {
 		return "", fmt.Errorf("runtime class handler %q: this node has none; leave spec.runtimeClassName out", handler)
 	}
@@ -47,7 +48,8 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 			return "", fmt.Errorf("writing the pod's resolv.conf: %w", err)
 		}
 	}
-	hostNetwork := config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	hostNetwork := config.GetLinux().GetSecurityContext().GetNamespaceOptions().
+		GetNetwork() == runtimeapi.NamespaceMode_NODE
 	if r.options.NewNetwork != nil && !hostNetwork {
 		network, err := r.options.NewNetwork(config)
 		if err != nil {
@@ -155,7 +157,8 @@ func (s *sandbox) state() runtimeapi.PodSandboxState {
 }
 
 // ListPodSandbox implements RuntimeService.
-func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+func (r *Runtime) ListPodSandbox(_ context.Context,
+	filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []*runtimeapi.PodSandbox

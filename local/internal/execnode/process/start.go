@@ -15,7 +15,8 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/shim"
 )
 
-// startFailedCode and startFailedReason are the exit code and reason of a container whose command could not be run, as with other runtimes.
+// startFailedCode and startFailedReason are the exit code and reason of a container whose command could not be run, as
+// with other runtimes.
 const (
 	startFailedCode   = 128
 	startFailedReason = "StartError"
@@ -136,7 +137,8 @@ func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 		Dir: c.config.GetWorkingDir(), Terminal: c.config.GetTty(), User: userOf(c.config, isolation),
 	}
 	for _, mount := range c.config.GetMounts() {
-		setup.Mounts = append(setup.Mounts, shim.Mount{Source: mount.GetHostPath(), Target: mount.GetContainerPath(), ReadOnly: mount.GetReadonly()})
+		setup.Mounts = append(setup.Mounts,
+			shim.Mount{Source: mount.GetHostPath(), Target: mount.GetContainerPath(), ReadOnly: mount.GetReadonly()})
 	}
 	if command.User != nil && isolation.Mounts {
 		// Another user may not have access to the directories above the pod's.
@@ -167,7 +169,8 @@ func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 		}
 	}
 	if !isolation.Mounts && len(setup.Mounts) > 0 {
-		return setup, command, fmt.Errorf("volume mount %s cannot be made: this machine allows no mounts without root", setup.Mounts[0].Target)
+		return setup, command, fmt.Errorf("volume mount %s cannot be made: this machine allows no mounts without root",
+			setup.Mounts[0].Target)
 	}
 	return setup, command, nil
 }

@@ -53,5 +53,6 @@ func TestAllWithoutPrivileges(t *testing.T) {
 	if !strings.Contains(string(out), "--- PASS: TestStopSendsSIGTERMAndThenKillsEverything/as_plain_processes") {
 		t.Errorf("the tests did not run:\n%s", out)
 	}
-	t.Logf("user namespaces work: %v", strings.Contains(string(out), "--- PASS: TestVolumesAppearWhereTheManifestSays/in_a_user_namespace"))
+	t.Logf("user namespaces work: %v",
+		strings.Contains(string(out), "--- PASS: TestVolumesAppearWhereTheManifestSays/in_a_user_namespace"))
 }

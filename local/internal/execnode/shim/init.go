@@ -107,7 +107,8 @@ func enter(s *Setup) error {
 // dropCapabilities keeps commands from inheriting the capabilities, over the user namespace, that creating the view
 // needed.
 func dropCapabilities() error {
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil &&
+		!errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("giving up capabilities: %w", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -149,7 +150,8 @@ func (c *container) fork(s *Start, files []int) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pid, err := syscall.ForkExec(path, s.Argv, &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: descriptors, Sys: attributes})
+	pid, err := syscall.ForkExec(path, s.Argv,
+		&syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: descriptors, Sys: attributes})
 	if err != nil {
 		return fmt.Errorf("exec %q: %w", path, err)
 	}

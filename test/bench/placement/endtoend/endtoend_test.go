@@ -19,8 +19,9 @@ import (
 var (
 	scale          = flag.Float64("scale", 1, "share of the nodes and jobs; the figures hold for 1 only")
 	operatorBinary = flag.String("operator", "../../../../bin/muster-operator", "the operator to measure")
-	compare        = flag.Bool("compare", true, "also play Jobs without a queue, and Jobs with Muster's writes but no decisions; at full size these take longer than all else")
-	operatorFlags  = flag.String("operator-flags", "", "more flags for the operator, such as --profiling")
+	compare        = flag.Bool("compare", true,
+		"also play Jobs without a queue, and Jobs with Muster's writes but no decisions; at full size these take longer than all else")
+	operatorFlags = flag.String("operator-flags", "", "more flags for the operator, such as --profiling")
 )
 
 const (
@@ -88,15 +89,19 @@ func TestEndToEnd(t *testing.T) {
 
 	bound := time.Duration(factorMost * float64(floorPods))
 	figure.Reach(t, fmt.Sprintf("%d single-GPU jobs until all are bound, and to the floor", scaled(singles)),
-		fmt.Sprintf("%s, %.2f", figure.Seconds(single), single.Seconds()/floorPods.Seconds()), figure.Seconds(bound), single <= bound)
+		fmt.Sprintf("%s, %.2f", figure.Seconds(single), single.Seconds()/floorPods.Seconds()),
+		figure.Seconds(bound), single <= bound)
 	each := float64(operatorWrites(wrote)-scaled(singles)) / float64(scaled(singles))
-	figure.Reach(t, "  Muster's writes a job, without creations and pods ready", fmt.Sprintf("%.3f", each), fmt.Sprint(writesMost), each <= writesMost)
+	figure.Reach(t, "  Muster's writes a job, without creations and pods ready", fmt.Sprintf("%.3f", each),
+		fmt.Sprint(writesMost), each <= writesMost)
 	figure.Note("  in addition, the one that reports ready pods", "1.000")
-	figure.Note("  CPU time of the control plane: floor, Muster", figure.Seconds(floorPodsCPU)+", "+figure.Seconds(singleCPU))
+	figure.Note("  CPU time of the control plane: floor, Muster",
+		figure.Seconds(floorPodsCPU)+", "+figure.Seconds(singleCPU))
 	if *compare {
 		others.note(single)
 	}
-	figure.Note("  CPU time of the operator until all are bound, until all is removed", figure.Seconds(b.operatorUsed)+", "+figure.Seconds(operatorCPU))
+	figure.Note("  CPU time of the operator until all are bound, until all is removed",
+		figure.Seconds(b.operatorUsed)+", "+figure.Seconds(operatorCPU))
 	b.noteWrites(wrote)
 	figure.Note("  mean time from admission to the last bind", fmt.Sprintf("%.2f s", singleBind))
 
@@ -104,7 +109,8 @@ func TestEndToEnd(t *testing.T) {
 		b.playGang(running, gpusOfNode, kind) // warm up: the first object of a kind makes the API server start serving it
 		fillingGang := b.playGang(running, filling, kind)
 		fillingGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), kind.floor)
-		figure.Reach(t, "  Muster's writes to its pods", fmt.Sprint(fillingGang.wrote["PATCH pods"]), "0", fillingGang.wrote["PATCH pods"] == 0)
+		figure.Reach(t, "  Muster's writes to its pods", fmt.Sprint(fillingGang.wrote["PATCH pods"]), "0",
+			fillingGang.wrote["PATCH pods"] == 0)
 	}
 	gatedGang := b.playGang(running, gated, gangs[1])
 	gatedGang.figures(b, fmt.Sprintf("a JobSet of %d, which fills no nodes and whose pods are gated", gated), floorGated)
@@ -120,24 +126,29 @@ func (b *bench) playOthers(floor time.Duration) (c compared) {
 	b.Helper()
 	c.jobs = b.play("jobs", scaled(singles), jobsOf(scaled(singles), ""))
 	c.jobsCPU = b.used
-	figure.Note("Jobs of the same pods without a queue, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(c.jobs), c.jobs.Seconds()/floor.Seconds()))
+	figure.Note("Jobs of the same pods without a queue, and to the floor",
+		fmt.Sprintf("%s, %.2f", figure.Seconds(c.jobs), c.jobs.Seconds()/floor.Seconds()))
 	c.writes = b.playBy("floorwrites", scaled(singles), jobsOf(scaled(singles), queueOfAll), b.writeAsAdmitted)
 	c.writesCPU = b.used
-	figure.Note("the same, suspended, with Muster's writes but no decisions", fmt.Sprintf("%s, %.2f", figure.Seconds(c.writes), c.writes.Seconds()/floor.Seconds()))
+	figure.Note("the same, suspended, with Muster's writes but no decisions",
+		fmt.Sprintf("%s, %.2f", figure.Seconds(c.writes), c.writes.Seconds()/floor.Seconds()))
 	return c
 }
 
 // note prints how the duration relates to those of compared, and their CPU time.
 func (c compared) note(took time.Duration) {
-	figure.Note("  to the Jobs without a queue, to those with Muster's writes", fmt.Sprintf("%.2f, %.2f", took.Seconds()/c.jobs.Seconds(), took.Seconds()/c.writes.Seconds()))
-	figure.Note("  CPU time of the control plane: Jobs, Jobs with Muster's writes", figure.Seconds(c.jobsCPU)+", "+figure.Seconds(c.writesCPU))
+	figure.Note("  to the Jobs without a queue, to those with Muster's writes",
+		fmt.Sprintf("%.2f, %.2f", took.Seconds()/c.jobs.Seconds(), took.Seconds()/c.writes.Seconds()))
+	figure.Note("  CPU time of the control plane: Jobs, Jobs with Muster's writes",
+		figure.Seconds(c.jobsCPU)+", "+figure.Seconds(c.writesCPU))
 }
 
 // operatorWrites returns the number of writes of the operator without creations. Kubernetes' own controllers PUT
 // where the operator patches; binding and pod status do not count.
 func operatorWrites(wrote map[string]int) int {
 	sum := 0
-	for _, what := range []string{"PATCH workloads", "PATCH workloads/status", "PATCH jobs", "PATCH jobs/status", "PATCH pods", "PATCH jobsets/status", "PATCH jobsets"} {
+	for _, what := range []string{"PATCH workloads", "PATCH workloads/status", "PATCH jobs", "PATCH jobs/status",
+		"PATCH pods", "PATCH jobsets/status", "PATCH jobsets"} {
 		sum += wrote[what]
 	}
 	return sum

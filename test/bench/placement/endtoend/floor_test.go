@@ -14,7 +14,8 @@ import (
 
 // podsLike plays a small load through the queue, and returns loads of any number of copies of its pods: what the floor
 // creates is the same as what the load has, without the decisions. The operator must run.
-func (b *bench) podsLike(what string, pods int, load func(namespace string) []client.Object) func(n int) func(namespace string) []client.Object {
+func (b *bench) podsLike(what string, pods int,
+	load func(namespace string) []client.Object) func(n int) func(namespace string) []client.Object {
 	b.Helper()
 	var sample []corev1.Pod
 	b.whenBound = func(namespace string) {
@@ -43,7 +44,8 @@ func (b *bench) podsLike(what string, pods int, load func(namespace string) []cl
 // that it has, but free to go to any simulated node, and alone. It has no owner and no finalizers, because the floor
 // has nobody who would remove them.
 func undecided(pod *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations}, Spec: *pod.Spec.DeepCopy()}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: pod.Annotations},
+		Spec: *pod.Spec.DeepCopy()}
 	spec, free := &out.Spec, template(true).Spec
 	spec.NodeName, spec.Affinity, spec.SchedulingGates, spec.SchedulingGroup = "", nil, nil, nil
 	spec.NodeSelector, spec.Tolerations = free.NodeSelector, free.Tolerations
@@ -52,7 +54,8 @@ func undecided(pod *corev1.Pod) *corev1.Pod {
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return isToken(v.Name) })
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			containers[i].VolumeMounts = slices.DeleteFunc(containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return isToken(m.Name) })
+			containers[i].VolumeMounts = slices.DeleteFunc(containers[i].VolumeMounts,
+				func(m corev1.VolumeMount) bool { return isToken(m.Name) })
 		}
 	}
 	return out

@@ -44,18 +44,21 @@ func TestGangs(t *testing.T) {
 		}
 	}
 	for _, pods := range sizes {
-		b.phases(fmt.Sprintf("%d as a Job without a queue", pods), pods, b.play("job", pods, jobOf(pods)), floors["VCJob"][pods])
+		b.phases(fmt.Sprintf("%d as a Job without a queue", pods), pods, b.play("job", pods, jobOf(pods)),
+			floors["VCJob"][pods])
 	}
 	running := b.operate()
 	b.play("warm", gpusOfNode, freeJobSet(gpusOfNode))
 	for _, pods := range sizes {
-		b.phases(fmt.Sprintf("%d as a JobSet without a queue", pods), pods, b.play("jobset", pods, freeJobSet(pods)), floors["JobSet"][pods])
+		b.phases(fmt.Sprintf("%d as a JobSet without a queue", pods), pods, b.play("jobset", pods, freeJobSet(pods)),
+			floors["JobSet"][pods])
 	}
 	for _, kind := range kinds {
 		b.playGang(running, gpusOfNode, kind)
 		for _, pods := range sizes {
 			g := b.playGang(running, pods, kind)
-			b.phases(fmt.Sprintf("a %s of %d, admitted %.2f s before its last bind", kind.name, pods, g.bind), pods, g.wall, floors[kind.name][pods])
+			b.phases(fmt.Sprintf("a %s of %d, admitted %.2f s before its last bind", kind.name, pods, g.bind), pods, g.wall,
+				floors[kind.name][pods])
 		}
 	}
 }
@@ -83,7 +86,8 @@ func jobOf(pods int) func(string) []client.Object {
 	return func(namespace string) []client.Object {
 		job := queuedJob(namespace, "job").(*batchv1.Job)
 		job.Labels, job.Spec.Suspend, job.Spec.Template = nil, nil, template(true)
-		job.Spec.Parallelism, job.Spec.Completions, job.Spec.CompletionMode = ptr.To(int32(pods)), ptr.To(int32(pods)), ptr.To(batchv1.IndexedCompletion)
+		job.Spec.Parallelism, job.Spec.Completions, job.Spec.CompletionMode = ptr.To(int32(pods)), ptr.To(int32(pods)),
+			ptr.To(batchv1.IndexedCompletion)
 		return []client.Object{job}
 	}
 }
@@ -100,9 +104,11 @@ func freeJobSet(pods int) func(string) []client.Object {
 // phases prints how long the last load took, when its last pod was created, and what it cost.
 func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
 	b.Helper()
-	figure.Note(what+" until all are bound, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
+	figure.Note(what+" until all are bound, and to the floor",
+		fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
 	figure.Note("    until the last pod is created", figure.Seconds(b.lastCreated.Sub(b.began)))
-	figure.Note("    writes a pod; CPU time of the control plane, of the operator", fmt.Sprintf("%.2f; %s, %s", b.writesEach(pods), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
+	figure.Note("    writes a pod; CPU time of the control plane, of the operator",
+		fmt.Sprintf("%.2f; %s, %s", b.writesEach(pods), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
 	b.noteWrites(difference(b.wroteBound, b.wroteBefore))
 }
 

@@ -35,8 +35,9 @@ import (
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	cluster := testcluster.Get(t)
-	return &bench{T: t, cluster: cluster, client: watching(t, cluster.Config), operator: watching(t, operator.Impersonate(cluster.Config)),
-		server: figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))}
+	return &bench{T: t, cluster: cluster, client: watching(t, cluster.Config),
+		operator: watching(t, operator.Impersonate(cluster.Config)),
+		server:   figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))}
 }
 
 type bench struct {
@@ -94,13 +95,15 @@ func (b *bench) play(what string, pods int, load func(namespace string) []client
 }
 
 // playBy is play with another function to create an object.
-func (b *bench) playBy(what string, pods int, load func(namespace string) []client.Object, place func(context.Context, client.Object) error) time.Duration {
+func (b *bench) playBy(what string, pods int, load func(namespace string) []client.Object,
+	place func(context.Context, client.Object) error) time.Duration {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	namespace := b.cluster.Namespace(b.T)
 	if what == "single" || what == "gang" {
-		create(b.T, b.client, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: queueOfAll}, Spec: kueue.LocalQueueSpec{ClusterQueue: queueOfAll}})
+		create(b.T, b.client, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: queueOfAll},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: queueOfAll}})
 	}
 	objects := load(namespace)
 	b.wroteBefore = b.cluster.Writes(b.T)
@@ -166,7 +169,8 @@ func (b *bench) awaitBound(ctx context.Context, namespace string, pods int) erro
 		for i := range list.Items {
 			see(&list.Items[i])
 		}
-		events, err := b.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
+		events, err := b.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace),
+			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 		if err != nil {
 			return err
 		}
@@ -243,7 +247,8 @@ func (b *bench) clear(ctx context.Context, namespace string) {
 		var left []client.Object
 		_ = meta.EachListItem(kind, func(o runtime.Object) error { left = append(left, o.(client.Object)); return nil })
 		err := each(left, func(o client.Object) error {
-			return client.IgnoreNotFound(b.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground), client.GracePeriodSeconds(0)))
+			return client.IgnoreNotFound(b.client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
+				client.GracePeriodSeconds(0)))
 		})()
 		if err != nil {
 			b.Fatal(err)
@@ -306,5 +311,6 @@ func (b *bench) anyLeft(ctx context.Context, namespace string) bool {
 
 // loadKinds returns a list object for each kind in a load.
 func loadKinds() []client.ObjectList {
-	return []client.ObjectList{&jobset.JobSetList{}, &tensorstack.GenericJobList{}, &volcano.JobList{}, &breezeml.TrainingJobList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}}
+	return []client.ObjectList{&jobset.JobSetList{}, &tensorstack.GenericJobList{}, &volcano.JobList{},
+		&breezeml.TrainingJobList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}}
 }

@@ -31,19 +31,23 @@ func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
 	}
 	owner := *metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))
 	workload := &kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, OwnerReferences: []metav1.OwnerReference{owner}},
-		Spec:       kueue.WorkloadSpec{QueueName: queueOfAll, PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: job.Spec.Template}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name,
+			OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec: kueue.WorkloadSpec{QueueName: queueOfAll,
+			PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: job.Spec.Template}}},
 	}
 	if err := b.operator.Create(ctx, workload); err != nil {
 		return err
 	}
 	before := workload.DeepCopy()
 	workload.Status.Admission = &kueue.Admission{ClusterQueue: queueOfAll, PodSetAssignments: []kueue.PodSetAssignment{{
-		Name: "main", Count: ptr.To[int32](1), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: queueOfAll},
+		Name: "main", Count: ptr.To[int32](1),
+		Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: queueOfAll},
 		ResourceUsage: corev1.ResourceList{gpu: resource.MustParse("1")},
 	}}}
 	for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
-		meta.SetStatusCondition(&workload.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, Message: "written without a decision"})
+		meta.SetStatusCondition(&workload.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue,
+			Reason: condition, Message: "written without a decision"})
 	}
 	if err := b.operator.Status().Patch(ctx, workload, client.MergeFrom(before)); err != nil {
 		return err
@@ -58,16 +62,20 @@ func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
 // makeQueue creates a queue with quota for everything, whose pods are placed on the simulated nodes.
 func (b *bench) makeQueue() {
 	b.Helper()
-	create(b.T, b.client, &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{
-		{NodeLabel: blockLabel}, {NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}})
-	create(b.T, b.client, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.ResourceFlavorSpec{
-		NodeLabels: map[string]string{simulated: "true"}, TopologyName: ptr.To(kueue.TopologyReference(queueOfAll)),
-		Tolerations: []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}}})
-	create(b.T, b.client, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.ClusterQueueSpec{
-		NamespaceSelector: &metav1.LabelSelector{},
-		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{
-			Name: queueOfAll, Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: *resource.NewQuantity(nodes*gpusOfNode, resource.DecimalSI)}}}}}},
-	}})
+	create(b.T, b.client, &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll},
+		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{
+			{NodeLabel: blockLabel}, {NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}})
+	create(b.T, b.client, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll},
+		Spec: kueue.ResourceFlavorSpec{
+			NodeLabels: map[string]string{simulated: "true"}, TopologyName: ptr.To(kueue.TopologyReference(queueOfAll)),
+			Tolerations: []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}}})
+	create(b.T, b.client, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll},
+		Spec: kueue.ClusterQueueSpec{
+			NamespaceSelector: &metav1.LabelSelector{},
+			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{
+				Name: queueOfAll, Resources: []kueue.ResourceQuota{{Name: gpu,
+					NominalQuota: *resource.NewQuantity(nodes*gpusOfNode, resource.DecimalSI)}}}}}},
+		}})
 }
 
 // create creates an object unless an earlier test has.
@@ -86,7 +94,8 @@ func template(withoutQueue bool) corev1.PodTemplateSpec {
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": longEnough}},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](0),
-			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer",
+				Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
 		},
 	}
 	if withoutQueue {
@@ -124,7 +133,8 @@ func inQueue(namespace, name string) metav1.ObjectMeta {
 }
 
 func queuedJob(namespace, name string) client.Object {
-	return &batchv1.Job{ObjectMeta: inQueue(namespace, name), Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: template(false), BackoffLimit: ptr.To[int32](0)}}
+	return &batchv1.Job{ObjectMeta: inQueue(namespace, name),
+		Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: template(false), BackoffLimit: ptr.To[int32](0)}}
 }
 
 func genericJobOf(namespace, name string) client.Object {
@@ -137,7 +147,8 @@ func vcJobOf(namespace, name string) client.Object { return vcGangOf(namespace, 
 // vcGangOf returns a gang whose pods Muster creates.
 func vcGangOf(namespace, name string, pods int) client.Object {
 	return &volcano.Job{ObjectMeta: inQueue(namespace, name), Spec: volcano.JobSpec{
-		MinAvailable: int32(pods), Tasks: []volcano.TaskSpec{{Name: "main", Replicas: int32(pods), Template: template(false)}}}}
+		MinAvailable: int32(pods),
+		Tasks:        []volcano.TaskSpec{{Name: "main", Replicas: int32(pods), Template: template(false)}}}}
 }
 
 func trainingJobOf(namespace, name string) client.Object {
@@ -149,8 +160,11 @@ func trainingJobOf(namespace, name string) client.Object {
 
 func gangOf(namespace, name string, pods int) client.Object {
 	return &jobset.JobSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: queueOfAll}},
-		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-			Parallelism: ptr.To(int32(pods)), Completions: ptr.To(int32(pods)), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0), Template: template(false)}}}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			Labels: map[string]string{kueue.QueueLabel: queueOfAll}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers",
+			Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+				Parallelism: ptr.To(int32(pods)), Completions: ptr.To(int32(pods)),
+				CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0), Template: template(false)}}}}},
 	}
 }
