@@ -139,6 +139,14 @@ race-scenarios:
 	if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; failed=1; fi; \
 	exit $$failed
 
+# LOG is a decision log of an operator of this version.
+LOG :=
+
+.PHONY: scene
+scene: go ## Write a decision log as a scene of the engine: LOG=decisions.log
+	@test -f "$(LOG)" || { echo "give the decision log: make scene LOG=decisions.log" >&2; exit 1; }
+	$(GO) test -count=1 -v -run '^TestSceneFromLog$$' ./internal/engine -log $(abspath $(LOG))
+
 # SEED is that of the first round, DURATION how long each round disturbs the world; it then takes minutes to settle.
 SEED := 1
 ROUNDS := 3

@@ -158,6 +158,10 @@ func newLocalQueue(name string) engine.LocalQueue {
 	return engine.LocalQueue{Key: parseKey(name), ClusterQueue: parseKey(name).Name}
 }
 
+func newWorkload(name string) engine.Workload {
+	return engine.Workload{Key: parseKey(name), UID: uidOf(parseKey(name)), Generation: 1, Queue: "q"}
+}
+
 func newNode(name string) place.Node {
 	return place.Node{Name: name, Labels: map[string]string{place.Hostname: name}, Allocatable: map[string]int64{place.Pods: podsOfNode}}
 }
@@ -203,7 +207,7 @@ func eventOf(line string) (engine.Event, error) {
 	name := unquoted(words[1])
 	switch words[0] {
 	case "job":
-		w := engine.Workload{Key: parseKey(name), UID: uidOf(parseKey(name)), Generation: 1, Queue: "q"}
+		w := newWorkload(name)
 		err := readJob(&w, words[2:], nil)
 		return engine.WorkloadSet{Workload: w}, err
 	case "event":

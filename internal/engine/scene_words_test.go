@@ -12,8 +12,11 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// epoch is the time at which each scene begins. Times of a scene's first day are written as the time since then.
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// startOfScene is when a scene begins that does not say when it began.
+var startOfScene = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// epoch is when the present scene began. Times within a day of it are written as the time since then.
+var epoch = startOfScene
 
 // word is one property of an object of type T, as a scene writes it: key=value, or only the key for a property that is on.
 type word[T any] struct {
@@ -176,8 +179,8 @@ func text[T any](key string, at func(*T) *string) word[T] {
 	return wordOf(key, at, func(s string) (string, error) { return s, nil }, func(s string) string { return s })
 }
 
-// flag is a word without a value. key=no turns it off.
-func flag[T any](key string, at func(*T) *bool) word[T] {
+// toggle is a word without a value. key=no turns it off.
+func toggle[T any](key string, at func(*T) *bool) word[T] {
 	return wordOf(key, at, func(s string) (bool, error) { return s != "no", nil }, func(on bool) string {
 		if on {
 			return ""
@@ -222,7 +225,7 @@ func formatMoment(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
-	if after := at.Sub(epoch); after >= 0 && after < 24*time.Hour {
+	if after := at.Sub(epoch); after > -24*time.Hour && after < 24*time.Hour {
 		return after.String()
 	}
 	return at.UTC().Format(time.RFC3339Nano)

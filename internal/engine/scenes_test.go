@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/record"
 )
 
 // TestScenes plays the scenes of testdata/scenes, whose README.md explains their language, and compares what the engine
@@ -26,31 +28,38 @@ func TestScenes(t *testing.T) {
 		if !strings.HasSuffix(path, ".txt") {
 			return
 		}
-		var s *scene
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			if d.Cmd == "scene" {
-				options, err := newScene(d.CmdArgs)
-				if err != nil {
-					d.Fatalf(t, "%v", err)
-				}
-				s = options
-			}
-			if s == nil {
-				d.Fatalf(t, "the file does not begin with a scene")
-			}
-			out, err := s.play(d)
+		datadriven.RunTest(t, path, player(nil))
+	})
+}
+
+// player returns a function that plays the commands of a file. It writes a decision log if log is not nil.
+func player(log io.Writer) func(*testing.T, *datadriven.TestData) string {
+	var s *scene
+	return func(t *testing.T, d *datadriven.TestData) string {
+		if d.Cmd == "scene" {
+			fresh, err := newScene(d.CmdArgs, log)
 			if err != nil {
 				d.Fatalf(t, "%v", err)
 			}
-			return out
-		})
-	})
+			s = fresh
+		}
+		if s == nil {
+			d.Fatalf(t, "the file does not begin with a scene")
+		}
+		out, err := s.play(d)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return out
+	}
 }
 
 // scene is an engine, and around it the API server, which stores each decision at once unless the scene says otherwise.
 type scene struct {
 	options engine.Options
 	engine  *engine.Engine
+	record  io.Writer   // where a decision log is written, nil for nowhere
+	log     *record.Log // the log of the present engine
 	now     time.Time
 	jobs    map[engine.Key]engine.Workload // as the API server has them
 	others  map[string]engine.Event        // the other objects, by kind and name
@@ -61,13 +70,17 @@ type scene struct {
 	queued  int
 	// byHand says that the scene has a line for each write, messages that messages are printed with codes.
 	byHand, messages bool
+	// recorded says that the scene was a decision log: it has a line for each event and a command for each pass.
+	recorded bool
+	// began is when the scene begins, if that is not startOfScene.
+	began time.Time
 	// onNodes says that pods of the flavor default are placed on nodes, by racks and nodes.
 	onNodes bool
 }
 
 var optionWords = vocabulary[scene]{words: []word[scene]{
 	choice("block", func(s *scene) *engine.Block { return &s.options.BlockUntilReady }, "none", "queue", "all"),
-	flag("ignore-undeclared", func(s *scene) *bool { return &s.options.IgnoreUndeclared }),
+	toggle("ignore-undeclared", func(s *scene) *bool { return &s.options.IgnoreUndeclared }),
 	list("fair-sharing", func(s *scene) *[]preempt.Strategy {
 		if s.options.FairSharing == nil {
 			s.options.FairSharing = &engine.FairSharing{}
@@ -83,10 +96,13 @@ var optionWords = vocabulary[scene]{words: []word[scene]{
 	duration("sample-every", func(s *scene) *time.Duration { return &usageOf(s).Interval }),
 	asJSON("usage-weights", func(s *scene) *map[string]float64 { return &usageOf(s).Weights }),
 	duration("grow-after", func(s *scene) *time.Duration { return &s.options.Elastic.GrowAfter }),
+	duration("check-every", func(s *scene) *time.Duration { return &s.options.CheckWaitingEvery }),
 	duration("resize-cost", func(s *scene) *time.Duration { return &s.options.Elastic.ResizeCost }),
-	flag("on-nodes", func(s *scene) *bool { return &s.onNodes }),
-	flag("by-hand", func(s *scene) *bool { return &s.byHand }),
-	flag("messages", func(s *scene) *bool { return &s.messages }),
+	toggle("on-nodes", func(s *scene) *bool { return &s.onNodes }),
+	moment("began", func(s *scene) *time.Time { return &s.began }),
+	toggle("recorded", func(s *scene) *bool { return &s.recorded }),
+	toggle("by-hand", func(s *scene) *bool { return &s.byHand }),
+	toggle("messages", func(s *scene) *bool { return &s.messages }),
 }}
 
 var strategies = []string{"final-share", "initial-share"}
@@ -99,16 +115,34 @@ func usageOf(s *scene) *engine.AdmissionFairSharing {
 	return s.options.AdmissionFairSharing
 }
 
-// newScene returns a scene without objects but for the flavor default.
-func newScene(args []datadriven.CmdArg) (*scene, error) {
-	s := &scene{now: epoch, jobs: map[engine.Key]engine.Workload{}, others: map[string]engine.Event{},
-		decided: map[engine.Key]*engine.Admission{}, refuses: map[engine.Key]string{}, delayed: map[engine.Key][]engine.Decision{}}
+// emptyScene returns a scene without an engine.
+func emptyScene() *scene {
+	return &scene{jobs: map[engine.Key]engine.Workload{}, others: map[string]engine.Event{}, decided: map[engine.Key]*engine.Admission{},
+		refuses: map[engine.Key]string{}, delayed: map[engine.Key][]engine.Decision{}}
+}
+
+// newScene returns a scene without objects but for the flavor default. It writes a decision log if log is not nil.
+func newScene(args []datadriven.CmdArg, log io.Writer) (*scene, error) {
+	s := emptyScene()
+	s.record = log
+	epoch = startOfScene
 	for _, arg := range args {
 		if err := optionWords.read(s, []string{joined(arg.Key, strings.Join(arg.Vals, ","))}); err != nil {
 			return nil, err
 		}
 	}
-	s.engine = engine.New(s.options)
+	if !s.began.IsZero() {
+		epoch = s.began
+	}
+	s.now = epoch
+	if !s.recorded {
+		s.options.CheckWaitingEvery = time.Nanosecond
+	}
+	s.begin()
+	if s.recorded {
+		s.byHand = true
+		return s, nil
+	}
 	if !s.onNodes {
 		return s, s.apply("flavor default")
 	}
@@ -122,10 +156,8 @@ func newScene(args []datadriven.CmdArg) (*scene, error) {
 func (s *scene) play(d *datadriven.TestData) (string, error) {
 	switch d.Cmd {
 	case "scene", "then", "settle":
-		for line := range strings.Lines(d.Input) {
-			if err := s.apply(strings.TrimSpace(line)); err != nil {
-				return "", fmt.Errorf("%q: %w", strings.TrimSpace(line), err)
-			}
+		if err := s.applyAll(d.Input); err != nil {
+			return "", err
 		}
 		lines := s.decide()
 		if d.Cmd == "settle" {
@@ -135,7 +167,7 @@ func (s *scene) play(d *datadriven.TestData) (string, error) {
 			lines = []string{"nothing is decided"}
 		}
 		return joinLines(lines), nil
-	case "pass":
+	case "pass", "check":
 		return s.pass(d)
 	}
 	var lines []string
@@ -162,25 +194,53 @@ func joinLines(lines []string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// pass applies the events of a decision log up to a pass, and decides once.
+// pass applies the events of a decision log up to a pass or a check, and decides once.
 func (s *scene) pass(d *datadriven.TestData) (out string, err error) {
 	if len(d.CmdArgs) != 1 || d.CmdArgs[0].Key != "at" {
-		return "", fmt.Errorf("pass needs at=TIME")
+		return "", fmt.Errorf("%s needs at=TIME", d.Cmd)
 	}
-	for line := range strings.Lines(d.Input) {
-		if err := s.apply(strings.TrimSpace(line)); err != nil {
-			return "", fmt.Errorf("%q: %w", strings.TrimSpace(line), err)
-		}
+	if err := s.applyAll(d.Input); err != nil {
+		return "", err
 	}
 	if s.now, err = parseMoment(d.CmdArgs[0].Vals[0]); err != nil {
 		return "", err
 	}
 	var lines []string
-	for _, decision := range s.engine.Decide(s.now) {
+	if d.Cmd == "check" {
+		missed, _ := s.check(s.now)
+		return joinLines(missed), nil
+	}
+	for _, decision := range s.decidePass() {
 		lines = append(lines, s.format(decision))
 		s.remember(decision)
 	}
 	return joinLines(lines), nil
+}
+
+// check lets the engine evaluate a class of waiting workloads, and returns a line for each that need not wait.
+func (s *scene) check(at time.Time) (lines []string, checked bool) {
+	missed, checked := s.engine.CheckWaiting(at)
+	if s.log != nil && checked {
+		s.must(s.log.Check(at, missed))
+	}
+	return missedLines(missed), checked
+}
+
+func missedLines(missed []engine.Key) (lines []string) {
+	for _, job := range missed {
+		lines = append(lines, formatKey(job)+" waits, and need not")
+	}
+	return lines
+}
+
+func (s *scene) applyAll(input string) error {
+	for line := range strings.Lines(input) {
+		line = strings.TrimSpace(line)
+		if err := s.apply(line); err != nil {
+			return fmt.Errorf("%q: %w", line, err)
+		}
+	}
+	return nil
 }
 
 // apply carries out one line: an event, or what happens to a job, the clock or the API server.
@@ -255,12 +315,11 @@ func (s *scene) apply(line string) error {
 // submit creates a job, or replaces it by another of its name. It is queued one second after the job before it, unless
 // its line says something else.
 func (s *scene) submit(words []string) error {
-	ev, err := eventOf("job " + strings.Join(words, " "))
-	if err != nil {
+	w := newWorkload(unquoted(words[0]))
+	if err := readJob(&w, words[1:], s.decided[w.Key]); err != nil {
 		return err
 	}
-	w := ev.(engine.WorkloadSet).Workload
-	if !slices.ContainsFunc(words, func(text string) bool { return strings.HasPrefix(text, "queued=") }) {
+	if !s.recorded && !slices.ContainsFunc(words, func(text string) bool { return strings.HasPrefix(text, "queued=") }) {
 		w.QueuedAt = epoch.Add(time.Duration(s.queued) * time.Second)
 	}
 	s.queued++
@@ -297,6 +356,12 @@ func (s *scene) set(w engine.Workload) {
 
 // happens applies an event to the engine and to the state of the API server.
 func (s *scene) happens(ev engine.Event) {
+	s.remembers(ev)
+	s.tell(ev)
+}
+
+// remembers keeps the object of an event.
+func (s *scene) remembers(ev engine.Event) {
 	switch ev := ev.(type) {
 	case engine.WorkloadSet:
 		s.jobs[ev.Key] = ev.Workload
@@ -309,7 +374,39 @@ func (s *scene) happens(ev engine.Event) {
 		}
 		s.others[name] = ev
 	}
+}
+
+// tell applies an event to the engine.
+func (s *scene) tell(ev engine.Event) {
+	if s.log != nil {
+		s.must(s.log.Event(ev))
+	}
 	s.engine.Apply(ev)
+}
+
+// decidePass lets the engine decide once.
+func (s *scene) decidePass() []engine.Decision {
+	decisions := s.engine.Decide(s.now)
+	if s.log != nil {
+		s.must(s.log.Pass(s.now, decisions))
+	}
+	return decisions
+}
+
+func (s *scene) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// begin gives the scene a new engine.
+func (s *scene) begin() {
+	s.engine = engine.New(s.options)
+	if s.record != nil {
+		log, err := record.Begin(s.record, s.options)
+		s.must(err)
+		s.log = log
+	}
 }
 
 // run binds the pods of jobs to their places: the pods job-0, job-1 and so on.
@@ -347,12 +444,12 @@ func (s *scene) advance(to string) error {
 
 // restart replaces the engine by a new one, which gets the present state of all objects.
 func (s *scene) restart() {
-	s.engine = engine.New(s.options)
+	s.begin()
 	for _, name := range s.order {
-		s.engine.Apply(s.others[name])
+		s.tell(s.others[name])
 	}
 	for _, k := range s.names() {
-		s.engine.Apply(engine.WorkloadSet{Workload: s.jobs[k]})
+		s.tell(engine.WorkloadSet{Workload: s.jobs[k]})
 	}
 }
 
@@ -364,12 +461,12 @@ func (s *scene) names() []engine.Key {
 // decide lets the engine decide until it is idle, stores the decisions, and returns one line for each.
 func (s *scene) decide() (lines []string) {
 	for {
-		decisions := s.engine.Decide(s.now)
+		decisions := s.decidePass()
 		for passes := 0; s.engine.Busy(); passes++ {
 			if passes > 1000 {
 				panic("decisions never end")
 			}
-			decisions = append(decisions, s.engine.Decide(s.now)...)
+			decisions = append(decisions, s.decidePass()...)
 		}
 		for _, d := range decisions {
 			lines = append(lines, s.format(d))
@@ -379,9 +476,21 @@ func (s *scene) decide() (lines []string) {
 			}
 		}
 		if len(decisions) == 0 || s.byHand {
-			return lines
+			return append(lines, s.checkAll()...)
 		}
 	}
+}
+
+// checkAll lets the engine evaluate all waiting workloads once more, and returns a line for each that need not wait.
+func (s *scene) checkAll() (lines []string) {
+	for n := range 2 * len(s.jobs) {
+		missed, checked := s.check(s.now.Add(time.Duration(n) * s.options.CheckWaitingEvery))
+		if !checked {
+			break
+		}
+		lines = append(lines, missed...)
+	}
+	return lines
 }
 
 // remember keeps what was decided that the job holds.
@@ -464,11 +573,11 @@ func (s *scene) write(d engine.Decision) {
 		return
 	}
 	if word, no := s.refuses[d.Key]; no && d.Why.Code == "" {
-		s.engine.Apply(engine.Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: word, At: s.now})
+		s.tell(engine.Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: word, At: s.now})
 		return
 	}
 	if d.Try != nil {
-		s.engine.Apply(engine.Tried{Key: d.Key, UID: d.UID, Serial: d.Serial})
+		s.tell(engine.Tried{Key: d.Key, UID: d.UID, Serial: d.Serial})
 		return
 	}
 	w := s.jobs[d.Key]
@@ -490,7 +599,7 @@ func (s *scene) write(d engine.Decision) {
 	}
 	s.jobs[d.Key] = w
 	if d.Why.Code == "" {
-		s.engine.Apply(engine.Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: w.Version})
+		s.tell(engine.Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: w.Version})
 	}
 }
 

@@ -35,37 +35,90 @@ type Difference struct {
 	Recorded, Replayed string
 }
 
-// Replay applies the events of the log to an engine for each run, and compares its decisions with the recorded ones.
-// It stops at the first difference. An incomplete last line is ignored.
-func Replay(log io.Reader) (Result, error) {
-	r := replay{lines: bufio.NewReader(log)}
-	for r.result.Difference == nil {
-		what, err := r.next()
-		if errors.Is(err, io.EOF) {
-			return r.result, r.broken
-		}
-		if err == nil {
-			err = r.take(what)
-		}
-		if err != nil {
-			return r.result, fmt.Errorf("line %d of the decision log: %w", r.number, err)
-		}
-	}
-	return r.result, nil
+// Step is one line of a log: the beginning of a run, an event, a pass, a check of waiting workloads, or that the rest of a
+// run was not written. Exactly one of Begin, Event, Pass, Check and Cut is set.
+type Step struct {
+	// Line is its line in the log, from 1.
+	Line  int
+	Begin *engine.Options
+	Event engine.Event
+	// Pass is the time of a pass, Decisions its result as JSON.
+	Pass      *time.Time
+	Decisions json.RawMessage
+	// Check is the time of a check, Missed the workloads that it found.
+	Check  *time.Time
+	Missed []engine.Key
+	// Cut says why the rest of the run was not written.
+	Cut string
 }
 
+// Read calls take for each step of the log, in order, and ends with the first error of that. An incomplete last line of a
+// run is ignored.
+func Read(log io.Reader, take func(Step) error) error {
+	r := reader{lines: bufio.NewReader(log)}
+	for {
+		what, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return r.broken
+		}
+		if err == nil {
+			err = r.take(what, take)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d of the decision log: %w", r.number, err)
+		}
+	}
+}
+
+// Replay applies the events of the log to an engine for each run, and compares its decisions with the recorded ones.
+// It stops at the first difference.
+func Replay(log io.Reader) (Result, error) {
+	var r replay
+	err := Read(log, r.take)
+	if errors.Is(err, errDiffers) {
+		err = nil
+	}
+	return r.result, err
+}
+
+// errDiffers ends a replay at the first difference.
+var errDiffers = errors.New("a decision differs")
+
 type replay struct {
-	lines  *bufio.Reader
-	number int
 	result Result
 	engine *engine.Engine
+}
+
+func (r *replay) take(what Step) error {
+	switch {
+	case what.Begin != nil:
+		r.engine = engine.New(*what.Begin)
+		r.result.Runs++
+	case what.Event != nil:
+		r.engine.Apply(what.Event)
+	case what.Pass != nil:
+		return r.decide(what)
+	case what.Check != nil:
+		return r.check(what)
+	default:
+		r.result.Cut = what.Cut
+	}
+	return nil
+}
+
+// reader reads the lines of a log.
+type reader struct {
+	lines  *bufio.Reader
+	number int
+	// begun says that a run has begun.
+	begun bool
 	// broken is the error of a line that could not be read. It is ignored if that is the last line of a run, whose
 	// writer was killed.
 	broken error
 }
 
 // next returns the next line that is not empty.
-func (r *replay) next() (what line, err error) {
+func (r *reader) next() (what line, err error) {
 	for {
 		text, err := r.lines.ReadBytes('\n')
 		whole := err == nil
@@ -91,43 +144,43 @@ func (r *replay) next() (what line, err error) {
 	}
 }
 
-func (r *replay) take(what line) error {
+// take passes the step of a line on.
+func (r *reader) take(what line, take func(Step) error) error {
 	switch {
 	case what.Begin != nil:
 		if what.Begin.Format != format {
 			return fmt.Errorf("it has format %d, and this program replays format %d: use the version that wrote it", what.Begin.Format, format)
 		}
-		r.engine, r.broken = engine.New(what.Begin.Options), nil
-		r.result.Runs++
-		return nil
+		r.begun, r.broken = true, nil
+		return take(Step{Line: r.number, Begin: &what.Begin.Options})
 	case r.broken != nil:
 		return r.broken
-	case r.engine == nil:
+	case !r.begun:
 		return errors.New("it does not begin with the options of an engine")
 	case what.Event != "":
 		ev, err := eventOf(what)
 		if err != nil {
 			return err
 		}
-		r.engine.Apply(ev)
-		return nil
+		return take(Step{Line: r.number, Event: ev})
 	case what.Pass != nil:
-		return r.decide(*what.Pass, what.Decisions)
+		return take(Step{Line: r.number, Pass: what.Pass, Decisions: what.Decisions})
 	case what.Check != nil:
-		r.check(*what.Check, what.Missed)
-		return nil
+		return take(Step{Line: r.number, Check: what.Check, Missed: what.Missed})
 	case what.Cut != "":
-		r.result.Cut = what.Cut
-		return nil
+		return take(Step{Line: r.number, Cut: what.Cut})
 	}
 	return errors.New("it is neither an event, nor a pass, nor a check")
 }
 
 // check compares a check of waiting workloads with the recorded one.
-func (r *replay) check(at time.Time, recorded []engine.Key) {
-	if missed, _ := r.engine.CheckWaiting(at); !slices.Equal(recorded, missed) {
-		r.result.Difference = &Difference{Line: r.number, At: at, Recorded: fmt.Sprint(recorded), Replayed: fmt.Sprint(missed)}
+func (r *replay) check(what Step) error {
+	missed, _ := r.engine.CheckWaiting(*what.Check)
+	if slices.Equal(what.Missed, missed) {
+		return nil
 	}
+	r.result.Difference = &Difference{Line: what.Line, At: *what.Check, Recorded: fmt.Sprint(what.Missed), Replayed: fmt.Sprint(missed)}
+	return errDiffers
 }
 
 func eventOf(what line) (engine.Event, error) {
@@ -143,19 +196,19 @@ func eventOf(what line) (engine.Event, error) {
 }
 
 // decide compares a pass with the recorded one.
-func (r *replay) decide(at time.Time, recorded []byte) error {
-	decisions := r.engine.Decide(at)
+func (r *replay) decide(pass Step) error {
+	decisions := r.engine.Decide(*pass.Pass)
 	r.result.Passes++
 	r.result.Decisions += len(decisions)
 	replayed, err := json.Marshal(decisions)
 	if err != nil {
 		return fmt.Errorf("writing the decisions of the replay: %w", err)
 	}
-	if bytes.Equal(recorded, replayed) {
+	if bytes.Equal(pass.Decisions, replayed) {
 		return nil
 	}
 	var before, after []json.RawMessage
-	for text, list := range map[*[]json.RawMessage][]byte{&before: recorded, &after: replayed} {
+	for text, list := range map[*[]json.RawMessage][]byte{&before: pass.Decisions, &after: replayed} {
 		if err := json.Unmarshal(list, text); err != nil {
 			return fmt.Errorf("reading decisions: %w", err)
 		}
@@ -164,8 +217,8 @@ func (r *replay) decide(at time.Time, recorded []byte) error {
 	for index < len(before) && index < len(after) && bytes.Equal(before[index], after[index]) {
 		index++
 	}
-	r.result.Difference = &Difference{Line: r.number, At: at, Index: index, Recorded: textAt(before, index), Replayed: textAt(after, index)}
-	return nil
+	r.result.Difference = &Difference{Line: pass.Line, At: *pass.Pass, Index: index, Recorded: textAt(before, index), Replayed: textAt(after, index)}
+	return errDiffers
 }
 
 func textAt(list []json.RawMessage, index int) string {
