@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // kindsOfPictures are the kinds of Mermaid pictures on the pages: what goes where, what state follows which, and who
@@ -52,4 +53,21 @@ func cannotDraw(line string) string {
 		return "a node called end"
 	}
 	return ""
+}
+
+// TestLinesOfPagesFit checks that no line of text on a page is longer than 120 columns. Tables and blocks may be wider,
+// and so may a line that is one long word.
+func TestLinesOfPagesFit(t *testing.T) {
+	for _, page := range pages(t) {
+		inBlock := false
+		for i, line := range strings.Split(read(t, page), "\n") {
+			text := strings.TrimSpace(line)
+			if strings.HasPrefix(text, "```") {
+				inBlock = !inBlock
+			}
+			if !inBlock && !strings.HasPrefix(text, "|") && utf8.RuneCountInString(line) > 120 && strings.Contains(text, " ") {
+				t.Errorf("%s:%d has more than 120 columns", page, i+1)
+			}
+		}
+	}
 }
