@@ -94,11 +94,11 @@ const countedPerBudget = 500
 // work is what evaluations have cost beyond the usual.
 type work struct{ tried, counted int }
 
-func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.places.Counted()} }
+func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.finder.Counted()} }
 
 // costSince returns what one evaluation costs that has begun at that work.
 func (ev *evaluator) costSince(begin work) int {
-	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.places.Counted()-begin.counted)/countedPerBudget
+	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.finder.Counted()-begin.counted)/countedPerBudget
 }
 
 // addDecision appends a decision about the workload with the given urgency.

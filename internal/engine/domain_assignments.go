@@ -88,7 +88,7 @@ func (n *nodes) roomWithin(ps *PodSet, a *Assignment, labels map[string]string, 
 	ask.Bounds = nil // the other controller has decided on the domains
 	ask.NodeSelector = writable(ask.NodeSelector)
 	maps.Copy(ask.NodeSelector, labels)
-	found, ok := n.places.TryFind([]place.Ask{ask}, place.Now)
+	found, ok := n.finder.TryFind([]place.Ask{ask}, place.Now)
 	if !ok {
 		return nil
 	}

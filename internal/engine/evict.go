@@ -118,7 +118,7 @@ func (p *pass) fitsBeside(w *workload, given *Admission) bool {
 		return false
 	}
 	asks := p.engine.nodes.asksOf(w.PodSets, given.PodSets, avoidance{})
-	return !given.onNodes() || p.engine.nodes.places.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	return !given.onNodes() || p.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.

@@ -3,27 +3,28 @@ package engine
 import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 )
 
 // nodesOf diagnoses the nodes of a flavor for a pod set, regardless of quota; nil if the pod set is not placed on
 // nodes.
-func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *place.Diagnosis {
+func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 	ps := &ex.w.shape.podSets[podSet]
 	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.places.Places(l.Flavor) {
 		return nil
 	}
 	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
-	said := ex.engine.nodes.places.Diagnose([]place.Ask{ask})
+	said := ex.engine.nodes.finder.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
-		said.Relaxation = ex.engine.nodes.places.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
+		said.Relaxation = ex.engine.nodes.finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
 	}
 	return &said
 }
 
 // asksWithoutPlaces returns what a pod set of this count asks of the nodes of the flavor if these, as diagnosed, lack
 // capacity for it.
-func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit, nodes *place.Diagnosis) []place.Ask {
+func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit, nodes *find.Diagnosis) []place.Ask {
 	if nodes == nil || nodes.Fits || count == 0 {
 		return nil
 	}
@@ -36,7 +37,7 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
 // they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.engine.nodes.places.Fits(asks, place.Planned) || ex.w.queue.OnDemand && !ex.engine.nodes.places.EverFits(asks)
+	return len(asks) == 0 || ex.engine.nodes.finder.Fits(asks, place.Planned) || ex.w.queue.OnDemand && !ex.engine.nodes.finder.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
@@ -56,7 +57,7 @@ func (ex *explainer) groupOf(group, of string) []place.Ask {
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
 // alone, which its flavor then says.
-func (ex *explainer) together() *place.Diagnosis {
+func (ex *explainer) together() *find.Diagnosis {
 	var given []Assignment
 	looks := 0
 	for i := range ex.out.PodSets {
@@ -80,7 +81,7 @@ func (ex *explainer) together() *place.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := ex.engine.nodes.places.Diagnose(ex.engine.nodes.asksOf(ex.w.shape.podSets, given, ex.w.avoid))
+	said := ex.engine.nodes.finder.Diagnose(ex.engine.nodes.asksOf(ex.w.shape.podSets, given, ex.w.avoid))
 	if said.Fits {
 		return nil
 	}

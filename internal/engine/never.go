@@ -3,7 +3,7 @@ package engine
 import (
 	"sort"
 
-	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -23,7 +23,7 @@ type neverOnNodes struct {
 // ready, nobody is told that the nodes never suffice.
 func (ev *evaluator) whyHopeless(c *class, found outcome) reason.Reason {
 	why := found.choice.Why
-	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !place.MentionsNotReady(why.Message()) && ev.exceedsNodes(c) {
+	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !find.MentionsNotReady(why.Message()) && ev.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
 	}
 	return why
@@ -52,7 +52,7 @@ func (ev *evaluator) everFits(c *class, counts []int32) bool {
 	ways := 0
 	for given := range ev.formOf(c).Possible(counts, c.queue.node) {
 		asks := ev.nodes.asksOf(c.shape.podSets, given, avoidance{})
-		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.places.EverFits(asks) {
+		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.finder.EverFits(asks) {
 			return true
 		}
 	}

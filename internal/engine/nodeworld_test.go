@@ -343,7 +343,7 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 				}
 				job := w.engine.workloads[c.Head().Key]
 				asks := w.engine.nodes.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, avoidance{})
-				if w.engine.nodes.places.Fits(asks, place.Now) {
+				if w.engine.nodes.finder.Fits(asks, place.Now) {
 					w.describe(t)
 					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.why.Message())
 				}

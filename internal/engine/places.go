@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 )
 
 // nodes is where pods can be, and where those of workloads are: the map of nodes, and what the engine keeps beside it. It
@@ -16,6 +17,7 @@ import (
 type nodes struct {
 	// places is the capacity of nodes, topologies the levels of each topology.
 	places     *place.Map
+	finder     *find.Finder
 	topologies map[string][]string
 	flavors    map[string]flavor.Flavor
 	workloads  map[Key]*workload
@@ -45,7 +47,8 @@ type nodes struct {
 }
 
 func newNodes(workloads map[Key]*workload) *nodes {
-	return &nodes{places: place.New(), topologies: map[string][]string{}, flavors: map[string]flavor.Flavor{}, workloads: workloads,
+	places := place.New()
+	return &nodes{places: places, finder: find.New(places), topologies: map[string][]string{}, flavors: map[string]flavor.Flavor{}, workloads: workloads,
 		promisedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](), workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{},
 		lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
 }

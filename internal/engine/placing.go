@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -76,7 +77,7 @@ func (s *search) question() flavor.Question {
 }
 
 // fit looks for places for a choice. The Shortfall says why there are none.
-func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
+func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
@@ -92,16 +93,16 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
 	if verdict == admissible && s.evaluator.nodes.departing > 0 {
-		if found, ok := s.evaluator.nodes.places.TryFind(asks, place.Now); ok {
+		if found, ok := s.evaluator.nodes.finder.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
 		verdict, ledger = promisable, place.Planned
 	}
-	found, fault := s.evaluator.nodes.places.Find(asks, ledger)
+	found, fault := s.evaluator.nodes.finder.Find(asks, ledger)
 	switch {
 	case fault == nil:
 		return placedAt(verdict, choice, found), nil
-	case s.class.queue.OnDemand && !s.evaluator.nodes.places.EverFits(asks):
+	case s.class.queue.OnDemand && !s.evaluator.nodes.finder.EverFits(asks):
 		if choice.Mode == flavor.Fits {
 			verdict = admissible
 		}
@@ -121,7 +122,7 @@ func placedAt(v verdict, choice flavor.Choice, places []place.Assignment) outcom
 
 // splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors. It is for the pod set whose
 // flavor the queue tries first: the other pod set was refused that flavor already.
-func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
+func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
 	for i, ps := range s.class.shape.podSets {
 		for j := range i {
 			other := s.class.shape.podSets[j]
@@ -137,7 +138,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *place.Shortfall {
 				if s.class.queue.triesBefore(b, a) {
 					has, flavor = ps.Name, b
 				}
-				return &place.Shortfall{PodSet: has, Flavor: flavor, Mistake: "pod sets " + other.Name + " and " + ps.Name +
+				return &find.Shortfall{PodSet: has, Flavor: flavor, Mistake: "pod sets " + other.Name + " and " + ps.Name +
 					" must get one flavor, and flavor " + flavor + " does not have enough quota for both"}
 			}
 		}
@@ -156,7 +157,7 @@ func (cq *clusterQueue) triesBefore(a, b string) bool {
 }
 
 // exclude excludes the flavor that has no places. It reports whether another choice is possible then.
-func (s *search) exclude(choice flavor.Choice, fault *place.Shortfall) bool {
+func (s *search) exclude(choice flavor.Choice, fault *find.Shortfall) bool {
 	at := flavor.PodSetFlavor{PodSet: fault.PodSet, Flavor: fault.Flavor}
 	if _, again := s.excluded[at]; again || fault.Flavor == "" {
 		return false
@@ -192,7 +193,7 @@ func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 func (s *search) lastResort(last flavor.Choice) outcome {
 	for _, choice := range s.postponed {
 		asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
-		if found, fault := s.byPreemption(choice, asks, &place.Shortfall{}); fault == nil {
+		if found, fault := s.byPreemption(choice, asks, &find.Shortfall{}); fault == nil {
 			return found
 		}
 	}
@@ -220,7 +221,7 @@ func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
 		asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, given, s.w.avoid)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.places.FitsWhenIdle(asks) {
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.finder.FitsWhenIdle(asks) {
 			return true
 		}
 		for _, ask := range asks {
@@ -234,7 +235,7 @@ func (s *search) couldRun() bool {
 
 // byPreemption looks for victims without which there are both quota and capacity on nodes. fault is why there are no
 // places without preemption, nil if quota was short.
-func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *place.Shortfall) (outcome, *place.Shortfall) {
+func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *find.Shortfall) (outcome, *find.Shortfall) {
 	w, q := s.w, s.class.queue
 	short := shortOf(q.node, choice.Usage)
 	if fault != nil {
@@ -257,7 +258,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 		return s.evaluator.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
-		_, fault = s.evaluator.nodes.places.Find(asks, place.Planned)
+		_, fault = s.evaluator.nodes.finder.Find(asks, place.Planned)
 	}
 	return outcome{}, fault
 }
@@ -290,7 +291,7 @@ func (ev *evaluator) holdersOf(n *quota.Node) (holders []*preempt.Holder, elasti
 // none.
 func (ev *evaluator) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
 	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.places.TryFind(asks, place.Planned)
+		found, ok := ev.nodes.finder.TryFind(asks, place.Planned)
 		return asks, found, ok
 	}}
 	return room.victims(p), room.found
@@ -352,7 +353,7 @@ func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 
 // Fits implements preempt.NodeCapacity.
 func (n *nodeCapacity) Fits() bool {
-	if n.found != nil && n.evaluator.nodes.places.FitsAt(n.asks, n.found, place.Planned) {
+	if n.found != nil && n.evaluator.nodes.finder.FitsAt(n.asks, n.found, place.Planned) {
 		return true
 	}
 	if n.searches == maxSearches {

@@ -150,16 +150,16 @@ func (n *nodes) findPromised(w *workload) (out verdict, found []place.Assignment
 // placesOn determines whether places are available now or will be, preferably those given.
 func (n *nodes) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
 	near := n.stillClose(asks, at)
-	if near && n.places.FitsAt(asks, at, place.Now) {
+	if near && n.finder.FitsAt(asks, at, place.Now) {
 		return admissible, at
 	}
-	if found, ok := n.places.TryFind(asks, place.Now); ok {
+	if found, ok := n.finder.TryFind(asks, place.Now); ok {
 		return admissible, found
 	}
-	if near && n.places.FitsAt(asks, at, place.Planned) {
+	if near && n.finder.FitsAt(asks, at, place.Planned) {
 		return promisable, at
 	}
-	if found, ok := n.places.TryFind(asks, place.Planned); ok {
+	if found, ok := n.finder.TryFind(asks, place.Planned); ok {
 		return promisable, found
 	}
 	return hopeless, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
@@ -17,7 +18,7 @@ import (
 // leave, and is evicted if there are no such places either.
 func (p *pass) repair() {
 	p.reviewReplacements()
-	for _, key := range p.engine.nodes.places.TakeInvalid() {
+	for _, key := range p.engine.nodes.finder.TakeInvalid() {
 		if w := p.engine.workloads[key]; w != nil {
 			p.engine.nodes.toRepair.Push(w.rank())
 		}
@@ -64,10 +65,10 @@ func (p *pass) repairWorkload(w *workload) {
 }
 
 // repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
-func (p *pass) repairPlaces(w *workload) (out place.RepairResult, ok bool) {
+func (p *pass) repairPlaces(w *workload) (out find.RepairResult, ok bool) {
 	p.engine.nodes.places.Try(func() {
 		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
-		out, ok = p.engine.nodes.places.Repair(w.Key)
+		out, ok = p.engine.nodes.finder.Repair(w.Key)
 	})
 	return out, ok
 }
@@ -138,11 +139,11 @@ func (p *pass) shrinkToValid(w *workload) bool {
 func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
-	var repaired place.RepairResult
+	var repaired find.RepairResult
 	ok := false
 	p.engine.nodes.places.Try(func() {
 		p.engine.nodes.places.Hold(w.Key, p.engine.nodes.holding(w, placed{by: given}))
-		repaired, ok = p.engine.nodes.places.Repair(w.Key)
+		repaired, ok = p.engine.nodes.finder.Repair(w.Key)
 	})
 	if !ok {
 		return nil

@@ -97,8 +97,8 @@ func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 	}
 	p.engine.nodes.places.Try(func() {
 		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
-		needed, ok := p.engine.nodes.places.RepairOnceGone(w.Key)
-		keeps = ok && p.engine.nodes.places.FitsAt(asks, at, place.Planned) &&
+		needed, ok := p.engine.nodes.finder.RepairOnceGone(w.Key)
+		keeps = ok && p.engine.nodes.finder.FitsAt(asks, at, place.Planned) &&
 			!slices.ContainsFunc(needed.Gained, func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] })
 	})
 	return keeps
@@ -116,7 +116,7 @@ func (p *pass) promiseReplacement(w *workload) bool {
 	if p.engine.nodes.departing == 0 {
 		return false
 	}
-	found, ok := p.engine.nodes.places.RepairOnceGone(w.Key)
+	found, ok := p.engine.nodes.finder.RepairOnceGone(w.Key)
 	if ok {
 		p.engine.nodes.holdReplacement(w, found.Gained)
 	}
@@ -153,7 +153,7 @@ func (ev *evaluator) victimsForReplacement(w *workload) (out outcome, gained []p
 	}
 	usage := ev.ledgers.vectorOf(w.held)
 	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.places.RepairOnceGone(w.Key)
+		found, ok := ev.nodes.finder.RepairOnceGone(w.Key)
 		return ev.nodes.replacementAsks(w, found.Gained), found.Gained, ok
 	}}
 	ev.tree.Try(func() {
@@ -219,7 +219,7 @@ func (n *nodes) explainReplacement(w *workload) (out *reason.Replacing) {
 	}
 	n.places.Try(func() {
 		n.places.Hold(replacementKey(w.Key), nil)
-		if found, ok := n.places.RepairOnceGone(w.Key); ok {
+		if found, ok := n.finder.RepairOnceGone(w.Key); ok {
 			out = &reason.Replacing{Pods: lost, Lost: n.places.InvalidNodes(w.Key), Awaits: n.leavingFrom(found.Gained)}
 		}
 	})

@@ -145,7 +145,7 @@ func (n *nodes) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([
 	if ask.Mandatory && !n.staysIn(&ask, a.Places[0].Node) {
 		return nil, false
 	}
-	found, ok := n.places.TryFind([]place.Ask{ask}, on)
+	found, ok := n.finder.TryFind([]place.Ask{ask}, on)
 	if !ok {
 		return nil, false
 	}

@@ -10,7 +10,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
-	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -38,7 +38,7 @@ func waitingFor(x reason.Explanation) *view.Explanation {
 // TestWhatNeverStartsIsNotSaidToFit: 9 pods of 8 GPUs, on 8 machines.
 func TestWhatNeverStartsIsNotSaidToFit(t *testing.T) {
 	e := waitingFor(reason.Explanation{Code: reason.ExceedsNodes, Position: 1})
-	e.WhyNot.PodSets[0].Flavors[0].Nodes = &place.Diagnosis{PodSets: []place.AskDiagnosis{{}},
+	e.WhyNot.PodSets[0].Flavors[0].Nodes = &find.Diagnosis{PodSets: []find.AskDiagnosis{{}},
 		Relaxation: `pod set "main" with 8 pods rather than 9`}
 	text := explanationText(t, e)
 	for _, want := range []string{"is pending for 7m: ExceedsNodes", "never     with these nodes", "enough quota",

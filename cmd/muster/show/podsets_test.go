@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/cmd/muster/view"
-	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // TestManyPodSetsAreExplainedOnAScreen: a LatticeJob with 40 tasks took 120 lines, most of them the same but for a
 // name.
 func TestManyPodSetsAreExplainedOnAScreen(t *testing.T) {
-	e := &view.Explanation{Job: pendingJob(), WhyNot: &reason.Explanation{Together: &place.Diagnosis{}}}
+	e := &view.Explanation{Job: pendingJob(), WhyNot: &reason.Explanation{Together: &find.Diagnosis{}}}
 	for i := range 20 {
 		name := fmt.Sprintf("t%d", i)
 		e.Asks = append(e.Asks, view.Ask{PodSet: name, Pods: 10,
@@ -28,7 +28,7 @@ func TestManyPodSetsAreExplainedOnAScreen(t *testing.T) {
 			flavor.Fit, flavor.Amounts = reason.Short, []reason.Amount{amount("memory", "24684084Ki", fmt.Sprintf("%dKi", i))}
 		}
 		e.WhyNot.PodSets = append(e.WhyNot.PodSets, reason.PodSet{Name: name, Flavors: []reason.FlavorVerdict{flavor}})
-		alone := place.AskDiagnosis{Shortfall: place.Shortfall{Topology: "dc", Together: true, Nodes: 32}}
+		alone := find.AskDiagnosis{Shortfall: find.Shortfall{Topology: "dc", Together: true, Nodes: 32}}
 		alone.PodSet = name
 		e.WhyNot.Together.PodSets = append(e.WhyNot.Together.PodSets, alone)
 	}

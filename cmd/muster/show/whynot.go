@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -261,7 +262,7 @@ func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
 }
 
 // together writes the diagnosis of pod sets that each fit on the nodes alone but not together.
-func together(text *strings.Builder, nodes *place.Diagnosis) {
+func together(text *strings.Builder, nodes *find.Diagnosis) {
 	if nodes == nil {
 		return
 	}
@@ -276,7 +277,7 @@ func together(text *strings.Builder, nodes *place.Diagnosis) {
 }
 
 // bestOf reports how many of the pods fit in the domain that holds the most of them, and which resource is short there.
-func bestOf(best *place.Domain, pods int32) string {
+func bestOf(best *find.Domain, pods int32) string {
 	said := fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, pods)
 	if best.Resource == "" || best.Lacks <= 0 {
 		return said

@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/cmd/muster/view"
-	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 func TestBestDomainIsPrintedWithItsShortage(t *testing.T) {
-	rack := place.Domain{Level: "example.com/rack", Values: []string{"b1", "r3"}, Fits: 3, Lacks: 1,
+	rack := find.Domain{Level: "example.com/rack", Values: []string{"b1", "r3"}, Fits: 3, Lacks: 1,
 		Resource: "nvidia.com/gpu"}
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, gpu is short for 1 more"; got != want {
 		t.Errorf("best domain = %q, want %q", got, want)
@@ -115,12 +115,12 @@ func TestUnlimitedQuotaIsPrintedWithoutNumbers(t *testing.T) {
 }
 
 func TestPodSetsThatFitOnlyAloneAreExplained(t *testing.T) {
-	short := place.Shortfall{Topology: "dc", Together: true, Nodes: 32}
-	leader, workers := place.AskDiagnosis{Shortfall: short}, place.AskDiagnosis{Shortfall: short}
+	short := find.Shortfall{Topology: "dc", Together: true, Nodes: 32}
+	leader, workers := find.AskDiagnosis{Shortfall: short}, find.AskDiagnosis{Shortfall: short}
 	leader.PodSet, workers.PodSet = "leader", "workers"
-	workers.Excluded = []place.Excluded{{Filter: "cordoned", Nodes: 4}}
+	workers.Excluded = []find.Excluded{{Filter: "cordoned", Nodes: 4}}
 	var text strings.Builder
-	together(&text, &place.Diagnosis{PodSets: []place.AskDiagnosis{leader, workers},
+	together(&text, &find.Diagnosis{PodSets: []find.AskDiagnosis{leader, workers},
 		Relaxation: "pod sets \"leader\", \"workers\" within one block rather than one rack"})
 	want := `  together  leader: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32
             workers: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32; excluded: cordoned: 4
@@ -135,8 +135,8 @@ func TestPodSetsThatFitOnlyAloneAreExplained(t *testing.T) {
 func TestNoRelaxationOfAJobThatIsTooLarge(t *testing.T) {
 	for fit, want := range map[reason.Fit]bool{reason.TooLarge: false, reason.Short: true, reason.Fits: true} {
 		var text strings.Builder
-		onNodes(&text, &reason.FlavorVerdict{Fit: fit, Nodes: &place.Diagnosis{
-			PodSets:    []place.AskDiagnosis{{Shortfall: place.Shortfall{Topology: "dc", Count: 3, Nodes: 17}}},
+		onNodes(&text, &reason.FlavorVerdict{Fit: fit, Nodes: &find.Diagnosis{
+			PodSets:    []find.AskDiagnosis{{Shortfall: find.Shortfall{Topology: "dc", Count: 3, Nodes: 17}}},
 			Relaxation: "fewer pods"}})
 		if !strings.Contains(text.String(), "  nodes   topology") || strings.Contains(text.String(), "fewer pods") != want {
 			t.Errorf("%s: nodes =\n%s", fit, text.String())

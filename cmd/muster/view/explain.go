@@ -14,7 +14,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/whatif"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/podproblem"
 	"github.com/musterhq/muster/internal/workload"
@@ -203,7 +203,7 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 		switch code := reason.Code(e.Job.Reason); {
 		case code == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
 			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, code, e.Job.Message
-		case code == reason.TopologyPlacementFailed && place.MentionsAvoided(e.Job.Message):
+		case code == reason.TopologyPlacementFailed && find.MentionsAvoided(e.Job.Message):
 			whyNot.Code, whyNot.Message = code, e.Job.Message
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/podproblem"
 )
@@ -124,8 +125,8 @@ func TestExplainReportsRefusedAdmission(t *testing.T) {
 // conditions said that kube-scheduler refused these nodes are gone.
 func TestExplainReportsAvoidedNodes(t *testing.T) {
 	for message, shown := range map[string]bool{
-		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
-		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
+		(&find.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []find.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
+		(&find.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []find.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
 	} {
 		snapshot, now := busyLab(), at(60).Time
 		snapshot.JobSets, snapshot.Workloads = snapshot.JobSets[:1], snapshot.Workloads[:1]
@@ -146,7 +147,7 @@ func avoided(t *testing.T) string {
 	m.SetTopology(place.Topology{Name: "t", Levels: []string{corev1.LabelHostname}})
 	m.SetFlavor(place.Flavor{Name: "f", Topology: "t"})
 	m.SetNode(place.Node{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Allocatable: map[string]int64{place.Pods: 1}})
-	_, short := m.Find([]place.Ask{{PodSet: "main", Flavor: "f", Count: 1, Avoid: []string{"n"}}}, place.Now)
+	_, short := find.New(m).Find([]place.Ask{{PodSet: "main", Flavor: "f", Count: 1, Avoid: []string{"n"}}}, place.Now)
 	if short == nil || len(short.Excluded) != 1 {
 		t.Fatalf("shortfall = %+v, want one excluded node", short)
 	}

@@ -1,5 +1,32 @@
 package place
 
+import (
+	"github.com/musterhq/muster/internal/engine/order"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// changes records what has changed, for those who look at it later.
+type changes struct {
+	catalog *catalog
+	log     changeLog
+	// trial is positive while charges are tentative and will be taken back, so that no change is recorded.
+	trial int
+	// toCheck holds the workloads whose places may have become invalid.
+	toCheck sets.Set[order.Key]
+	// freed holds the slots whose free capacity has grown, freedFlavors flavors that have changed themselves.
+	freed        sets.Set[int32]
+	freedFlavors sets.Set[string]
+	// reduced holds the flavors whose nodes could hold less than before if they were empty.
+	reduced sets.Set[string]
+	// count counts changes outside of trials, resident those of the pods that stay when all work has ended.
+	count, resident uint64
+}
+
+func newChanges(catalog *catalog) *changes {
+	return &changes{catalog: catalog, toCheck: sets.New[order.Key](), freed: sets.New[int32](),
+		freedFlavors: sets.New[string](), reduced: sets.New[string]()}
+}
+
 // changeLog is the log of slots whose nodes changed. Tallies read it to update their counts.
 type changeLog struct {
 	slots []int32
@@ -40,4 +67,44 @@ func (c *changeLog) since(number uint64) (slots []int32, ok bool) {
 		return nil, false
 	}
 	return c.slots[number-c.first:], true
+}
+
+// markFreed records that the node has more free capacity.
+func (c *changes) markFreed(n *node) {
+	if c.trial == 0 {
+		c.count++
+		c.freed.Insert(n.slot)
+	}
+}
+
+// markReduced records that a node with these labels could hold less than before, or is gone.
+func (c *changes) markReduced(labels map[string]string) {
+	for name, f := range c.catalog.flavors {
+		if c.catalog.places(name) && within(f.NodeLabels, labels) {
+			c.reduced.Insert(name)
+		}
+	}
+}
+
+// recheck marks the workloads that have places on the host for a check of these places.
+func (c *changes) recheck(h *host) {
+	if c.trial > 0 || h == nil {
+		return
+	}
+	for _, s := range h.places {
+		c.toCheck.Insert(s.holder.key)
+	}
+}
+
+// freeAll records that the domains of labels that were forgotten may be free now: jobs may wait for one.
+func (c *changes) freeAll() {
+	if c.trial > 0 {
+		return
+	}
+	c.count++
+	for name := range c.catalog.flavors {
+		if c.catalog.places(name) {
+			c.freedFlavors.Insert(name)
+		}
+	}
 }

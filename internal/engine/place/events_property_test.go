@@ -12,131 +12,154 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// drawPod draws a pod, with or without a workload, on a node that may not exist.
-func drawPod(t *rapid.T, name string) Pod {
-	p := Pod{Key: key(name), Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
-		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"), "gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
-	if rapid.Bool().Draw(t, "of a workload") {
-		p.Workload, p.PodSet = key(drawName(t, "pod's workload")), fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
+// told holds the last values that a map was given.
+type told struct {
+	nodes    map[string]Node
+	pods     map[order.Key]Pod
+	ended    map[order.Key]PodSetKey
+	holdings map[order.Key]*Holding
+}
+
+func named(name string) order.Key { return order.Key{Namespace: "ns", Name: name} }
+
+func keysOf[V any](of map[order.Key]V) []order.Key {
+	return slices.SortedFunc(maps.Keys(of), order.CompareKeys)
+}
+
+// fresh returns a new map that was given only the last values.
+func (tl *told) fresh() *Map {
+	m := New()
+	for _, key := range keysOf(tl.holdings) {
+		m.Hold(key, tl.holdings[key])
 	}
-	if p.HasRank = rapid.Bool().Draw(t, "has a rank"); p.HasRank {
-		p.Rank = rapid.Int32Range(0, 3).Draw(t, "rank")
+	for _, key := range keysOf(tl.pods) {
+		m.SetPod(tl.pods[key])
+	}
+	for _, key := range keysOf(tl.ended) {
+		m.EndPod(key, tl.ended[key])
+	}
+	for _, name := range slices.Sorted(maps.Keys(tl.nodes)) {
+		m.SetNode(tl.nodes[name])
+	}
+	m.SetFlavor(Flavor{Name: "f", Topology: "t"})
+	m.SetTopology(Topology{Name: "t", Levels: []string{"block", "rack", Hostname}})
+	return m
+}
+
+// tell draws a change and applies it to the map.
+func tell(t *rapid.T, m *Map, tl *told) {
+	switch rapid.IntRange(0, 8).Draw(t, "what happens") {
+	case 0, 1:
+		n := tellNode(t)
+		tl.nodes[n.Name] = n
+		m.SetNode(n)
+	case 2:
+		name := fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))
+		delete(tl.nodes, name)
+		m.DeleteNode(name)
+	case 3, 4:
+		p := tellPod(t)
+		delete(tl.ended, p.Key)
+		tl.pods[p.Key] = p
+		m.SetPod(p)
+	case 5:
+		key := named(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
+		p, there := tl.pods[key]
+		delete(tl.pods, key)
+		delete(tl.ended, key)
+		if there && p.Workload != (order.Key{}) && rapid.Bool().Draw(t, "ends well") {
+			tl.ended[key] = PodSetKey{p.Workload, p.PodSet}
+			m.EndPod(key, tl.ended[key])
+		} else {
+			m.DeletePod(key)
+		}
+	case 6, 7:
+		key, h := tellHolding(t)
+		if tl.holdings[key] = h; h == nil {
+			delete(tl.holdings, key)
+		}
+		m.Hold(key, h)
+	case 8:
+		m.Exclusive.Forget(0)
+	}
+}
+
+func tellNode(t *rapid.T) Node {
+	i := rapid.IntRange(0, 5).Draw(t, "node")
+	n := Node{Name: fmt.Sprint("n", i), Labels: map[string]string{"block": "x", "rack": fmt.Sprint(i / 2), Hostname: fmt.Sprintf("n%d.local", i)},
+		Allocatable: map[string]int64{Pods: 4, "cpu": rapid.Int64Range(0, 4).Draw(t, "cpu")}}
+	if gpus := rapid.Int64Range(-1, 3).Draw(t, "gpus"); gpus >= 0 {
+		n.Allocatable["gpu"] = gpus
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "special") {
 	case 0:
-		p.ExclusiveKey = rapid.SampledFrom([]string{"rack", "block", Hostname}).Draw(t, "exclusive by")
+		n.Cordoned = true
 	case 1:
-		p.HostPorts = []HostPort{{Port: 80}}
+		n.Failed = true
 	case 2:
-		p.Resident = true
+		n.Labels[Hostname] = "n0.local"
 	case 3:
+		delete(n.Labels, "rack")
+	}
+	return n
+}
+
+func tellPod(t *rapid.T) Pod {
+	p := Pod{Key: named(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod"))), Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
+		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"), "gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
+	if rapid.Bool().Draw(t, "of a workload") {
+		p.Workload, p.PodSet = named(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pod's workload")), fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "special") {
+	case 0, 1:
+		p.ExclusiveKey = rapid.SampledFrom([]string{"rack", "block", Hostname}).Draw(t, "exclusive by")
+	case 2:
+		p.HostPorts = []HostPort{{Port: 80}}
+	case 3:
+		p.Resident = true
+	case 4:
 		p.Terminating = true
 	}
 	return p
 }
 
-func drawName(t *rapid.T, what string) string {
-	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, what)
-}
-
-// drawHolding draws places anywhere, as the API server may have them: also too many, and on nodes that do not exist.
-func drawHolding(t *rapid.T, w *world) *Holding {
+// tellHolding draws the places of a workload, nil if it holds none any more.
+func tellHolding(t *rapid.T) (order.Key, *Holding) {
+	key := named(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "workload"))
+	if rapid.IntRange(0, 3).Draw(t, "none") == 0 {
+		return key, nil
+	}
 	h := &Holding{}
-	for _, a := range drawAsks(t, w, 6) {
-		set := HeldPodSet{Ask: a}
+	for i := range rapid.IntRange(1, 2).Draw(t, "pod sets") {
+		set := HeldPodSet{Ask: Ask{PodSet: fmt.Sprint("set", i), Flavor: "f", PerPod: map[string]int64{"cpu": 1, "gpu": rapid.Int64Range(0, 2).Draw(t, "each")}}}
 		set.Ask.Unpinned = rapid.Bool().Draw(t, "loose")
-		for left := a.Count; left > 0; {
-			count := int32(rapid.IntRange(1, int(left)).Draw(t, "held"))
-			left -= count
-			name := fmt.Sprintf("n%d.local", rapid.IntRange(0, 6).Draw(t, "held on"))
-			if !slices.ContainsFunc(set.Nodes, func(n NodeCount) bool { return n.Node == name }) {
-				set.Nodes = append(set.Nodes, NodeCount{name, count})
-			}
+		set.Ask.ExclusiveKey = rapid.SampledFrom([]string{"", "", "rack", Hostname}).Draw(t, "exclusive by")
+		for range rapid.IntRange(0, 3).Draw(t, "hosts") {
+			at := NodeCount{fmt.Sprintf("n%d.local", rapid.IntRange(0, 6).Draw(t, "held on")), rapid.Int32Range(1, 3).Draw(t, "held")}
+			set.Nodes = append(set.Nodes, at)
+			set.Ask.Count += at.Count
 		}
 		if rapid.IntRange(0, 3).Draw(t, "some have ended") == 0 {
-			set.Ended = int32(rapid.IntRange(0, int(a.Count)).Draw(t, "ended"))
+			set.Ended = rapid.Int32Range(0, set.Ask.Count).Draw(t, "ended")
 		}
 		h.PodSets = append(h.PodSets, set)
 	}
 	h.Promised = rapid.IntRange(0, 3).Draw(t, "promised") == 0
 	h.Leaving = !h.Promised && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
-	return h
+	return key, h
 }
 
-// step draws a change and applies it to the map and to the world.
-func step(t *rapid.T, m *Map, w *world) {
-	switch rapid.IntRange(0, 10).Draw(t, "what happens") {
-	case 0, 1:
-		n := drawNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))
-		w.nodes[n.Name] = n
-		m.SetNode(n)
-	case 2:
-		name := fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))
-		delete(w.nodes, name)
-		m.DeleteNode(name)
-	case 3, 4:
-		p := drawPod(t, fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
-		delete(w.ended, p.Key)
-		w.pods[p.Key] = p
-		m.SetPod(p)
-	case 5:
-		name := key(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
-		p, there := w.pods[name]
-		delete(w.pods, name)
-		delete(w.ended, name)
-		if there && p.Workload != (order.Key{}) && rapid.Bool().Draw(t, "ends well") {
-			w.ended[name] = PodSetKey{p.Workload, p.PodSet}
-			m.EndPod(name, w.ended[name])
-		} else {
-			m.DeletePod(name)
-		}
-	case 6, 7:
-		name, h := key(drawName(t, "workload")), drawHolding(t, w)
-		w.holdings[name] = h
-		m.Hold(name, h)
-	case 8:
-		name := key(drawName(t, "workload"))
-		delete(w.holdings, name)
-		m.Hold(name, nil)
-	case 9:
-		f := Flavor{Name: "f", Topology: "t"}
-		if rapid.Bool().Draw(t, "labels") {
-			f.NodeLabels = map[string]string{"pool": "x"}
-		}
-		w.flavors["f"] = f
-		m.SetFlavor(f)
-	case 10:
-		m.forgetExclusive()
-	}
-}
-
-// answers returns everything a map reports that does not depend on earlier queries.
-func answers(m *Map, asks []Ask) map[string]any {
+// stateOf returns the state of a map that does not depend on the order of what it was told.
+func stateOf(m *Map) map[string]any {
 	out := map[string]any{}
-	for on, name := range map[Ledger]string{Now: "now", Planned: "planned", idle: "idle", empty: "empty"} {
-		placed, short := m.Find(asks, on)
-		out[name] = placed
-		if short != nil {
-			out[name] = *short
-		}
-	}
-	for name, n := range m.nodes {
+	for name, n := range m.Nodes.byName {
 		if n.exists {
-			out["room of "+name] = freeOf(m, n)
+			out["headroom of "+name] = freeOf(m, n)
 			out["exclusive domains around "+name] = n.inExclusive
 		}
 	}
-	var invalid []order.Key
-	for key, h := range m.holders {
-		if m.hasInvalid(h) {
-			invalid = append(invalid, key)
-		}
-	}
-	slices.SortFunc(invalid, order.CompareKeys)
-	out["invalid"] = invalid
-	for _, key := range invalid {
-		repaired, ok := m.Repair(key)
-		out["repair of "+key.String()] = fmt.Sprint(repaired, ok)
+	for _, key := range keysOf(m.holdings.holders) {
+		out["invalid places of "+key.String()] = fmt.Sprint(m.InvalidPlaces(key))
 	}
 	return out
 }
@@ -146,126 +169,43 @@ func answers(m *Map, asks []Ask) map[string]any {
 func freeOf(m *Map, n *node) map[string]int64 {
 	out := map[string]int64{}
 	for i, name := range m.resources.names {
-		for b, free := range map[string]int64{"held ": m.free.of(held, int32(i), n.slot), "planned ": m.free.of(planned, int32(i), n.slot)} {
-			if free != 0 && n.capacity.allocatable[i] > 0 {
-				out[b+name] = free
+		for b := range book(books) {
+			if free := m.Usage.free.of(b, int32(i), n.slot); free != 0 && n.capacity.allocatable[i] > 0 {
+				out[fmt.Sprint(b, name)] = free
 			}
 		}
 	}
 	return out
 }
 
-func TestIncrementalUpdatesGiveTheSameMapAsAFreshOne(t *testing.T) {
+func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, m := drawWorld(t, 4), New()
-		for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-			m.SetNode(w.nodes[name])
-		}
-		m.SetTopology(w.topologies["t"])
-		m.SetFlavor(w.flavors["f"])
-		asks := drawAsks(t, w, 6)
-		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			step(t, m, w)
-			if rapid.Bool().Draw(t, "ask") {
-				if diff := cmp.Diff(answers(w.fresh(), asks), answers(m, asks)); diff != "" {
-					t.Fatalf("answers (-fresh +incremental):\n%s\n%s%s", diff, w, say(asks))
-				}
+		tl := &told{map[string]Node{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
+		m := tl.fresh()
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			tell(t, m, tl)
+			if diff := cmp.Diff(stateOf(tl.fresh()), stateOf(m)); diff != "" {
+				t.Fatalf("state (-fresh +incremental):\n%s", diff)
 			}
 		}
 	})
 }
 
-func TestTryUndoesEverything(t *testing.T) {
+func TestTryUndoesAllCharges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w, m := drawWorld(t, 4), New()
-		for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-			m.SetNode(w.nodes[name])
+		tl := &told{map[string]Node{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
+		m := tl.fresh()
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			tell(t, m, tl)
 		}
-		m.SetTopology(w.topologies["t"])
-		m.SetFlavor(w.flavors["f"])
-		asks := drawAsks(t, w, 6)
-		for range 8 {
-			step(t, m, w)
-		}
-		m.TakeFreed()
-		m.TakeInvalid()
-		m.TakeReduced()
-		before := answers(m, asks)
-		change := func() { m.Hold(key(drawName(t, "workload")), drawHoldingOrNone(t, w)) }
+		before := stateOf(m)
 		m.Try(func() {
-			change()
-			inner := answers(m, asks)
-			m.Try(func() { change(); change() })
-			if diff := cmp.Diff(inner, answers(m, asks)); diff != "" {
-				t.Fatalf("answers after the inner trial (-before +after):\n%s", diff)
+			for range 3 {
+				m.Hold(tellHolding(t))
 			}
-			change()
 		})
-		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
-			t.Fatalf("answers after the trial (-before +after):\n%s", diff)
-		}
-		if freed, invalid, reduced := m.TakeFreed(), m.TakeInvalid(), m.TakeReduced(); len(freed)+len(invalid)+len(reduced) > 0 {
-			t.Fatalf("the trial was reported: freed %v, invalid %v, reduced %v", freed, invalid, reduced)
-		}
-	})
-}
-
-func drawHoldingOrNone(t *rapid.T, w *world) *Holding {
-	if rapid.Bool().Draw(t, "none") {
-		return nil
-	}
-	return drawHolding(t, w)
-}
-
-func TestFindOnAUsedClusterIsValidAndComplete(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t, 4)
-		m := w.fresh()
-		for range 6 {
-			step(t, m, w)
-		}
-		asks := drawAsks(t, w, 5)
-		on := rapid.SampledFrom([]Ledger{Now, Planned}).Draw(t, "ledger")
-		placed, short := m.Find(asks, on)
-		switch {
-		case mistakes(short):
-			t.Skip()
-		case short == nil:
-			if wrong := w.invalid(asks, placed, on); wrong != "" {
-				t.Fatalf("%s: %v\n%s%s", wrong, placed, w, say(asks))
-			}
-		case w.anyAssignment(asks, on):
-			t.Fatalf("there are places, but: %s\n%s%s", short.Message(), w, say(asks))
-		}
-	})
-}
-
-func TestFitsAtAgreesWithFind(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := drawWorld(t, 4)
-		m := w.fresh()
-		asks := drawAsks(t, w, 6)
-		placed, short := m.Find(asks, Now)
-		if short != nil {
-			t.Skip()
-		}
-		if !m.FitsAt(asks, placed, Now) || !m.FitsAt(asks, placed, Planned) {
-			t.Fatalf("FitsAt is false for places that were found: %v\n%s%s", placed, w, say(asks))
-		}
-		for range rapid.IntRange(1, 8).Draw(t, "steps") {
-			step(t, m, w)
-		}
-		before := answers(m, asks)
-		for _, on := range []Ledger{Now, Planned} {
-			has := m.FitsAt(asks, placed, on)
-			if wrong := w.invalid(asks, placed, on); has && wrong != "" && w.apart(asks, placed) == "" {
-				t.Fatalf("FitsAt is true, but %s: %v\n%s%s", wrong, placed, w, say(asks))
-			} else if !has && wrong == "" {
-				t.Fatalf("FitsAt is false: %v\n%s%s", placed, w, say(asks))
-			}
-		}
-		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
-			t.Fatalf("answers after FitsAt (-before +after):\n%s", diff)
+		if diff := cmp.Diff(before, stateOf(m)); diff != "" {
+			t.Fatalf("state after the trial (-before +after):\n%s", diff)
 		}
 	})
 }

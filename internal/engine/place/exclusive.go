@@ -2,13 +2,26 @@ package place
 
 import (
 	"iter"
-	"maps"
-
-	"github.com/musterhq/muster/internal/engine/order"
 )
 
 // Exclusive domains are tracked by label. Tenants may name any label, on any number of pods, so that no search may cost
 // more the more labels there are: each node counts the tracked domains around it that pods have to themselves.
+
+// ExclusiveLabels holds the domains of the tracked labels.
+type ExclusiveLabels struct {
+	nodes   *Nodes
+	changes *changes
+
+	labels map[string]*exclusiveLabel
+	// onNodes is the number of nodes on which pods or places are exclusive by a label.
+	onNodes map[string]int
+	// forgotten is set once a label was tracked and is not any more.
+	forgotten bool
+}
+
+func newExclusiveLabels(nodes *Nodes, changes *changes) *ExclusiveLabels {
+	return &ExclusiveLabels{nodes: nodes, changes: changes, labels: map[string]*exclusiveLabel{}, onNodes: map[string]int{}}
+}
 
 // exclusiveLabel holds the domains of a label that is used for exclusive placement.
 type exclusiveLabel struct {
@@ -23,48 +36,43 @@ type exclusiveDomain struct {
 	units, own [books]int32
 }
 
-// exclusiveKept is how many labels stay tracked though no pod or place is exclusive by them.
-const exclusiveKept = 32
-
-// boundExclusive forgets the labels by which no pod or place is exclusive if there are too many.
-func (m *Map) boundExclusive() {
-	if len(m.exclusive)-len(m.exclusiveOn) > exclusiveKept {
-		m.forgetExclusive()
+// Forget forgets the labels by which no pod or place is exclusive if there are more of them than keep. It reports whether it
+// did. A search must not be open, which counts on the labels that it asks for.
+func (el *ExclusiveLabels) Forget(keep int) bool {
+	if len(el.labels)-len(el.onNodes) <= keep {
+		return false
 	}
-}
-
-// forgetExclusive forgets the labels by which no pod or place is exclusive. A search must not be open, which counts on
-// the labels that it asks for. Tallies by these labels go too: the log does not have what changes in domains that are
-// not tracked.
-func (m *Map) forgetExclusive() {
-	for label := range m.exclusive {
-		if m.exclusiveOn[label] == 0 {
-			delete(m.exclusive, label) // knowExclusive counts again
-			m.exclusiveForgotten = true
+	for label := range el.labels {
+		if el.onNodes[label] == 0 {
+			delete(el.labels, label) // Know counts again
+			el.forgotten = true
 		}
 	}
-	maps.DeleteFunc(m.tallies.byKey, func(_ tallyKey, t *tally) bool { return t.exclusive != "" && m.exclusive[t.exclusive] == nil })
+	return true
 }
 
-// knowExclusive starts to track the domains of a label.
-func (m *Map) knowExclusive(label string) {
-	if label == "" || m.exclusive[label] != nil {
+// Tracks reports whether the domains of a label are tracked.
+func (el *ExclusiveLabels) Tracks(label string) bool { return el.labels[label] != nil }
+
+// Know starts to track the domains of a label.
+func (el *ExclusiveLabels) Know(label string) {
+	if label == "" || el.labels[label] != nil {
 		return
 	}
 	l := &exclusiveLabel{domains: map[string]*exclusiveDomain{}}
-	m.exclusive[label] = l
-	for _, n := range m.slots {
+	el.labels[label] = l
+	for _, n := range el.nodes.slots {
 		if n != nil {
 			l.join(n, label)
 		}
 	}
 }
 
-// exclusiveDomainsOf returns the tracked domains of a node, with their labels.
-func (m *Map) exclusiveDomainsOf(n *node) iter.Seq2[string, *exclusiveDomain] {
+// domainsOf returns the tracked domains of a node, with their labels.
+func (el *ExclusiveLabels) domainsOf(n *node) iter.Seq2[string, *exclusiveDomain] {
 	return func(yield func(string, *exclusiveDomain) bool) {
-		if len(m.exclusive) <= len(n.Labels) {
-			for label, l := range m.exclusive {
+		if len(el.labels) <= len(n.Labels) {
+			for label, l := range el.labels {
 				if d := l.domainOf(n, label); d != nil && !yield(label, d) {
 					return
 				}
@@ -72,7 +80,7 @@ func (m *Map) exclusiveDomainsOf(n *node) iter.Seq2[string, *exclusiveDomain] {
 			return
 		}
 		for label := range n.Labels {
-			if l := m.exclusive[label]; l != nil {
+			if l := el.labels[label]; l != nil {
 				if d := l.domainOf(n, label); d != nil && !yield(label, d) {
 					return
 				}
@@ -89,21 +97,21 @@ func (e *exclusiveLabel) domainOf(n *node, label string) *exclusiveDomain {
 	return nil
 }
 
-// exclusiveJoin adds a node to the domains of its labels.
-func (m *Map) exclusiveJoin(n *node) {
+// join adds a node to the domains of its labels.
+func (el *ExclusiveLabels) join(n *node) {
 	for label := range n.Labels {
-		if l := m.exclusive[label]; l != nil {
+		if l := el.labels[label]; l != nil {
 			l.join(n, label)
 		}
 	}
-	m.exclusiveTouched(n)
+	el.touched(n)
 }
 
-// exclusiveLeave undoes exclusiveJoin. It must be called before the labels change.
-func (m *Map) exclusiveLeave(n *node) {
-	m.exclusiveTouched(n)
+// leave undoes join. It must be called before the labels change.
+func (el *ExclusiveLabels) leave(n *node) {
+	el.touched(n)
 	for label := range n.Labels {
-		if l := m.exclusive[label]; l != nil {
+		if l := el.labels[label]; l != nil {
 			l.leave(n, label)
 		}
 	}
@@ -179,129 +187,73 @@ func (e *exclusiveDomain) charge(b book, pods int32, own bool) {
 	}
 }
 
-// exclusiveBy returns the label whose domain the pod has to itself, "" if it shares. Any user may write labels and
-// annotations of a pod: a pod that names the operating system would keep all exclusive jobs of others off all nodes. So
-// it counts only if its workload was admitted to places that are exclusive by this label, in a domain without others.
-func (m *Map) exclusiveBy(p *pod) string {
-	h := m.holders[p.workload]
-	if p.exclusive == "" || h == nil || h.Promised {
-		return ""
-	}
-	for i := range h.PodSets {
-		if ask := &h.PodSets[i].Ask; ask.PodSet == p.podSet && ask.ExclusiveKey == p.exclusive {
-			return p.exclusive
-		}
-	}
-	return ""
-}
-
-// recountExclusive charges the pods of a workload, whose places changed, by what they are exclusive by now.
-func (m *Map) recountExclusive(workload order.Key, changed map[*node]bool) {
-	c := m.podsOf[workload]
-	if c == nil {
-		return
-	}
-	for _, p := range c.pods {
-		is := m.exclusiveBy(p)
-		if is == p.counted {
-			continue
-		}
-		for _, b := range []book{held, planned} {
-			if b == planned && !m.isPlanned(p) {
-				continue
-			}
-			if p.counted != "" {
-				m.chargeExclusive(p.node, b, p.counted, -1)
-			}
-			if is != "" {
-				m.chargeExclusive(p.node, b, is, 1)
-			}
-		}
-		p.counted = is
-		changed[p.node] = true
-	}
-}
-
-// chargeExclusive counts pods that are exclusive by a label in all domains of their node.
-func (m *Map) chargeExclusive(n *node, b book, by string, pods int32) {
+// charge counts pods that are exclusive by a label in all domains of their node.
+func (el *ExclusiveLabels) charge(n *node, b book, by string, pods int32) {
 	counts := n.exclusive[by]
 	if counts == nil {
 		if n.exclusive == nil {
 			n.exclusive = map[string]*[books]int32{}
 		}
-		m.knowExclusive(by)
+		el.Know(by)
 		counts = new([books]int32)
 		n.exclusive[by] = counts
-		m.exclusiveOn[by]++
+		el.onNodes[by]++
 	}
 	counts[b] += pods
 	if *counts == ([books]int32{}) {
 		delete(n.exclusive, by)
-		if m.exclusiveOn[by]--; m.exclusiveOn[by] == 0 {
-			delete(m.exclusiveOn, by)
+		if el.onNodes[by]--; el.onNodes[by] == 0 {
+			delete(el.onNodes, by)
 		}
 	}
 	if !n.exists {
 		return
 	}
-	for label, d := range m.exclusiveDomainsOf(n) {
+	for label, d := range el.domainsOf(n) {
 		before := d.taken(b)
 		if d.charge(b, pods, by == label); d.taken(b) != before {
-			m.exclusiveChanged(d, pods < 0)
+			el.changed(d, pods < 0)
 		}
 	}
-	if pods < 0 && m.exclusiveForgotten {
-		m.freeUntracked()
-	}
-}
-
-// freeUntracked records that the domains of labels that were forgotten may be free now: jobs may wait for one.
-func (m *Map) freeUntracked() {
-	if m.trial > 0 {
-		return
-	}
-	m.changes++
-	for name := range m.flavors {
-		if m.Places(name) {
-			m.freedFlavors.Insert(name)
-		}
+	if pods < 0 && el.forgotten {
+		el.changes.freeAll()
 	}
 }
 
 // taken returns what decides whether other pods may use the domain.
 func (e *exclusiveDomain) taken(b book) [2]bool { return [2]bool{e.units[b] > 0, e.own[b] > 0} }
 
-// exclusiveChanged records that it changed which pods may use a domain.
-func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {
-	if m.trial == 0 {
-		m.changes++
+// changed records that it changed which pods may use a domain.
+func (el *ExclusiveLabels) changed(d *exclusiveDomain, freed bool) {
+	if el.changes.trial == 0 {
+		el.changes.count++
 	}
 	for n := range d.nodes {
-		m.log.add(n.slot)
+		el.changes.log.add(n.slot)
 		if freed {
-			m.markFreed(n)
+			el.changes.markFreed(n)
 		}
 	}
 }
 
-// exclusiveTouched records that a node with exclusive pods joined its domains or leaves them.
-func (m *Map) exclusiveTouched(n *node) {
+// touched records that a node with exclusive pods joined its domains or leaves them.
+func (el *ExclusiveLabels) touched(n *node) {
 	if len(n.exclusive) == 0 {
 		return
 	}
-	for _, d := range m.exclusiveDomainsOf(n) {
-		m.exclusiveChanged(d, true)
+	for _, d := range el.domainsOf(n) {
+		el.changed(d, true)
 	}
 }
 
-// blockedByExclusive reports whether pods that are exclusive by the label cannot use the node: its domain
+// blocked reports whether pods that are exclusive by the label cannot use the node: its domain
 // holds other exclusive pods, or the node is in the exclusive domain of others.
-func (m *Map) blockedByExclusive(n *node, by string, on Ledger) bool {
+func (el *ExclusiveLabels) blocked(n *node, by string, on Ledger) bool {
 	if by == "" {
 		return false
 	}
 	var own *exclusiveDomain
-	if l := m.exclusive[by]; l != nil {
+	if l := el.labels[by]; l != nil {
 		own = l.domainOf(n, by)
 	}
 	for _, b := range read[on] {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// layout is the tree of domains over a list of node labels: the levels of a topology and, in some layouts,
+// Layout is the tree of domains over a list of node labels: the levels of a topology and, in some layouts,
 // the label by which a job is exclusive. Nodes are its leaves, so Hostname is not one of the levels.
-type layout struct {
+type Layout struct {
+	nodes  *Nodes
 	levels []string
 	// extra is a label that is not a level of the topology, empty if there is none; stale is set if its
 	// place among the levels may have changed.
@@ -18,7 +19,7 @@ type layout struct {
 	domains []domain
 	unused  []int32
 	child   map[childKey]int32
-	// leaf holds the domain right above the node in each slot, or outside.
+	// leaf holds the domain right above the node in each slot, or Outside.
 	leaf []int32
 	// version changes whenever a node moves to another domain; inside counts the nodes in the tree.
 	version uint64
@@ -41,19 +42,27 @@ type childKey struct {
 	value  string
 }
 
-// outside stands for no domain.
-const outside int32 = -1
+// Outside stands for no domain.
+const Outside int32 = -1
 
-// nodeAt returns the node in a slot as a domain. Such domains are less than outside.
-func nodeAt(slot int32) int32 { return -2 - slot }
+// NodeAt returns the node in a slot as a domain. Such domains are less than Outside.
+func NodeAt(slot int32) int32 { return -2 - slot }
 
-// slotOf returns the slot of a domain that is a node; ok is false for other domains.
-func slotOf(d int32) (slot int32, ok bool) { return -2 - d, d <= -2 }
+// SlotOf returns the slot of a domain that is a node; ok is false for other domains.
+func SlotOf(d int32) (slot int32, ok bool) { return -2 - d, d <= -2 }
 
-// layoutOf returns the layout of a topology, with the label of exclusive placement if there is one. It
-// creates the layout if needed.
-func (m *Map) layoutOf(topology, exclusive string) *layout {
-	levels := m.topologies[topology].Levels
+// Layouts holds the layouts that follow the nodes, by what they are made of.
+type Layouts struct {
+	catalog *catalog
+	nodes   *Nodes
+	byKey   map[string]*Layout
+}
+
+// Of returns the layout of the topology of a flavor, with the label of exclusive placement if there is one. It creates the
+// layout if needed.
+func (ls *Layouts) Of(flavor, exclusive string) *Layout {
+	all := ls.catalog.levels(flavor)
+	levels := all
 	if last := len(levels) - 1; last >= 0 && levels[last] == Hostname {
 		levels = levels[:last]
 	}
@@ -61,45 +70,55 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 		exclusive = ""
 	}
 	// The label comes last, since tenants may write any bytes in it.
-	key := strings.Join(m.topologies[topology].Levels, "\x00") + "\x00\x00" + exclusive
-	l := m.layouts[key]
+	key := strings.Join(all, "\x00") + "\x00\x00" + exclusive
+	l := ls.byKey[key]
 	if l != nil && !l.stale {
 		return l
 	}
 	at := 0
 	if exclusive != "" {
-		at = m.insertionDepth(m.layoutOf(topology, ""), exclusive)
+		at = ls.insertionDepth(ls.Of(flavor, ""), exclusive)
 		if l != nil && at < len(l.levels) && l.levels[at] == exclusive {
 			l.stale = false
 			return l
 		}
 		levels = slices.Insert(slices.Clone(levels), at, exclusive)
 	}
-	l = &layout{levels: levels, extra: exclusive, child: map[childKey]int32{}, domains: []domain{{parent: outside}}}
-	for _, n := range m.slots {
+	l = &Layout{nodes: ls.nodes, levels: levels, extra: exclusive, child: map[childKey]int32{}, domains: []domain{{parent: Outside}}}
+	for _, n := range ls.nodes.slots {
 		if n != nil {
 			l.set(n)
 		}
 	}
 	l.stale = false
-	m.layouts[key] = l
+	ls.byKey[key] = l
 	return l
+}
+
+// layoutsKept bounds the number of layouts that follow the nodes: tenants may name any label for exclusive placement.
+const layoutsKept = 32
+
+// Bound drops all layouts if there are too many. Their domains become meaningless.
+func (ls *Layouts) Bound() {
+	if len(ls.byKey) > layoutsKept {
+		clear(ls.byKey)
+	}
 }
 
 // insertionDepth returns the index at which a label belongs among the levels: above the first level whose
 // domains each have only one value of the label, or below all levels.
-func (m *Map) insertionDepth(l *layout, label string) int {
-	for depth := int32(1); depth <= l.lowest(); depth++ {
+func (ls *Layouts) insertionDepth(l *Layout, label string) int {
+	for depth := int32(1); depth <= l.Lowest(); depth++ {
 		values, nested := map[int32]string{}, true
 		for slot, leaf := range l.leaf {
 			value, ok := "", false
-			if leaf != outside {
-				value, ok = m.slots[slot].Labels[label]
+			if leaf != Outside {
+				value, ok = ls.nodes.slots[slot].Labels[label]
 			}
 			if !ok {
 				continue
 			}
-			d := l.above(leaf, depth)
+			d := l.Above(leaf, depth)
 			if known, seen := values[d]; seen && known != value {
 				nested = false
 				break
@@ -110,74 +129,107 @@ func (m *Map) insertionDepth(l *layout, label string) int {
 			return int(depth) - 1
 		}
 	}
-	return int(l.lowest())
+	return int(l.Lowest())
 }
 
-// lowest returns the depth of the domains right above nodes; the root has depth 0.
-func (l *layout) lowest() int32 { return int32(len(l.levels)) }
+// Lowest returns the depth of the domains right above nodes; the root has depth 0.
+func (l *Layout) Lowest() int32 { return int32(len(l.levels)) }
 
-// bottom returns the depth of nodes.
-func (l *layout) bottom() int32 { return l.lowest() + 1 }
+// Bottom returns the depth of nodes.
+func (l *Layout) Bottom() int32 { return l.Lowest() + 1 }
 
-// depthOf returns the depth of a level; ok is false if no level has the label.
-func (l *layout) depthOf(label string) (depth int32, ok bool) {
+// Extra returns the label of the layout that is no level of its topology, empty if there is none.
+func (l *Layout) Extra() string { return l.extra }
+
+// Version returns a number that changes whenever a node moves to another domain.
+func (l *Layout) Version() uint64 { return l.version }
+
+// Size returns a number above all domains other than nodes.
+func (l *Layout) Size() int { return len(l.domains) }
+
+// DomainOf returns the domain right above the node in a slot, or Outside.
+func (l *Layout) DomainOf(slot int32) int32 {
+	if int(slot) >= len(l.leaf) {
+		return Outside
+	}
+	return l.leaf[slot]
+}
+
+// AddUp adds a number to the sums of all domains around the node in a slot.
+func (l *Layout) AddUp(sums []int64, slot int32, number int64) {
+	for d := l.leaf[slot]; d != Outside; d = l.domains[d].parent {
+		sums[d] += number
+	}
+}
+
+// Members returns the children of a domain in any order.
+func (l *Layout) Members(d int32) []int32 { return l.domains[d].children }
+
+// Value returns the label value of a domain that is no node, empty for the root.
+func (l *Layout) Value(d int32) string { return l.domains[d].value }
+
+// HostAt returns the name of the node in a slot in places.
+func (l *Layout) HostAt(slot int32) string { return l.nodes.HostAt(slot) }
+
+// DepthOf returns the depth of a level; ok is false if no level has the label.
+func (l *Layout) DepthOf(label string) (depth int32, ok bool) {
 	if label == Hostname {
-		return l.bottom(), true
+		return l.Bottom(), true
 	}
 	i := slices.Index(l.levels, label)
 	return int32(i) + 1, i >= 0
 }
 
-// levelAt returns the label of the level at a depth, empty for the root.
-func (l *layout) levelAt(depth int32) string {
+// LevelAt returns the label of the level at a depth, empty for the root.
+func (l *Layout) LevelAt(depth int32) string {
 	switch {
 	case depth == 0:
 		return ""
-	case depth == l.bottom():
+	case depth == l.Bottom():
 		return Hostname
 	}
 	return l.levels[depth-1]
 }
 
-// above returns the ancestor of a domain at the depth, or the domain itself if it is not deeper.
-func (l *layout) above(d, depth int32) int32 {
-	for l.depth(d) > depth {
-		d = l.parent(d)
+// Above returns the ancestor of a domain at the depth, or the domain itself if it is not deeper.
+func (l *Layout) Above(d, depth int32) int32 {
+	for l.Depth(d) > depth {
+		d = l.Parent(d)
 	}
 	return d
 }
 
-// depth returns the depth of a domain.
-func (l *layout) depth(d int32) int32 {
-	if d < outside {
-		return l.bottom()
+// Depth returns the depth of a domain.
+func (l *Layout) Depth(d int32) int32 {
+	if d < Outside {
+		return l.Bottom()
 	}
 	return l.domains[d].depth
 }
 
-// parent returns the parent of a domain, outside for the root.
-func (l *layout) parent(d int32) int32 {
-	if slot, ok := slotOf(d); ok {
+// Parent returns the parent of a domain, Outside for the root.
+func (l *Layout) Parent(d int32) int32 {
+	if slot, ok := SlotOf(d); ok {
 		return l.leaf[slot]
 	}
 	return l.domains[d].parent
 }
 
 // set moves a node to the domain of its labels.
-func (l *layout) set(n *node) {
+func (l *Layout) set(n *node) {
 	if n.slot < 0 {
 		return
 	}
 	for int(n.slot) >= len(l.leaf) {
-		l.leaf = append(l.leaf, outside)
+		l.leaf = append(l.leaf, Outside)
 	}
-	to := outside
+	to := Outside
 	if n.exists {
 		to = l.domainFor(n)
 	}
 	from := l.leaf[n.slot]
 	if from == to {
-		if to != outside { // its name, and so the order, may have changed
+		if to != Outside { // its name, and so the order, may have changed
 			l.domains[to].ordered = false
 		}
 		return
@@ -185,21 +237,21 @@ func (l *layout) set(n *node) {
 	l.version++
 	l.stale = l.extra != ""
 	l.leaf[n.slot] = to
-	if to != outside {
-		l.addChild(to, nodeAt(n.slot))
+	if to != Outside {
+		l.addChild(to, NodeAt(n.slot))
 		l.inside++
 	}
-	if from != outside {
-		l.remove(from, nodeAt(n.slot))
+	if from != Outside {
+		l.remove(from, NodeAt(n.slot))
 		l.inside--
 	}
 }
 
-// domainFor returns the domain of a node's labels, which it creates if needed, or outside.
-func (l *layout) domainFor(n *node) int32 {
+// domainFor returns the domain of a node's labels, which it creates if needed, or Outside.
+func (l *Layout) domainFor(n *node) int32 {
 	for _, level := range l.levels {
 		if _, ok := n.Labels[level]; !ok && level != l.extra { // only exclusive asks need that label, see fit
-			return outside
+			return Outside
 		}
 	}
 	at := int32(0)
@@ -216,7 +268,7 @@ func (l *layout) domainFor(n *node) int32 {
 }
 
 // addDomain creates a domain and returns its index.
-func (l *layout) addDomain(key childKey) int32 {
+func (l *Layout) addDomain(key childKey) int32 {
 	d := domain{parent: key.parent, depth: l.domains[key.parent].depth + 1, value: key.value}
 	if last := len(l.unused) - 1; last >= 0 {
 		i := l.unused[last]
@@ -231,14 +283,14 @@ func (l *layout) addDomain(key childKey) int32 {
 }
 
 // addChild adds a domain or node to the children of a domain.
-func (l *layout) addChild(parent, child int32) {
+func (l *Layout) addChild(parent, child int32) {
 	d := &l.domains[parent]
 	d.children = append(d.children, child)
 	d.ordered = false
 }
 
 // remove removes a child, and with the last child the domain itself.
-func (l *layout) remove(parent, child int32) {
+func (l *Layout) remove(parent, child int32) {
 	d := &l.domains[parent]
 	if i := slices.Index(d.children, child); i >= 0 {
 		d.children = slices.Delete(d.children, i, i+1)
@@ -249,16 +301,16 @@ func (l *layout) remove(parent, child int32) {
 	delete(l.child, childKey{d.parent, d.value})
 	l.unused = append(l.unused, parent)
 	up := d.parent
-	l.domains[parent] = domain{parent: outside}
+	l.domains[parent] = domain{parent: Outside}
 	l.remove(up, parent)
 }
 
-// children returns the children of a domain, sorted by name.
-func (m *Map) children(l *layout, d int32) []int32 {
+// Children returns the children of a domain, sorted by name.
+func (l *Layout) Children(d int32) []int32 {
 	of := &l.domains[d]
 	if !of.ordered {
-		if of.depth == l.lowest() {
-			slices.SortFunc(of.children, func(a, b int32) int { return m.slots[nodeAt(a)].compare(m.slots[nodeAt(b)]) })
+		if of.depth == l.Lowest() {
+			slices.SortFunc(of.children, func(a, b int32) int { return l.nodes.slots[NodeAt(a)].compare(l.nodes.slots[NodeAt(b)]) })
 		} else {
 			slices.SortFunc(of.children, func(a, b int32) int { return cmp.Compare(l.domains[a].value, l.domains[b].value) })
 		}
@@ -267,17 +319,41 @@ func (m *Map) children(l *layout, d int32) []int32 {
 	return of.children
 }
 
-// compare orders nodes by their names in places.
-func (n *node) compare(other *node) int {
-	return cmp.Or(cmp.Compare(n.host.name, other.host.name), cmp.Compare(n.Name, other.Name))
-}
-
-// path returns the values of the levels from the widest down to the domain.
-func (l *layout) path(d int32) []string {
+// Path returns the values of the levels from the widest down to the domain.
+func (l *Layout) Path(d int32) []string {
 	var out []string
-	for d = l.above(d, l.lowest()); d > 0; d = l.domains[d].parent {
+	for d = l.Above(d, l.Lowest()); d > 0; d = l.domains[d].parent {
 		out = append(out, l.domains[d].value)
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// Walk visits the domains of a depth within d, sorted by name.
+func (l *Layout) Walk(d, depth int32, visit func(d int32)) {
+	if l.Depth(d) >= depth {
+		visit(d)
+		return
+	}
+	for _, child := range l.Children(d) {
+		l.Walk(child, depth, visit)
+	}
+}
+
+// NamesOnce reports whether each value of a level stands for one domain only.
+func (l *Layout) NamesOnce(level string) bool {
+	if level == Hostname {
+		return true
+	}
+	depth, _ := l.DepthOf(level)
+	seen := map[string]bool{}
+	for i := range l.domains {
+		if d := &l.domains[i]; d.depth == depth && (i == 0 || d.parent != Outside) {
+			if seen[d.value] {
+				return false
+			}
+			seen[d.value] = true
+		}
+	}
+	return level != l.extra || !seen[""]
 }

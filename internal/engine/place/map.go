@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -8,148 +9,132 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Map keeps the nodes, what is on them and the topologies over them. Use New to create one. It is not safe
-// for concurrent use.
+// Map keeps the nodes, what is on them and the topologies over them. Use New to create one. It is not safe for concurrent
+// use. Each part of a Map owns its state: only the part's own methods change it.
 type Map struct {
-	resources resources
-
-	nodes map[string]*node
-	// slots holds the nodes by their dense index, nil if an index is free.
-	slots     []*node
-	freeSlots []int32
-	// devices counts, for each device resource, the nodes that have it.
-	devices map[int32]int
-	free    freeTable
-	// hosts holds the nodes by their names in places.
-	hosts map[string]*host
-
-	topologies map[string]Topology
-	flavors    map[string]Flavor
-	layouts    map[string]*layout
-	// exclusive holds the tracked labels, exclusiveOn the number of nodes on which pods or places are exclusive
-	// by a label.
-	exclusive   map[string]*exclusiveLabel
-	exclusiveOn map[string]int
-	// exclusiveForgotten is set once a label was tracked and is not any more.
-	exclusiveForgotten bool
-
-	pods   map[order.Key]*pod
-	podsOf map[order.Key]*workloadPods
-	// ended holds the pods that have succeeded and are not deleted yet, endedOf their number by pod set.
-	ended   map[order.Key]PodSetKey
-	endedOf map[PodSetKey]int32
-	holders map[order.Key]*holder
-
-	// versions numbers changes to the node properties that filters depend on.
-	versions uint64
-	log      changeLog
-	filters  map[string]*filter
-	refusals refusals
-	tallies  tallies
-	// counted is how many nodes were counted for tallies that were new or too old to be updated.
-	counted int
-	// trial is positive while charges are tentative and will be taken back, so that no change is recorded.
-	// undo holds what Try has to restore; it is nil outside of Try.
-	trial int
-	undo  *undo
-
-	// toCheck holds the workloads whose places may have become invalid.
-	toCheck sets.Set[order.Key]
-	// freed holds the slots whose free capacity has grown, freedFlavors flavors that have changed
-	// themselves.
-	freed        sets.Set[int32]
-	freedFlavors sets.Set[string]
-	// reduced holds the flavors whose nodes could hold less than before if they were empty.
-	reduced sets.Set[string]
-	// changes counts changes outside of trials, residentChanges those of the pods that stay when all work has ended.
-	changes, residentChanges uint64
+	resources *resources
+	catalog   *catalog
+	changes   *changes
+	Nodes     *Nodes
+	Usage     *Usage
+	Exclusive *ExclusiveLabels
+	Layouts   *Layouts
+	Shapes    *Shapes
+	filters   *filters
+	pods      *podTable
+	holdings  *holdings
 }
 
 // New returns an empty Map.
 func New() *Map {
+	resources, catalog := newResources(), newCatalog()
+	changes := newChanges(catalog)
+	nodes := newNodes(resources, changes)
+	exclusive := newExclusiveLabels(nodes, changes)
+	usage := &Usage{nodes: nodes, changes: changes, exclusive: exclusive}
+	pods := newPodTable()
+	filters := newFilters(catalog, nodes, resources)
+	shapes := &Shapes{resources: resources, nodes: nodes, usage: usage, exclusive: exclusive, filters: filters}
 	return &Map{
-		resources: newResources(),
-		devices:   map[int32]int{}, nodes: map[string]*node{}, hosts: map[string]*host{},
-		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{}, exclusiveOn: map[string]int{},
-		pods: map[order.Key]*pod{}, podsOf: map[order.Key]*workloadPods{}, ended: map[order.Key]PodSetKey{}, endedOf: map[PodSetKey]int32{}, holders: map[order.Key]*holder{},
-		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},
-		toCheck: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](), reduced: sets.New[string](),
+		resources: resources, catalog: catalog, changes: changes, Nodes: nodes, Exclusive: exclusive, Usage: usage, pods: pods,
+		Layouts:  &Layouts{catalog: catalog, nodes: nodes, byKey: map[string]*Layout{}},
+		filters:  filters,
+		Shapes:   shapes,
+		holdings: &holdings{changes: changes, nodes: nodes, usage: usage, pods: pods, resources: resources, filters: filters, holders: map[order.Key]*holder{}},
 	}
 }
 
 // SetTopology adds or updates a topology.
 func (m *Map) SetTopology(t Topology) {
-	if old, ok := m.topologies[t.Name]; ok && slices.Equal(old.Levels, t.Levels) {
+	if old, ok := m.catalog.topologies[t.Name]; ok && slices.Equal(old.Levels, t.Levels) {
 		return
 	}
-	m.topologies[t.Name] = t
+	m.catalog.topologies[t.Name] = t
 	m.redefined()
 }
 
 // DeleteTopology removes a topology.
 func (m *Map) DeleteTopology(name string) {
-	delete(m.topologies, name)
+	delete(m.catalog.topologies, name)
 	m.redefined()
 }
 
 // SetFlavor adds or updates a flavor.
 func (m *Map) SetFlavor(f Flavor) {
-	m.flavors[f.Name] = f
+	m.catalog.flavors[f.Name] = f
 	m.redefined()
 }
 
 // DeleteFlavor removes a flavor.
 func (m *Map) DeleteFlavor(name string) {
-	delete(m.flavors, name)
+	delete(m.catalog.flavors, name)
 	m.redefined()
 }
 
 // Places reports whether pods of the flavor are placed on nodes: it names a topology that exists.
-func (m *Map) Places(flavor string) bool {
-	f, ok := m.flavors[flavor]
-	if !ok || f.Topology == "" {
-		return false
-	}
-	_, ok = m.topologies[f.Topology]
-	return ok
+func (m *Map) Places(flavor string) bool { return m.catalog.places(flavor) }
+
+// Flavor returns a flavor, zero if there is none of the name.
+func (m *Map) Flavor(name string) Flavor { return m.catalog.flavors[name] }
+
+// Levels returns the levels of the topology of a flavor.
+func (m *Map) Levels(flavor string) []string { return m.catalog.levels(flavor) }
+
+// Definitions returns a number that changes with the topologies, the flavors and the resources of nodes.
+func (m *Map) Definitions() uint64 { return m.catalog.version }
+
+// ChangedSince returns the slots whose nodes changed since MarkRead returned the number; ok is false if that was too long
+// ago.
+func (m *Map) ChangedSince(number uint64) (slots []int32, ok bool) {
+	return m.changes.log.since(number)
+}
+
+// MarkRead returns the number of the next change.
+func (m *Map) MarkRead() uint64 { return m.changes.log.markRead() }
+
+// TakeToCheck returns the workloads whose places may have become invalid since the last call.
+func (m *Map) TakeToCheck() sets.Set[order.Key] {
+	out := m.changes.toCheck
+	m.changes.toCheck = sets.New[order.Key]()
+	return out
 }
 
 // redefined discards everything derived from flavors and topologies. They change so seldom that the
 // effects of a single change are not tracked.
 func (m *Map) redefined() {
-	clear(m.filters)
-	clear(m.layouts)
-	clear(m.tallies.byKey)
-	m.changes++
-	for name := range m.flavors {
-		if m.Places(name) {
-			m.freedFlavors.Insert(name)
-			m.reduced.Insert(name)
+	clear(m.filters.byKey)
+	clear(m.Layouts.byKey)
+	m.catalog.version++
+	m.changes.count++
+	for name := range m.catalog.flavors {
+		if m.catalog.places(name) {
+			m.changes.freedFlavors.Insert(name)
+			m.changes.reduced.Insert(name)
 		}
 	}
-	for key := range m.holders {
-		m.toCheck.Insert(key)
+	for key := range m.holdings.holders {
+		m.changes.toCheck.Insert(key)
 	}
 }
 
 // TakeFreed returns, sorted, the flavors whose nodes may have more free capacity than at the last call.
 func (m *Map) TakeFreed() []string {
-	out := m.freedFlavors
-	m.freedFlavors = sets.New[string]()
-	for slot := range m.freed {
-		n := m.slots[slot]
+	out := m.changes.freedFlavors
+	m.changes.freedFlavors = sets.New[string]()
+	for slot := range m.changes.freed {
+		n := m.Nodes.slots[slot]
 		if n == nil {
 			continue
 		}
-		for name, f := range m.flavors {
+		for name, f := range m.catalog.flavors {
 			if !out.Has(name) && within(f.NodeLabels, n.Labels) {
 				out.Insert(name)
 			}
 		}
 	}
-	clear(m.freed)
+	clear(m.changes.freed)
 	for name := range out {
-		if !m.Places(name) {
+		if !m.catalog.places(name) {
 			out.Delete(name)
 		}
 	}
@@ -157,34 +142,91 @@ func (m *Map) TakeFreed() []string {
 }
 
 // Changes returns a counter. While it stays the same, so do the answers to equal asks.
-func (m *Map) Changes() uint64 { return m.changes }
+func (m *Map) Changes() uint64 { return m.changes.count }
 
 // ResidentChanges returns a counter. While it and the nodes stay the same, so do the answers of EverFits.
-func (m *Map) ResidentChanges() uint64 { return m.residentChanges }
+func (m *Map) ResidentChanges() uint64 { return m.changes.resident }
 
 // TakeReduced returns, sorted, the flavors for which EverFits or FitsWhenIdle may have turned false since the
 // last call.
 func (m *Map) TakeReduced() []string {
-	out := sets.List(m.reduced)
-	clear(m.reduced)
+	out := sets.List(m.changes.reduced)
+	clear(m.changes.reduced)
 	return out
 }
 
-// markReduced records that a node with these labels could hold less than before, or is gone.
-func (m *Map) markReduced(labels map[string]string) {
-	for name, f := range m.flavors {
-		if m.Places(name) && within(f.NodeLabels, labels) {
-			m.reduced.Insert(name)
-		}
+// Holding returns the places that a workload holds, nil if it holds none.
+func (m *Map) Holding(workload order.Key) *Holding {
+	if h := m.holdings.holders[workload]; h != nil {
+		return &h.Holding
 	}
+	return nil
 }
 
-// within reports whether others contains all of the labels.
-func within(labels, others map[string]string) bool {
-	for key, value := range labels {
-		if have, ok := others[key]; !ok || have != value {
-			return false
+// Hold sets the places that a workload holds; nil removes them.
+func (m *Map) Hold(workload order.Key, h *Holding) { m.holdings.hold(workload, h) }
+
+// Filled reports whether a pod set has places on the host and all of them have their pods.
+func (m *Map) Filled(of PodSetKey, host string) bool {
+	h := m.holdings.holders[of.Workload]
+	if h == nil {
+		return false
+	}
+	s := h.at(of.PodSet, host)
+	return s != nil && s.node != nil && s.count > 0 && s.absent == 0
+}
+
+// Try runs f and then undoes every Hold in it. TakeFreed and TakeInvalid do not report what happens in f. Calls may be
+// nested.
+func (m *Map) Try(f func()) { m.holdings.try(f) }
+
+// HasInvalid reports whether any place of the workload must be replaced.
+func (m *Map) HasInvalid(workload order.Key) bool {
+	h := m.holdings.holders[workload]
+	if h == nil || h.Leaving {
+		return false
+	}
+	for i := range h.podSets {
+		if m.holdings.invalidOf(h, i).any() {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// InvalidNodes returns the nodes on which places of the workload are invalid, sorted by name.
+func (m *Map) InvalidNodes(workload order.Key) []string {
+	var out []string
+	for _, set := range m.InvalidPlaces(workload) {
+		for _, at := range set.Nodes {
+			out = append(out, at.Node)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// InvalidPlaces returns the invalid places of each pod set of the workload, sorted by node name.
+func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
+	h := m.holdings.holders[workload]
+	if h == nil {
+		return nil
+	}
+	out := make([]Assignment, len(h.podSets))
+	for i := range h.podSets {
+		out[i].PodSet = h.PodSets[i].Ask.PodSet
+		for places, count := range m.holdings.invalidOf(h, i) {
+			if count > 0 {
+				out[i].Nodes = append(out[i].Nodes, NodeCount{places.host.name, count})
+			}
+		}
+		slices.SortFunc(out[i].Nodes, func(a, b NodeCount) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	return out
+}
+
+// Vacate empties the ranks of a pod set of the workload whose places are invalid and returns their number: see
+// holdings.vacate.
+func (m *Map) Vacate(workload order.Key, podSet int, ranks []string) int32 {
+	return m.holdings.vacate(m.holdings.holders[workload], podSet, ranks)
 }

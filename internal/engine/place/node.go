@@ -2,18 +2,12 @@ package place
 
 import (
 	"cmp"
-	"maps"
-	"math"
+	"iter"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
+	"strings"
 
 	"github.com/musterhq/muster/internal/engine/order"
 )
-
-// cap32 limits the number of pods counted as fitting on a node, so that sums over all nodes do not
-// overflow.
-const cap32 = math.MaxInt32
 
 // node is a Node, or a placeholder for one that pods are bound to but that does not exist.
 type node struct {
@@ -46,226 +40,205 @@ type host struct {
 	places []*hostPlaces
 }
 
+// Nodes holds the nodes, those that exist and those that only pods name, and the hosts that places name.
+type Nodes struct {
+	resources *resources
+	changes   *changes
+
+	byName map[string]*node
+	// slots holds the nodes by their dense index, nil if an index is free.
+	slots     []*node
+	freeSlots []int32
+	// hosts holds the nodes by their names in places.
+	hosts map[string]*host
+	// devices counts, for each device resource, the nodes that have it.
+	devices map[int32]int
+	// versions numbers changes to the node properties that filters depend on.
+	versions uint64
+}
+
+func newNodes(resources *resources, changes *changes) *Nodes {
+	return &Nodes{resources: resources, changes: changes, byName: map[string]*node{}, hosts: map[string]*host{}, devices: map[int32]int{}}
+}
+
+// Slots returns a number above all slots.
+func (ns *Nodes) Slots() int { return len(ns.slots) }
+
+// At returns the node in a slot, nil if there is none.
+func (ns *Nodes) At(slot int32) *Node {
+	if n := ns.slots[slot]; n != nil {
+		return &n.Node
+	}
+	return nil
+}
+
+// HostAt returns the name of the node in a slot in places.
+func (ns *Nodes) HostAt(slot int32) string { return ns.slots[slot].host.name }
+
+// SlotsOf returns the slots of the nodes that have a name in places: of one node, unless several have the same Hostname
+// label.
+func (ns *Nodes) SlotsOf(host string) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		if h := ns.hosts[host]; h != nil {
+			for _, n := range h.nodes {
+				if !yield(n.slot) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// SlotOf returns the slot of the node that has a name in places, and how many nodes have that name: the slot is that of the
+// first one.
+func (ns *Nodes) SlotOf(host string) (slot int32, nodes int) {
+	h := ns.hosts[host]
+	if h == nil || len(h.nodes) == 0 {
+		return -1, 0
+	}
+	return h.nodes[0].slot, len(h.nodes)
+}
+
+// IsAvoided reports whether a search keeps off the node in a slot.
+func (ns *Nodes) IsAvoided(slot int32) bool { return ns.slots[slot].avoided }
+
 // node returns the node with the name, which it creates if needed.
-func (m *Map) node(name string) *node {
-	n := m.nodes[name]
+func (ns *Nodes) node(name string) *node {
+	n := ns.byName[name]
 	if n == nil {
 		n = &node{Node: Node{Name: name}, slot: -1}
-		m.nodes[name] = n
+		ns.byName[name] = n
 	}
 	return n
-}
-
-// SetNode adds or updates a node. The caller must not change its argument afterwards.
-func (m *Map) SetNode(set Node) {
-	n := m.node(set.Name)
-	if !n.exists {
-		m.takeSlot(n)
-	}
-	same := n.host != nil && maps.Equal(n.Labels, set.Labels)
-	changed := !same || n.Cordoned != set.Cordoned || n.Failed != set.Failed || !slices.EqualFunc(n.Taints, set.Taints, sameTaint)
-	if changed {
-		m.versions++
-		n.version = m.versions
-		if n.host != nil { // a new node reduces nothing
-			m.markReduced(n.Labels)
-		}
-	}
-	if !same {
-		m.exclusiveLeave(n)
-	}
-	upChanged := m.changeUp(n, func() { n.exists, n.Node = true, set })
-	learned := n.capacity.allocate(m, set.Allocatable)
-	m.countDevices(n)
-	if !same {
-		m.exclusiveJoin(n)
-		for _, l := range m.layouts {
-			l.set(n)
-		}
-		m.rename(n, hostname(&set))
-	}
-	if changed {
-		m.log.add(n.slot)
-		m.markFreed(n)
-		m.updatePlacesOn(n.host)
-		m.recheckHolders(n.host)
-	}
-	if upChanged {
-		m.unpinnedChangedOn(n)
-	}
-	m.settle(n)
-	m.learn(learned)
-}
-
-func sameTaint(a, b corev1.Taint) bool {
-	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
 // hostname returns the node's name in places.
 func hostname(n *Node) string { return cmp.Or(n.Labels[Hostname], n.Name) }
 
-// allocate sets the allocatable amounts. It returns the resources that no node had before.
-func (c *capacity) allocate(m *Map, amounts map[string]int64) (learned []string) {
-	clear(c.allocatable)
-	c.grow(0)
-	for name, value := range amounts {
-		if value > 0 {
-			i, isNew := m.resources.of(name)
-			if isNew {
-				learned = append(learned, name)
-			}
-			c.grow(i)
-			c.allocatable[i] = value
-		}
-	}
-	return learned
-}
-
-// DeleteNode removes a node. Pods bound to it stay known and count again if the node returns.
-func (m *Map) DeleteNode(name string) {
-	n := m.nodes[name]
-	if n == nil || !n.exists {
-		return
-	}
-	m.exclusiveLeave(n)
-	m.markReduced(n.Labels)
-	upChanged := m.changeUp(n, func() { n.exists, n.Node = false, Node{Name: name} })
-	for _, l := range m.layouts {
-		l.set(n)
-	}
-	n.capacity.allocate(m, nil)
-	m.countDevices(n)
-	m.log.add(n.slot)
-	m.changes++
-	m.rename(n, "")
-	if upChanged {
-		m.unpinnedChangedOn(n)
-	}
-	m.settle(n)
-	m.slots[n.slot] = nil
-	m.free.clear(n.slot)
-	m.freeSlots = append(m.freeSlots, n.slot)
-	n.slot = -1
-	m.dropUnknown(n)
-}
-
 // dropUnknown removes a node that does not exist and has no pods.
-func (m *Map) dropUnknown(n *node) {
+func (ns *Nodes) dropUnknown(n *node) {
 	if !n.exists && len(n.pods) == 0 && n.host == nil {
-		delete(m.nodes, n.Name)
+		delete(ns.byName, n.Name)
 	}
 }
 
 // takeSlot gives the node a free slot, or a new one.
-func (m *Map) takeSlot(n *node) {
-	if last := len(m.freeSlots) - 1; last >= 0 {
-		n.slot = m.freeSlots[last]
-		m.freeSlots = m.freeSlots[:last]
+func (ns *Nodes) takeSlot(n *node) {
+	if last := len(ns.freeSlots) - 1; last >= 0 {
+		n.slot = ns.freeSlots[last]
+		ns.freeSlots = ns.freeSlots[:last]
 	} else {
-		n.slot = int32(len(m.slots))
-		m.slots = append(m.slots, nil)
+		n.slot = int32(len(ns.slots))
+		ns.slots = append(ns.slots, nil)
 	}
-	m.slots[n.slot] = n
-}
-
-// rename moves the node to the host of the name, or to none if the name is empty, and updates the places
-// on both hosts.
-func (m *Map) rename(n *node, name string) {
-	if n.host != nil && n.host.name == name {
-		return
-	}
-	left := n.host
-	if left != nil {
-		left.nodes = slices.DeleteFunc(left.nodes, func(other *node) bool { return other == n })
-		n.host = nil
-	}
-	if name != "" {
-		h := m.hostOf(name)
-		at, _ := slices.BinarySearchFunc(h.nodes, n.Name, func(other *node, name string) int { return cmp.Compare(other.Name, name) })
-		h.nodes = slices.Insert(h.nodes, at, n)
-		n.host = h
-		m.rehost(h)
-	}
-	if left != nil {
-		m.rehost(left)
-	}
-}
-
-// rehost updates what depends on a host's nodes after they have changed.
-func (m *Map) rehost(h *host) {
-	for _, n := range h.nodes {
-		m.versions++ // if two nodes have the name, neither can be used
-		n.version = m.versions
-		m.free.update(n)
-		m.log.add(n.slot)
-		m.markFreed(n)
-		if len(h.nodes) > 1 {
-			m.markReduced(n.Labels)
-		}
-	}
-	m.updatePlacesOn(h)
-	m.recheckHolders(h)
-	m.dropHost(h)
+	ns.slots[n.slot] = n
 }
 
 // hostOf returns the host of the name, which it creates if needed.
-func (m *Map) hostOf(name string) *host {
-	h := m.hosts[name]
+func (ns *Nodes) hostOf(name string) *host {
+	h := ns.hosts[name]
 	if h == nil {
 		h = &host{name: name}
-		m.hosts[name] = h
+		ns.hosts[name] = h
 	}
 	return h
 }
 
 // dropHost removes a host that has neither nodes nor places.
-func (m *Map) dropHost(h *host) {
+func (ns *Nodes) dropHost(h *host) {
 	if len(h.nodes) == 0 && len(h.places) == 0 {
-		delete(m.hosts, h.name)
+		delete(ns.hosts, h.name)
 	}
 }
 
-// settle updates the free amounts of a node after charges to it, and records who is affected.
-func (m *Map) settle(n *node) {
-	if n.slot < 0 {
-		n.portsChanged, n.portsFreed, n.portsKept = false, false, false
+// up reports whether pods on the node are alive: it exists and has not failed.
+func (n *node) up() bool { return n.exists && !n.Failed }
+
+// compare orders nodes by their names in places.
+func (n *node) compare(other *node) int {
+	return cmp.Or(cmp.Compare(n.host.name, other.host.name), cmp.Compare(n.Name, other.Name))
+}
+
+func hasLabel(n *Node, label string) bool {
+	_, ok := n.Labels[label]
+	return ok
+}
+
+// hasOtherDevice reports whether the node has a device that pods with these requests do not use.
+func (n *node) hasOtherDevice(takes vector) bool {
+	for _, device := range n.devices {
+		if !takes.has(device) {
+			return true
+		}
+	}
+	return false
+}
+
+// countDevices updates the device counts after the allocatable amounts of a node changed.
+func (ns *Nodes) countDevices(n *node) {
+	var have []int32
+	for i, amount := range n.capacity.allocatable {
+		if amount > 0 && isDevice(ns.resources.names[i]) {
+			have = append(have, int32(i))
+		}
+	}
+	if slices.Equal(have, n.devices) {
 		return
 	}
-	changed, grew, reduced := m.free.update(n)
-	changed, grew, reduced = changed || n.portsChanged, grew || n.portsFreed, reduced || n.portsKept
-	n.portsChanged, n.portsFreed, n.portsKept = false, false, false
-	if !changed || !n.exists {
-		return
+	for _, device := range n.devices {
+		if ns.devices[device]--; ns.devices[device] == 0 {
+			delete(ns.devices, device)
+		}
 	}
-	m.log.add(n.slot)
-	if m.trial == 0 {
-		m.changes++
+	for _, device := range have {
+		ns.devices[device]++
 	}
-	if grew {
-		m.markFreed(n)
+	n.devices = have
+	ns.changes.log.add(n.slot)
+}
+
+// isDevice reports whether a resource is not Kubernetes' own, such as nvidia.com/gpu: few nodes have it,
+// and pods that do not ask for it should leave those nodes alone.
+func isDevice(resource string) bool {
+	domain, _, extended := strings.Cut(resource, "/")
+	return extended && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
+}
+
+// chargePorts counts the ports of a number of pods in a book; a negative number takes them back.
+func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
+	if n.ports == nil {
+		n.ports = portCounts{}
 	}
-	if reduced && m.trial == 0 {
-		m.markReduced(n.Labels)
-	}
-	if m.trial == 0 && len(n.host.places) > 0 && (m.free.overcommitted(held, n.slot) || m.free.overcommitted(planned, n.slot) || len(n.ports) > 0) {
-		m.recheckHolders(n.host)
+	for _, p := range ports {
+		n.ports.add(p, b, pods)
+		n.portsChanged = true
+		n.portsFreed = n.portsFreed || pods < 0
+		n.portsKept = n.portsKept || b == resident && pods > 0
 	}
 }
 
-// markFreed records that the node has more free capacity.
-func (m *Map) markFreed(n *node) {
-	if m.trial == 0 {
-		m.changes++
-		m.freed.Insert(n.slot)
+// portsFree reports whether no port that is used on the node conflicts with the wanted ones.
+func (n *node) portsFree(ports []HostPort, on Ledger) bool {
+	for _, want := range ports {
+		for _, b := range read[on] {
+			if n.ports.conflicts(want, b) > 0 {
+				return false
+			}
+		}
 	}
+	return true
 }
 
-// recheckHolders marks the workloads that have places on the host for a check of these places.
-func (m *Map) recheckHolders(h *host) {
-	if m.trial > 0 || h == nil {
-		return
+// portsTaken reports whether a port is used by more than one pod.
+func (n *node) portsTaken(b book, ports []HostPort) bool {
+	own := portCounts{} // a pod may use a port of all addresses and of one of them
+	for _, port := range ports {
+		own.add(port, b, 1)
 	}
-	for _, s := range h.places {
-		m.toCheck.Insert(s.holder.key)
+	for _, want := range ports {
+		if n.ports.conflicts(want, b) > own.conflicts(want, b) {
+			return true
+		}
 	}
+	return false
 }

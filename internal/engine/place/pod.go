@@ -3,7 +3,6 @@ package place
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/internal/engine/order"
 )
@@ -28,6 +27,20 @@ type pod struct {
 	terminating bool
 }
 
+// podTable holds the pods, those that run and those that have succeeded.
+type podTable struct {
+	byKey      map[order.Key]*pod
+	ofWorkload map[order.Key]*workloadPods
+	// ended holds the pods that have succeeded and are not deleted yet, endedOf their number by pod set.
+	ended   map[order.Key]PodSetKey
+	endedOf map[PodSetKey]int32
+}
+
+func newPodTable() *podTable {
+	return &podTable{byKey: map[order.Key]*pod{}, ofWorkload: map[order.Key]*workloadPods{},
+		ended: map[order.Key]PodSetKey{}, endedOf: map[PodSetKey]int32{}}
+}
+
 // workloadPods holds the pods of one workload, on all nodes.
 type workloadPods struct {
 	pods map[order.Key]*pod
@@ -48,178 +61,20 @@ type PodSetKey struct {
 	PodSet   string
 }
 
-// SetPod adds or updates a pod that is bound to a node.
-func (m *Map) SetPod(set Pod) {
-	m.forgetEnded(set.Key)
-	takes, others := m.charges(set.Requests)
-	p := &pod{key: set.Key, node: m.node(set.Node), takes: takes, others: others, ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, part: set.Part, rank: -1, resident: set.Resident, terminating: set.Terminating}
-	if set.HasRank {
-		p.rank = set.Rank
-	}
-	old := m.pods[set.Key]
-	if old != nil && old.equal(p) {
-		return
-	}
-	if old != nil {
-		m.removePod(old)
-	}
-	m.pods[p.key] = p
-	if p.node.pods == nil {
-		p.node.pods = map[order.Key]*pod{}
-	}
-	p.node.pods[p.key] = p
-	m.chargePod(p, 1)
-	m.countPod(p, 1)
-	if old != nil {
-		m.podsChanged(old)
-	}
-	m.podsChanged(p)
-}
-
-// DeletePod removes a pod that is gone, or that has ended and will be replaced. It reports whether the pod
-// was known.
-func (m *Map) DeletePod(key order.Key) bool {
-	remembered := m.forgetEnded(key)
-	p := m.pods[key]
-	if p == nil {
-		return remembered
-	}
-	m.removePod(p)
-	m.podsChanged(p)
-	return true
-}
-
-// EndPod records that a pod has succeeded: it uses nothing any more and will not be replaced, whether or
-// not its Workload says so yet. It reports whether this is new.
-func (m *Map) EndPod(key order.Key, of PodSetKey) bool {
-	if m.ended[key] == of {
-		return false
-	}
-	m.forgetEnded(key)
-	m.ended[key] = of
-	m.endedOf[of]++
-	if p := m.pods[key]; p != nil {
-		m.removePod(p)
-		m.podsChanged(p)
-	}
-	return true
-}
-
-// forgetEnded removes a pod from those that have ended, and reports whether it was one.
-func (m *Map) forgetEnded(key order.Key) bool {
-	of, ok := m.ended[key]
-	if !ok {
-		return false
-	}
-	delete(m.ended, key)
-	if m.endedOf[of]--; m.endedOf[of] == 0 {
-		delete(m.endedOf, of)
-	}
-	if m.holders[of.Workload] != nil {
-		m.toCheck.Insert(of.Workload)
-	}
-	return true
-}
-
-// PodNodes returns the nodes on which pods of the pod set are, sorted by name: only nodes that have the
-// labels and have not failed.
-func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]string) []NodeCount {
-	c := m.podsOf[workload]
-	if c == nil {
-		return nil
-	}
-	var out []NodeCount
-	for at, count := range c.present {
-		if n := m.nodes[at.node]; at.podSet == podSet && n != nil && n.host != nil && !n.Failed && within(labels, n.Labels) {
-			out = append(out, NodeCount{n.host.name, count})
-		}
-	}
-	slices.SortFunc(out, func(a, b NodeCount) int { return strings.Compare(a.Node, b.Node) })
-	return out
-}
-
-// PodsOn returns how many pods of the workload are on the node that places call host.
-func (m *Map) PodsOn(workload order.Key, host string) (pods int32) {
-	h, c := m.hosts[host], m.podsOf[workload]
-	if h == nil || c == nil {
-		return 0
-	}
-	for _, n := range h.nodes {
-		for _, p := range n.pods {
-			if p.workload == workload {
-				pods++
-			}
-		}
-	}
-	return pods
-}
-
-// removePod takes back everything that was counted for a pod.
-func (m *Map) removePod(p *pod) {
-	delete(m.pods, p.key)
-	delete(p.node.pods, p.key)
-	m.chargePod(p, -1)
-	m.countPod(p, -1)
-}
-
-// podsChanged updates the places of the pod's workload after the pod was added or removed.
-func (m *Map) podsChanged(p *pod) {
-	m.updatePlacesOf(p)
-	m.unpinnedChanged(p)
-	if m.podsOf[p.workload] == nil && m.holders[p.workload] != nil && m.trial == 0 {
-		m.toCheck.Insert(p.workload) // the last pod is gone, so scattered places may be found again as a whole
-	}
-	m.settle(p.node)
-	m.dropUnknown(p.node)
-}
-
 func (p *pod) equal(other *pod) bool {
 	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.rank == other.rank && p.exclusive == other.exclusive &&
 		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && maps.Equal(p.others, other.others) && slices.Equal(p.ports, other.ports)
 }
 
-// chargePod charges the requests of a pod to the books that count it.
-func (m *Map) chargePod(p *pod, times int32) {
-	if times > 0 {
-		p.counted = m.exclusiveBy(p)
-	}
-	m.charge(p.node, held, p.takes, p.ports, p.counted, times)
-	if m.isPlanned(p) {
-		m.charge(p.node, planned, p.takes, p.ports, p.counted, times)
-	}
-	if p.resident {
-		m.residentChanges++
-		m.charge(p.node, resident, p.takes, p.ports, "", times)
-	}
-}
-
-// isPlanned reports whether the planned book counts the pod: it does not if the pod is on its way out.
-func (m *Map) isPlanned(p *pod) bool {
-	h := m.holders[p.workload]
-	return h == nil || !h.podsLeaving()
-}
-
-// charge counts a number of equal pods in a book of the node; a negative number takes them back.
-func (m *Map) charge(n *node, b book, takes vector, ports []HostPort, exclusive string, pods int32) {
-	n.capacity.charge(b, takes, pods)
-	if len(ports) > 0 {
-		n.chargePorts(b, ports, pods)
-	}
-	if exclusive != "" {
-		m.chargeExclusive(n, b, exclusive, pods)
-	}
-}
-
-// countPod adds a pod to the counts of its workload, or removes it if times is -1.
-func (m *Map) countPod(p *pod, times int32) {
+// count adds a pod to the counts of its workload, or removes it if times is -1.
+func (pt *podTable) count(p *pod, times int32) {
 	if p.workload == (order.Key{}) {
 		return
 	}
-	c := m.podsOf[p.workload]
+	c := pt.ofWorkload[p.workload]
 	if c == nil {
 		c = &workloadPods{pods: map[order.Key]*pod{}, present: map[podSetOnNode]int32{}, terminating: map[podSetOnNode]int32{}, live: map[string]int32{}}
-		m.podsOf[p.workload] = c
+		pt.ofWorkload[p.workload] = c
 	}
 	at := podSetOnNode{p.podSet, p.node.Name}
 	countIn(c.present, at, times)
@@ -234,7 +89,7 @@ func (m *Map) countPod(p *pod, times int32) {
 		delete(c.pods, p.key)
 	}
 	if len(c.pods) == 0 && len(c.present) == 0 {
-		delete(m.podsOf, p.workload)
+		delete(pt.ofWorkload, p.workload)
 	}
 }
 
@@ -258,39 +113,22 @@ func (w *workloadPods) onHost(podSet string, h *host) int32 {
 	return count
 }
 
-// updatePlacesOf recounts the places of the pod's pod set on its host.
-func (m *Map) updatePlacesOf(p *pod) {
-	if p.node.host == nil || p.workload == (order.Key{}) {
-		return
+// changeUp applies a change to the node and updates the counts of live pods. It reports whether up
+// changed: then the caller must call unpinnedChangedOn once places have been moved to their nodes.
+func (pt *podTable) changeUp(n *node, change func()) (changed bool) {
+	before := n.up()
+	change()
+	if n.up() == before {
+		return false
 	}
-	h := m.holders[p.workload]
-	if h == nil {
-		return
+	times := int32(1)
+	if before {
+		times = -1
 	}
-	if s := h.at(p.podSet, p.node.host.name); s != nil {
-		m.updatePlaces(s)
-		if s.node != nil && s.node != p.node { // another node with the same hostname
-			m.settle(s.node)
+	for _, p := range n.pods {
+		if c := pt.ofWorkload[p.workload]; c != nil && !p.terminating {
+			countIn(c.live, p.podSet, times)
 		}
-		if m.trial == 0 {
-			m.toCheck.Insert(h.key)
-		}
 	}
-}
-
-// IsLost reports whether there is no node of the name, or the node has lost its pods.
-func (m *Map) IsLost(host string) bool {
-	h := m.hosts[host]
-	return h == nil || len(h.nodes) == 0 || h.nodes[0].Failed
-}
-
-// LabelOf returns the value of a label of the node that places call host; known is false if there is no
-// such node or it lacks the label.
-func (m *Map) LabelOf(host, label string) (value string, known bool) {
-	h := m.hosts[host]
-	if h == nil || len(h.nodes) == 0 {
-		return "", false
-	}
-	value, known = h.nodes[0].Labels[label]
-	return value, known
+	return true
 }

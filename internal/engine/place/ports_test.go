@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,4 +59,11 @@ func portRange(from, many int32) (out []HostPort) {
 		out = append(out, HostPort{Port: from + i})
 	}
 	return out
+}
+
+// conflicts reports whether the two ports cannot be used on one node.
+func (h HostPort) conflicts(other HostPort) bool {
+	protocol := func(p HostPort) string { return cmp.Or(string(p.Protocol), "TCP") }
+	all := func(p HostPort) bool { return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::" }
+	return h.Port == other.Port && protocol(h) == protocol(other) && (all(h) || all(other) || h.IP == other.IP)
 }

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 )
 
 // Whatever tolerations and taints are made of, the answer is that of the Kubernetes helper.
@@ -42,24 +40,6 @@ func TestToleranceAgreesWithKubernetes(t *testing.T) {
 	}
 }
 
-// One job with Gt or Lt where taints are no numbers would fill the disk of the operator's node.
-func TestTolerationsLogNothing(t *testing.T) {
-	for _, operator := range []corev1.TolerationOperator{corev1.TolerationOpGt, corev1.TolerationOpLt} {
-		out := logged(t)
-		s := newScene(t).node("a1", tainted(corev1.TaintEffectNoSchedule))
-		ask := gpus(1, 1, func(a *Ask) {
-			for i := range 10 {
-				a.Tolerations = append(a.Tolerations, corev1.Toleration{Key: "k", Operator: operator, Value: fmt.Sprint(i)})
-			}
-			a.Bounds = []Bound{{Kind: Even, Key: "rack", Counts: []string{"main"}, MaxSkew: 1, Untainted: true}}
-		})
-		s.find(Now, ask)
-		if klog.Flush(); out.Len() > 0 {
-			t.Errorf("%s logs %.200s", operator, out)
-		}
-	}
-}
-
 // A check of a taint costs the same whatever the number of tolerations is.
 func TestAllTolerationsOfAKeyAreLookedUpAtOnce(t *testing.T) {
 	taint := corev1.Taint{Key: "k", Value: "5", Effect: corev1.TaintEffectNoSchedule}
@@ -76,13 +56,4 @@ func TestAllTolerationsOfAKeyAreLookedUpAtOnce(t *testing.T) {
 			t.Errorf("%s: 10,000 tolerations of one kind are kept as %d", operator, n)
 		}
 	}
-}
-
-// logged returns what klog writes until the test ends.
-func logged(t *testing.T) *bytes.Buffer {
-	out := &bytes.Buffer{}
-	klog.LogToStderr(false)
-	klog.SetOutput(out)
-	t.Cleanup(func() { klog.Flush(); klog.LogToStderr(true) })
-	return out
 }

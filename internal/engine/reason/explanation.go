@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 )
 
 // Explanation is what the engine knows about one workload at the time of asking. It is printed as it is: its JSON is
@@ -53,7 +53,7 @@ type Explanation struct {
 	PodSets []PodSet `json:"podSets,omitempty"`
 	// Together diagnoses the nodes of the nearest flavors for all pod sets at once. It is set if they have capacity
 	// for each pod set alone but not for all of them.
-	Together *place.Diagnosis `json:"together,omitempty"`
+	Together *find.Diagnosis `json:"together,omitempty"`
 	// WouldPreempt are the workloads that would be evicted for it now.
 	WouldPreempt []Victim `json:"wouldPreempt,omitempty"`
 	// WouldShrink are the workloads that would continue with fewer pods.
@@ -179,7 +179,7 @@ type FlavorVerdict struct {
 	Amounts []Amount `json:"amounts,omitempty"`
 	// Nodes diagnoses the flavor's nodes for the pod set alone, regardless of quota: how many each filter excludes,
 	// the best domain, and what would help. It is absent if pods are not placed on nodes.
-	Nodes *place.Diagnosis `json:"nodes,omitempty"`
+	Nodes *find.Diagnosis `json:"nodes,omitempty"`
 	// WouldPreempt are the workloads that would be evicted if this flavor were taken.
 	WouldPreempt []Name `json:"wouldPreempt,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
@@ -147,15 +148,17 @@ func shareThatFits(c cluster) float64 {
 	return float64(fit) / float64(max(1, gangs))
 }
 
-// bestFit places jobs with a place.Map.
+// bestFit places jobs with a find.Finder.
 type bestFit struct {
 	m       *place.Map
+	finder  *find.Finder
 	left    int64
 	refused int
 }
 
 func newBestFit() *bestFit {
-	return &bestFit{m: cluster15k(dayBlocks * perBlock), left: dayBlocks * perBlock * gpusEach}
+	m := cluster15k(dayBlocks * perBlock)
+	return &bestFit{m: m, finder: find.New(m), left: dayBlocks * perBlock * gpusEach}
 }
 
 // ask returns what one pod set asks for, within one domain of the level, if any.
@@ -170,7 +173,7 @@ func (b *bestFit) start(j job) bool {
 		level = "rack"
 	}
 	a := ask(j.pods, j.gpus, level)
-	placed, short := b.m.Find([]place.Ask{a}, place.Now)
+	placed, short := b.finder.Find([]place.Ask{a}, place.Now)
 	if short != nil {
 		b.refused++
 		return false

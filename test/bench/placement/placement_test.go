@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
@@ -76,7 +77,8 @@ func TestPlacement(t *testing.T) {
 	before := heapInUse()
 	m := cluster15k(nodes)
 	occupy(m)
-	m.Find([]place.Ask{gang(1, 1000)}, place.Now)
+	finder := find.New(m)
+	finder.Find([]place.Ask{gang(1, 1000)}, place.Now)
 
 	cpu := int64(1000)
 	times := func(gpus int64, fits bool) (median, longest time.Duration) {
@@ -84,7 +86,7 @@ func TestPlacement(t *testing.T) {
 		for range gangs {
 			cpu++
 			began := time.Now()
-			_, short := m.Find([]place.Ask{gang(gpus, cpu)}, place.Now)
+			_, short := finder.Find([]place.Ask{gang(gpus, cpu)}, place.Now)
 			out = append(out, time.Since(began))
 			if (short == nil) != fits {
 				t.Fatalf("a gang with %d GPUs a pod was placed = %t, want %t: %+v", gpus, short == nil, fits, short)
@@ -106,7 +108,7 @@ func TestPlacement(t *testing.T) {
 	single.PerPod["cpu"] = 500
 	const rounds, each = 10, 1_000
 	durations := roundsOf(rounds, each, func(i int) {
-		placed, short := m.Find([]place.Ask{single}, place.Now)
+		placed, short := finder.Find([]place.Ask{single}, place.Now)
 		if short != nil {
 			t.Fatal(short.Message())
 		}
@@ -123,7 +125,7 @@ func TestPlacement(t *testing.T) {
 	durations = roundsOf(rounds, nodes/rounds, func(i int) {
 		m.SetNode(changed[i])
 		if i%100 == 0 {
-			m.Find([]place.Ask{single}, place.Now)
+			finder.Find([]place.Ask{single}, place.Now)
 		}
 	})
 	durations.reach(t, "node update, with all tallies brought up to date, each", updateMost)
@@ -131,7 +133,7 @@ func TestPlacement(t *testing.T) {
 	used := heapInUse() - before
 	figure.Reach(t, "memory of 15,000 nodes, 43,000 pods and 10,000 workloads", figure.MiB(used), figure.MiB(memoryMost),
 		used < memoryMost)
-	runtime.KeepAlive(m)
+	runtime.KeepAlive(finder)
 	runtime.KeepAlive(changed)
 }
 
