@@ -60,14 +60,14 @@ func sceneOf(log io.Reader) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	var w logWriter
-	w.out.WriteString("# Say here what this decision log shows.\n\n")
+	var l logWriter
+	l.out.WriteString("# Say here what this decision log shows.\n\n")
 	for n, step := range steps {
-		if err := w.step(step, steps[n:]); err != nil {
+		if err := l.step(step, steps[n:]); err != nil {
 			return "", err
 		}
 	}
-	return w.out.String(), nil
+	return l.out.String(), nil
 }
 
 // logWriter writes the scene of a decision log.
@@ -78,13 +78,13 @@ type logWriter struct {
 	lines []string // of events since the last pass
 }
 
-func (w *logWriter) step(step record.Step, rest []record.Step) error {
+func (l *logWriter) step(step record.Step, rest []record.Step) error {
 	switch {
 	case step.Begin != nil:
-		return w.begin(*step.Begin, rest)
+		return l.begin(*step.Begin, rest)
 	case step.Event != nil:
-		w.lines = append(w.lines, w.line(step.Event))
-		w.scene.remembers(step.Event)
+		l.lines = append(l.lines, l.line(step.Event))
+		l.scene.remembers(step.Event)
 	case step.Pass != nil:
 		var decisions []engine.Decision
 		if err := json.Unmarshal(step.Decisions, &decisions); err != nil {
@@ -92,46 +92,46 @@ func (w *logWriter) step(step record.Step, rest []record.Step) error {
 		}
 		var printed []string
 		for _, d := range decisions {
-			printed = append(printed, w.scene.format(d))
-			w.scene.remember(d)
+			printed = append(printed, l.scene.format(d))
+			l.scene.remember(d)
 		}
-		w.command("pass", *step.Pass, printed)
+		l.command("pass", *step.Pass, printed)
 	case step.Check != nil:
-		w.command("check", *step.Check, missedLines(step.Missed))
+		l.command("check", *step.Check, missedLines(step.Missed))
 	default:
-		fmt.Fprintf(&w.out, "# The rest of the run was not written: %s\n\n", step.Cut)
+		fmt.Fprintf(&l.out, "# The rest of the run was not written: %s\n\n", step.Cut)
 	}
 	return nil
 }
 
 // begin writes the options of a run. Its times are written as the time since its first pass.
-func (w *logWriter) begin(options engine.Options, rest []record.Step) error {
-	w.scene, w.lines = emptyScene(), nil
-	w.scene.options, w.scene.recorded, w.scene.messages = options, true, true
+func (l *logWriter) begin(options engine.Options, rest []record.Step) error {
+	l.scene, l.lines = emptyScene(), nil
+	l.scene.options, l.scene.recorded, l.scene.messages = options, true, true
 	for _, step := range rest {
 		if step.Pass != nil {
-			w.scene.began = step.Pass.Truncate(time.Second)
+			l.scene.began = step.Pass.Truncate(time.Second)
 			break
 		}
 	}
 	epoch = startOfScene
-	words := optionWords.written(w.scene)
-	if !w.scene.began.IsZero() {
-		epoch = w.scene.began
+	words := optionWords.written(l.scene)
+	if !l.scene.began.IsZero() {
+		epoch = l.scene.began
 	}
-	fmt.Fprintf(&w.out, "%s\n----\n\n", strings.Join(append([]string{"scene"}, words...), " "))
+	fmt.Fprintf(&l.out, "%s\n----\n\n", strings.Join(append([]string{"scene"}, words...), " "))
 	return nil
 }
 
-func (w *logWriter) command(name string, at time.Time, printed []string) {
-	fmt.Fprintf(&w.out, "%s at=%s\n%s----\n%s\n", name, formatMoment(at), joinLines(w.lines), joinLines(printed))
-	w.lines = nil
+func (l *logWriter) command(name string, at time.Time, printed []string) {
+	fmt.Fprintf(&l.out, "%s at=%s\n%s----\n%s\n", name, formatMoment(at), joinLines(l.lines), joinLines(printed))
+	l.lines = nil
 }
 
 // line returns the line of an event. What a job holds is not written out if it was decided.
-func (w *logWriter) line(ev engine.Event) string {
+func (l *logWriter) line(ev engine.Event) string {
 	set, ok := ev.(engine.WorkloadSet)
-	if decided := w.scene.decided; ok && set.Admission != nil && cmp.Equal(set.Admission, decided[set.Key]) {
+	if decided := l.scene.decided; ok && set.Admission != nil && cmp.Equal(set.Admission, decided[set.Key]) {
 		set.Admission = nil
 		if line := lineOf(set); strings.HasPrefix(line, "job ") {
 			return line + " holding decided"
