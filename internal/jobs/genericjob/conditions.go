@@ -23,14 +23,14 @@ type conditionState struct {
 }
 
 // conditions returns the conditions of a job that has not finished, or finishes now.
-func (pl *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
+func (v *view) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
 	out := map[tensorstack.JobConditionType]conditionState{
 		tensorstack.JobInitialized:    {true, tensorstack.NoReason, tensorstack.InitializedMessage},
 		tensorstack.JobRunning:        {false, tensorstack.PodsNotRunningReason, tensorstack.NotRunningMessage},
 		tensorstack.JobFailed:         {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
 		tensorstack.JobCompleted:      {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
-		tensorstack.JobReplicaFailure: pl.replicaFailure(running),
-		tensorstack.JobPaused:         pl.pausedNow(),
+		tensorstack.JobReplicaFailure: v.replicaFailure(running),
+		tensorstack.JobPaused:         v.pausedNow(),
 	}
 	switch {
 	case over != nil && over.Succeeded:
@@ -41,36 +41,36 @@ func (pl *planner) conditions(over *jobs.Outcome, running bool) map[tensorstack.
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.FailedReason, over.Message}
 		out[tensorstack.JobFailed] = conditionState{true, tensorstack.FailedReason, over.Message}
 		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.FailedReason, over.Message}
-	case paused(pl.job):
+	case paused(v.job):
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case running:
 		out[tensorstack.JobRunning] = conditionState{true, tensorstack.NoReason, tensorstack.RunningMessage}
-	case pl.seen.RefusedObjects.Message() != "":
-		out[tensorstack.JobRunning] = conditionState{false, muster.RefusedReason, pl.seen.RefusedObjects.Message()}
+	case v.seen.RefusedObjects.Message() != "":
+		out[tensorstack.JobRunning] = conditionState{false, muster.RefusedReason, v.seen.RefusedObjects.Message()}
 	}
 	return out
 }
 
 // replicaFailure is True from when a replica fails until all run again.
-func (pl *planner) replicaFailure(running bool) conditionState {
-	before := condition(pl.job, tensorstack.JobReplicaFailure)
+func (v *view) replicaFailure(running bool) conditionState {
+	before := condition(v.job, tensorstack.JobReplicaFailure)
 	switch {
-	case pl.failed != nil && pl.failed.Pod != nil:
-		return conditionState{true, tensorstack.ErrorInPodReason, failures.Of(pl.failed)}
-	case before != nil && before.Status == metav1.ConditionTrue && (!running || pl.failed != nil):
+	case v.failed != nil && v.failed.Pod != nil:
+		return conditionState{true, tensorstack.ErrorInPodReason, failures.Of(v.failed)}
+	case before != nil && before.Status == metav1.ConditionTrue && (!running || v.failed != nil):
 		return conditionState{true, before.Reason, before.Message}
-	case pl.failed != nil:
-		return conditionState{true, tensorstack.ErrorInPodReason, failures.Of(pl.failed)}
+	case v.failed != nil:
+		return conditionState{true, tensorstack.ErrorInPodReason, failures.Of(v.failed)}
 	}
 	return conditionState{false, tensorstack.NoReason, tensorstack.RunningMessage}
 }
 
 // pausedNow returns the condition Paused, whose reason also records an earlier pause.
-func (pl *planner) pausedNow() conditionState {
+func (v *view) pausedNow() conditionState {
 	switch {
-	case paused(pl.job):
+	case paused(v.job):
 		return conditionState{true, tensorstack.PausedReason, tensorstack.PausedMessage}
-	case wasPaused(pl.job):
+	case wasPaused(v.job):
 		return conditionState{false, tensorstack.ResumedReason, tensorstack.NotPausedMessage}
 	}
 	return conditionState{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
@@ -82,21 +82,21 @@ const messageBytes = 4096
 
 // setConditions writes the conditions into the status. lastTransitionTime changes only with the status
 // of a condition.
-func (pl *planner) setConditions(states map[tensorstack.JobConditionType]conditionState) {
+func (v *view) setConditions(states map[tensorstack.JobConditionType]conditionState) {
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {
 		s := states[kind]
-		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(pl.seen.Now)}
+		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(v.seen.Now)}
 		c.Message = workload.Cut(s.message, messageBytes)
 		if s.status {
 			c.Status = metav1.ConditionTrue
 		}
-		if before := condition(pl.job, kind); before != nil && before.Status == c.Status {
+		if before := condition(v.job, kind); before != nil && before.Status == c.Status {
 			c.LastTransitionTime = before.LastTransitionTime
 		}
 		out = append(out, c)
 	}
-	pl.job.Status.Conditions = out
+	v.job.Status.Conditions = out
 }
 
 func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) *tensorstack.JobCondition {
@@ -111,15 +111,6 @@ func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) *
 func isTrue(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) bool {
 	c := condition(job, kind)
 	return c != nil && c.Status == metav1.ConditionTrue
-}
-
-// outcome returns how the job has ended, nil if it has not.
-func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
-	c := condition(job, tensorstack.JobCompleted)
-	if c == nil || c.Status != metav1.ConditionTrue {
-		return nil
-	}
-	return &jobs.Outcome{Succeeded: !isTrue(job, tensorstack.JobFailed), Message: c.Message}
 }
 
 // started reports whether the replica's pod runs or has finished.

@@ -92,3 +92,9 @@ func mainContainer(spec *corev1.PodSpec) *corev1.Container {
 	}
 	return &spec.Containers[0]
 }
+
+// wasPaused reports whether the job was paused before, which the condition Paused records.
+func wasPaused(job *tensorstack.GenericJob) bool {
+	c := condition(job, tensorstack.JobPaused)
+	return c != nil && (c.Reason == tensorstack.PausedReason || c.Reason == tensorstack.ResumedReason)
+}

@@ -7,15 +7,21 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
+// Messages of events for a job that its user pauses and resumes.
+const (
+	pausedMessage  = "The job is paused: its pods are deleted until it is resumed"
+	resumedMessage = "The job is resumed"
+)
+
 // pause deletes the unfinished pods of a job that its user has paused. The condition Paused is written
 // first, as later pods are created differently because of it.
-func (pl *planner) pause() {
-	pl.plan.DeletePods(pl.roster.Pods(true))
-	if isTrue(pl.job, tensorstack.JobPaused) {
+func (p *planner) pause() {
+	p.plan.DeletePods(p.roster.Pods(true))
+	if isTrue(p.job, tensorstack.JobPaused) {
 		return
 	}
-	pl.plan.StatusFirst = true
-	pl.plan.Events = append(pl.plan.Events, jobs.Normal(tensorstack.PausedReason, pausedMessage))
+	p.plan.StatusFirst = true
+	p.plan.Events = append(p.plan.Events, jobs.Normal(tensorstack.PausedReason, pausedMessage))
 }
 
 // Event messages for a job that has used up the time its queue allows.
@@ -28,11 +34,11 @@ const (
 // pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and
 // reports whether it did. Everything else waits for the next reconcile, as the status could not be
 // written over this change.
-func (pl *planner) pauseAtTimeLimit() bool {
-	if paused(pl.job) || !pl.timeLimitReached() {
+func (p *planner) pauseAtTimeLimit() bool {
+	if paused(p.job) || !p.timeLimitReached() {
 		return false
 	}
-	held := pl.seen.Job.DeepCopy()
+	held := p.seen.Job.DeepCopy()
 	if held.Spec.RunMode == nil {
 		held.Spec.RunMode = &tensorstack.RunMode{}
 	}
@@ -40,23 +46,23 @@ func (pl *planner) pauseAtTimeLimit() bool {
 		held.Spec.RunMode.Pause = &tensorstack.PauseMode{}
 	}
 	held.Spec.RunMode.Pause.Enabled = true
-	pl.plan.Writes = append(pl.plan.Writes, jobs.Change(pl.seen.Job, held).WithEvent(jobs.Warning(maxDurationReason, maxDurationMessage)))
+	p.plan.Writes = append(p.plan.Writes, jobs.Change(p.seen.Job, held).WithEvent(jobs.Warning(maxDurationReason, maxDurationMessage)))
 	return true
 }
 
 // timeLimitReached reports whether the job has used up the time that its queue allows at a stretch, and
 // otherwise schedules a reconcile for then. A job that keeps its quota while it is paused, as it names
 // a Workload, gets its full time again when it is resumed.
-func (pl *planner) timeLimitReached() bool {
-	until := pl.seen.Admission.Until
-	if pl.seen.Admission.Grant != jobs.Admitted || until.IsZero() {
+func (p *planner) timeLimitReached() bool {
+	until := p.seen.Admission.Until
+	if p.seen.Admission.Grant != jobs.Admitted || until.IsZero() {
 		return false
 	}
-	if again := pl.lastResumed().Add(pl.seen.Admission.Bound); until.Before(again) {
+	if again := p.lastResumed().Add(p.seen.Admission.Bound); until.Before(again) {
 		until = again
 	}
-	if pl.seen.Now.Before(until) {
-		pl.plan.DueBy(until)
+	if p.seen.Now.Before(until) {
+		p.plan.DueBy(until)
 		return false
 	}
 	return true
@@ -64,25 +70,19 @@ func (pl *planner) timeLimitReached() bool {
 
 // lastResumed returns when the job was last resumed, zero if never. For a job that ended while paused, it
 // is the time of the pause.
-func (pl *planner) lastResumed() time.Time {
-	if !wasPaused(pl.job) {
+func (v *view) lastResumed() time.Time {
+	if !wasPaused(v.job) {
 		return time.Time{}
 	}
-	if isTrue(pl.job, tensorstack.JobPaused) && !paused(pl.job) && outcome(pl.seen.Job) == nil {
-		return pl.seen.Now // by this reconcile
+	if isTrue(v.job, tensorstack.JobPaused) && !paused(v.job) && outcome(v.seen.Job) == nil {
+		return v.seen.Now // by this reconcile
 	}
-	return condition(pl.job, tensorstack.JobPaused).LastTransitionTime.Time
+	return condition(v.job, tensorstack.JobPaused).LastTransitionTime.Time
 }
 
 // resume adds the event that the job is no longer paused.
-func (pl *planner) resume() {
-	if isTrue(pl.job, tensorstack.JobPaused) {
-		pl.plan.Events = append(pl.plan.Events, jobs.Normal(tensorstack.ResumedReason, resumedMessage))
+func (p *planner) resume() {
+	if isTrue(p.job, tensorstack.JobPaused) {
+		p.plan.Events = append(p.plan.Events, jobs.Normal(tensorstack.ResumedReason, resumedMessage))
 	}
-}
-
-// wasPaused reports whether the job was paused before, which the condition Paused records.
-func wasPaused(job *tensorstack.GenericJob) bool {
-	c := condition(job, tensorstack.JobPaused)
-	return c != nil && (c.Reason == tensorstack.PausedReason || c.Reason == tensorstack.ResumedReason)
 }

@@ -15,7 +15,7 @@ func hasServices(job *tensorstack.GenericJob) bool {
 
 // newService returns the Service of a replica. It stays until the job is deleted: it costs nothing, and a replica keeps
 // its name.
-func (pl *planner) newService(r *replicas.Replica) *corev1.Service {
-	owner := *metav1.NewControllerRef(pl.job, kind)
-	return replicas.NewService(pl.job.Namespace, owner, r, tensorstack.ReplicaLabel, pl.job.Spec.Service.Ports)
+func (v *view) newService(r *replicas.Replica) *corev1.Service {
+	owner := *metav1.NewControllerRef(v.job, kind)
+	return replicas.NewService(v.job.Namespace, owner, r, tensorstack.ReplicaLabel, v.job.Spec.Service.Ports)
 }

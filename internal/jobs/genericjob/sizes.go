@@ -17,26 +17,6 @@ func boundsOf(spec *tensorstack.ReplicaSpec) jobs.Bounds {
 	return jobs.BoundsOf(spec.Template.Annotations, count(spec))
 }
 
-// mostReplicas is how many replicas a job may have. The API refuses larger jobs, and negative numbers, but
-// not those that were stored before it did.
-const mostReplicas = 5000
-
-// badSize returns what is wrong with the job's numbers of replicas, "" if nothing is.
-func badSize(job *tensorstack.GenericJob) string {
-	total := int64(0)
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
-		if count(spec) < 0 {
-			return fmt.Sprintf("replicas of type %s must not be negative, and are %d", spec.Type, count(spec))
-		}
-		total += int64(boundsOf(spec).Most)
-	}
-	if total <= mostReplicas {
-		return ""
-	}
-	return fmt.Sprintf("replicas of all types, or %s in place of those of its type, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostReplicas, total)
-}
-
 // count returns the number of replicas that the spec asks for.
 func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
@@ -114,63 +94,28 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 	return out
 }
 
-// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its minimum. Once one of
-// its replicas has succeeded for good it wants only as many pods as are left, and the queue resizes it to that.
-//
-// A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
-// reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.
-func (pl *planner) elasticProgress(p *jobs.Progress, over *jobs.Outcome) {
-	for i := range pl.job.Spec.ReplicaSpecs {
-		spec := &pl.job.Spec.ReplicaSpecs[i]
-		granted := pl.seen.Admission.PodSets[spec.Type]
-		b := granted.Bounds(boundsOf(spec))
-		if !b.Elastic {
-			continue
-		}
-		delete(p.Reclaimable, spec.Type)
-		if n := pl.succeeded(spec); n > 0 && over == nil { // one that has ended wants no more anyway
-			needed, asked, least := pl.sizes[spec.Type]-n, b.Most, b.Least
-			if pl.seen.Admission.Grant == jobs.Admitted && granted.Template != nil {
-				asked, least = granted.Asked, jobs.BoundsOf(granted.Template.Annotations, granted.Asked).Least
-			}
-			p.Needed = map[string]int32{spec.Type: needed}
-			if needed < least {
-				p.Reclaimable[spec.Type] = asked - needed
-			}
-		}
-		if p.Pods == nil {
-			p.Pods = map[string]int32{}
-		}
-		p.Pods[spec.Type] = pl.roster.InUse(spec.Type)
+// restart returns the restart policy: OnFailure by default, with the spec's limit.
+func restart(p tensorstack.RestartPolicy) replicas.Restart {
+	return replicas.Restart{
+		OnFailure: p.Policy != tensorstack.RestartNever,
+		OnSuccess: p.Policy == tensorstack.RestartAlways,
+		Limit:     p.Limit,
 	}
-}
-
-// runOn counts the pods of the types that run on after the end of the job.
-func (pl *planner) runOn(types map[string]int32) map[string]int32 {
-	out := map[string]int32{}
-	for _, pod := range pl.plan.RunOn(jobs.ChildrenOf[*corev1.Pod](pl.seen.Children)) {
-		for kind := range types {
-			if _, its := replicas.IndexOf(pl.job.Name, kind, pod.Name); its {
-				out[kind]++
-			}
-		}
-	}
-	return out
 }
 
 // succeeded returns the number of the type's replicas that have succeeded and do not run again.
-func (pl *planner) succeeded(spec *tensorstack.ReplicaSpec) int32 {
+func (v *view) succeeded(spec *tensorstack.ReplicaSpec) int32 {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
-	return replicas.Count(pl.roster.Group(spec.Type), func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	return replicas.Count(v.roster.Group(spec.Type), func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
 }
 
 // ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules
 // tolerate a failed replica can be ready without it.
-func (pl *planner) ready() bool {
-	for replicaType, need := range pl.least() {
-		up := replicas.Count(pl.roster.Group(replicaType), func(r *replicas.Replica) bool { return r.Ready || r.Final() })
+func (v *view) ready() bool {
+	for replicaType, need := range v.least() {
+		up := replicas.Count(v.roster.Group(replicaType), func(r *replicas.Replica) bool { return r.Ready || r.Final() })
 		if up < need {
 			return false
 		}
@@ -179,14 +124,34 @@ func (pl *planner) ready() bool {
 }
 
 // least returns the minimum number of replicas of each type for the job to run.
-func (pl *planner) least() map[string]int32 {
-	out := make(map[string]int32, len(pl.sizes))
-	for i := range pl.job.Spec.ReplicaSpecs {
-		spec := &pl.job.Spec.ReplicaSpecs[i]
-		out[spec.Type] = pl.sizes[spec.Type]
-		if b := pl.seen.Admission.PodSets[spec.Type].Bounds(boundsOf(spec)); b.Elastic {
+func (v *view) least() map[string]int32 {
+	out := make(map[string]int32, len(v.sizes))
+	for i := range v.job.Spec.ReplicaSpecs {
+		spec := &v.job.Spec.ReplicaSpecs[i]
+		out[spec.Type] = v.sizes[spec.Type]
+		if b := v.seen.Admission.PodSets[spec.Type].Bounds(boundsOf(spec)); b.Elastic {
 			out[spec.Type] = min(out[spec.Type], b.Least)
 		}
 	}
 	return out
 }
+
+// badSize returns what is wrong with the job's numbers of replicas, "" if nothing is.
+func badSize(job *tensorstack.GenericJob) string {
+	total := int64(0)
+	for i := range job.Spec.ReplicaSpecs {
+		spec := &job.Spec.ReplicaSpecs[i]
+		if count(spec) < 0 {
+			return fmt.Sprintf("replicas of type %s must not be negative, and are %d", spec.Type, count(spec))
+		}
+		total += int64(boundsOf(spec).Most)
+	}
+	if total <= mostReplicas {
+		return ""
+	}
+	return fmt.Sprintf("replicas of all types, or %s in place of those of its type, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostReplicas, total)
+}
+
+// mostReplicas is how many replicas a job may have. The API refuses larger jobs, and negative numbers, but
+// not those that were stored before it did.
+const mostReplicas = 5000
