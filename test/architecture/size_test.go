@@ -25,13 +25,11 @@ var (
 		"internal/jobs":   65,
 	}
 	methodsToday = map[string]int{
-		"internal/engine.Engine":                209,
-		"internal/engine.pass":                  75,
-		"internal/engine/preempt.search":        42,
-		"internal/jobs.reconciler":              73,
-		"internal/jobs/latticejob.planner":      49,
-		"internal/jobs/latticejob/compile.task": 43,
-		"test/scenario/harness.World":           49,
+		"internal/engine.Engine":         209,
+		"internal/engine.pass":           75,
+		"internal/engine/preempt.search": 42,
+		"internal/jobs.reconciler":       73,
+		"test/scenario/harness.World":    49,
 	}
 	cyclesToday = map[string]int{
 		"cmd/muster/command": 14,

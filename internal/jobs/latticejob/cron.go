@@ -38,13 +38,13 @@ func (p *planner) planSchedule() {
 	}
 	switch {
 	case err != nil && p.job.Status.Phase != lattice.Running:
-		p.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		p.status.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
 		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
 		// fixed.
 		last := p.job.Status.LastScheduleTime
-		p.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
 		p.job.Status.LastScheduleTime = last
 		return
 	}
@@ -71,13 +71,13 @@ func (p *planner) planSchedule() {
 	if !ptr.Deref(p.job.Spec.Suspend, false) {
 		p.plan.Due = times.Next(p.seen.Now)
 	}
-	p.reportRuns(running, last)
+	p.status.reportRuns(running, last)
 }
 
 // compileError returns why no run can be compiled, nil if one can. Each run waits by itself for what does
 // not exist yet.
-func (p *planner) compileError() error {
-	_, err := compile.Compile(runOf(p.job, p.seen.Now), p.facts(p.job, p.seen.Facts, p.seen.Related))
+func (v *view) compileError() error {
+	_, err := compile.Compile(runOf(v.job, v.seen.Now), v.facts(v.job, v.seen.Facts, v.seen.Related))
 	var missing *compile.MissingServiceError
 	if errors.As(err, &missing) {
 		return nil
@@ -87,9 +87,9 @@ func (p *planner) compileError() error {
 
 // lastRun returns the last scheduled time for which a run was created; zero if none. It uses both the
 // status and the runs: the status may lack the newest run, and runs may have been deleted.
-func (p *planner) lastRun(runs []*lattice.LatticeJob) time.Time {
+func (v *view) lastRun(runs []*lattice.LatticeJob) time.Time {
 	var last time.Time
-	if recorded := p.job.Status.LastScheduleTime; recorded != nil {
+	if recorded := v.job.Status.LastScheduleTime; recorded != nil {
 		last = recorded.Time
 	}
 	for _, run := range runs {
@@ -105,21 +105,21 @@ const maxDeadlineSeconds = 100 * 366 * 24 * 60 * 60
 
 // due returns the scheduled time for which to create a run now; zero if none. If several were missed,
 // it is the last.
-func (p *planner) due(times schedule.Schedule, last time.Time) time.Time {
-	if ptr.Deref(p.job.Spec.Suspend, false) {
+func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
+	if ptr.Deref(v.job.Spec.Suspend, false) {
 		return time.Time{}
 	}
-	after := p.job.CreationTimestamp.Time
+	after := v.job.CreationTimestamp.Time
 	if last.After(after) {
 		after = last
 	}
-	if deadline := p.job.Spec.StartingDeadlineSeconds; deadline != nil {
+	if deadline := v.job.Spec.StartingDeadlineSeconds; deadline != nil {
 		// A run is still in time within the last second of its deadline.
-		if earliest := p.seen.Now.Add(-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
+		if earliest := v.seen.Now.Add(-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
 			after = earliest
 		}
 	}
-	return times.Last(after, p.seen.Now)
+	return times.Last(after, v.seen.Now)
 }
 
 // begin creates the run that is due. If that fails, the previous status is kept, so that the run is
@@ -152,27 +152,27 @@ func (p *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPha
 }
 
 // reportRuns sets the status to how many runs are active, and to the last scheduled time that was run.
-func (p *planner) reportRuns(running int, last time.Time) {
-	status := p.runsStatus(running, last)
+func (rep *reporter) reportRuns(running int, last time.Time) {
+	status := rep.runsStatus(running, last)
 	var event *jobs.Event
-	if p.job.Status.Phase != lattice.Running {
+	if rep.job.Status.Phase != lattice.Running {
 		event = ptr.To(jobs.Normal(submittedReason, status.Message))
 	}
-	p.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
-	p.job.Status.LastScheduleTime = status.LastScheduleTime
+	rep.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
+	rep.job.Status.LastScheduleTime = status.LastScheduleTime
 }
 
 // runsStatus returns the status of a job with a schedule.
-func (p *planner) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
-	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(p.job.Generation)}
-	p.setTimes(&status)
+func (v *view) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
+	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(v.job.Generation)}
+	v.setTimes(&status)
 	when := "never"
 	if !last.IsZero() {
 		when, status.LastScheduleTime = stamp(last), ptr.To(metav1.NewTime(last))
 	}
-	if p.job.Status.Phase == lattice.Running {
+	if v.job.Status.Phase == lattice.Running {
 		status.Message = fmt.Sprintf(lattice.CronActiveMessage, running, when)
-		if ptr.Deref(p.job.Spec.Suspend, false) {
+		if ptr.Deref(v.job.Spec.Suspend, false) {
 			status.Message += ", suspended"
 		}
 	}

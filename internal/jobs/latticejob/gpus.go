@@ -115,17 +115,17 @@ func (c controller) withQueuedGPUs(job *lattice.LatticeJob, queued []kueue.PodSe
 }
 
 // recordGPUs records on the VCJob how it requests GPUs.
-func (p *planner) recordGPUs(vcjob *volcano.Job) {
-	if hasGPUs(p.job) {
-		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, gpuRequestMode(p.compileFacts()))
+func (v *view) recordGPUs(vcjob *volcano.Job) {
+	if hasGPUs(v.job) {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gpusAnnotation, gpuRequestMode(v.compileFacts()))
 	}
 }
 
 // gpuRequestChanged reports whether the VCJob should be replaced because of shouldChangeGPUs. It then loses its place in
 // the queue.
-func (p *planner) gpuRequestChanged() bool {
-	recorded := p.vcjob.Annotations[gpusAnnotation]
-	return recorded != "" && p.shouldChangeGPUs(p.job, recorded, p.compileFacts())
+func (v *view) gpuRequestChanged() bool {
+	recorded := v.vcjob.Annotations[gpusAnnotation]
+	return recorded != "" && v.shouldChangeGPUs(v.job, recorded, v.compileFacts())
 }
 
 // shouldChangeGPUs reports whether a waiting job that requests GPUs in this mode should request them as other resources,

@@ -15,10 +15,10 @@ import (
 
 // labelPods labels the VCJob's pods as the LatticeJob's, so that their usage counts as the job's until
 // they are gone, even if it is deleted.
-func (p *planner) labelPods(vcjob *volcano.Job) {
+func (v *view) labelPods(vcjob *volcano.Job) {
 	for i := range vcjob.Spec.Tasks {
 		template := &vcjob.Spec.Tasks[i].Template
-		for key, value := range podLabels(p.job.UID) {
+		for key, value := range podLabels(v.job.UID) {
 			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
 		}
 	}
@@ -29,16 +29,16 @@ func gateOf(job *lattice.LatticeJob) string { return job.Annotations[kueue.Admis
 
 // copyQueueLabels copies to the VCJob the labels that control how the job is queued, and what holds back
 // its admission.
-func (p *planner) copyQueueLabels(vcjob *volcano.Job) {
-	for key, value := range p.job.Labels {
+func (v *view) copyQueueLabels(vcjob *volcano.Job) {
+	for key, value := range v.job.Labels {
 		if isQueueLabel(key) {
 			metav1.SetMetaDataLabel(&vcjob.ObjectMeta, key, value)
 		}
 	}
-	if labels := queueLabels(p.job); labels != "" {
+	if labels := queueLabels(v.job); labels != "" {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, queueLabelsAnnotation, labels)
 	}
-	if gate := gateOf(p.job); gate != "" {
+	if gate := gateOf(v.job); gate != "" {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, kueue.AdmissionGatedByAnnotation, gate)
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gateAnnotation, gate)
 	}

@@ -15,14 +15,14 @@ import (
 // graph by then, which have to be removed first: the status of the refused write says what the next plan has to do.
 
 // tooLarge returns that status.
-func (p *planner) tooLarge(err error) lattice.LatticeJobStatus {
+func (v *view) tooLarge(err error) lattice.LatticeJobStatus {
 	why := fmt.Sprintf("one of its objects is too large to be stored (%v): give it fewer tasks, or move what is long in them into files", err)
-	return lattice.LatticeJobStatus{Phase: lattice.Pending, Message: workload.Cut(fmt.Sprintf(lattice.CompileFailedMessage, why), messageBytes), ObservedGeneration: ptr.To(p.job.Generation)}
+	return lattice.LatticeJobStatus{Phase: lattice.Pending, Message: workload.Cut(fmt.Sprintf(lattice.CompileFailedMessage, why), messageBytes), ObservedGeneration: ptr.To(v.job.Generation)}
 }
 
 // wasTooLarge reports whether the status says that an object of the spec, as it is now, was too large.
-func (p *planner) wasTooLarge() bool {
-	status := &p.job.Status
-	return status.Phase == lattice.Pending && ptr.Deref(status.ObservedGeneration, 0) == p.job.Generation &&
+func (v *view) wasTooLarge() bool {
+	status := &v.job.Status
+	return status.Phase == lattice.Pending && ptr.Deref(status.ObservedGeneration, 0) == v.job.Generation &&
 		strings.HasPrefix(status.Message, fmt.Sprintf(lattice.CompileFailedMessage, ""))
 }

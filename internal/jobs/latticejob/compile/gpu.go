@@ -90,7 +90,7 @@ func (t *task) askGPUs(gpu *gpuParams) error {
 		}
 		limits[WholeGPU] = *resource.NewQuantity(gpu.Count, resource.DecimalSI)
 		if gpu.mib > 0 && t.facts.GPUMemoryLabel {
-			t.requireGPUMemory(gpu.mib)
+			requireGPUMemory(&t.pod, gpu.mib)
 		}
 	}
 	first := &t.pod.Containers[0].Resources
@@ -103,7 +103,7 @@ func (t *task) askGPUs(gpu *gpuParams) error {
 		first.Limits[name] = amount
 	}
 	if gpu.Model != "" {
-		product := t.gpuProduct(gpu.Model)
+		product := gpuProduct(t.facts.GPUModels, gpu.Model)
 		if len(validation.IsValidLabelValue(product)) > 0 {
 			return errors.New("params.model must be the name of a model, or the value of the label " + gpuProductLabel)
 		}
@@ -112,9 +112,10 @@ func (t *task) askGPUs(gpu *gpuParams) error {
 	return nil
 }
 
-func (t *task) gpuProduct(model string) string {
+// gpuProduct returns the value of the product label for a GPU model, which is the model itself if it is not known.
+func gpuProduct(configured map[string]string, model string) string {
 	upper := strings.ToUpper(model)
-	for _, models := range []map[string]string{t.facts.GPUModels, gpuModels} {
+	for _, models := range []map[string]string{configured, gpuModels} {
 		if product, ok := models[upper]; ok {
 			return product
 		}
@@ -122,9 +123,9 @@ func (t *task) gpuProduct(model string) string {
 	return model
 }
 
-// requireGPUMemory restricts the pods to nodes whose GPUs have at least that much memory.
-func (t *task) requireGPUMemory(mib int64) {
-	t.pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+// requireGPUMemory restricts the pod to nodes whose GPUs have at least that much memory.
+func requireGPUMemory(pod *corev1.PodSpec, mib int64) {
+	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: GPUMemoryLabel, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.FormatInt(mib-1, 10)}}},
 		}}},

@@ -187,7 +187,7 @@ func entity(id string) (name string, port int64, err error) {
 
 // mesh makes the task a member of the mesh if it has ports or calls a service.
 func (t *task) mesh() error {
-	ports := t.meshPorts()
+	ports := meshPorts(t.spec.Workload.Service)
 	var callers, dependencies, egress []any
 	for _, name := range t.names {
 		d := t.resources[name]
@@ -249,12 +249,13 @@ func list(items []any) []any {
 	return items
 }
 
-func (t *task) meshPorts() []any {
+// meshPorts returns the ports of the service as the mesh is told of them.
+func meshPorts(service *lattice.ServiceSpec) []any {
 	var out []any
-	if t.spec.Workload.Service == nil {
+	if service == nil {
 		return nil
 	}
-	ports := t.spec.Workload.Service.Ports
+	ports := service.Ports
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		port := ports[name]
 		out = append(out, map[string]any{"name": name, "port": int64(ptr.Deref(port.TargetPort, port.Port)), "peerAuth": "Strict"})

@@ -28,9 +28,12 @@ const anyBinary = "*"
 // tracing compiles the policy that kills binaries which none of the task's containers may run. If the
 // command of a container is unknown, there is no policy for the pod.
 func (t *task) tracing() error {
-	binaries, known := t.binaries()
+	binaries, known := binariesOf(t.spec)
 	if !known {
 		return nil
+	}
+	if t.training != nil {
+		binaries[shell] = true // the containers' commands read their rank with it
 	}
 	var values []any
 	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
@@ -51,10 +54,10 @@ func (t *task) tracing() error {
 	return nil
 }
 
-// binaries returns what the task's containers may run: what their security lists, their commands, those of their
-// probes, and what Muster adds. known is false if a container may run any, or has neither a list nor a command of its
+// binariesOf returns what the task's containers may run: what their security lists, their commands, and those of their
+// probes. known is false if a container may run any, or has neither a list nor a command of its
 // own.
-func (t *task) binaries() (binaries map[string]bool, known bool) {
+func binariesOf(task *lattice.JobTaskSpec) (binaries map[string]bool, known bool) {
 	binaries, known = map[string]bool{}, true
 	take := func(c *lattice.SidecarContainer) {
 		var allowed []string
@@ -74,14 +77,11 @@ func (t *task) binaries() (binaries map[string]bool, known bool) {
 			}
 		}
 	}
-	for _, c := range t.spec.Workload.Containers {
+	for _, c := range task.Workload.Containers {
 		take(&c.SidecarContainer)
 	}
-	for _, c := range t.spec.Sidecars {
+	for _, c := range task.Sidecars {
 		take(&c.SidecarContainer)
-	}
-	if t.training != nil {
-		binaries[shell] = true // the containers' commands read their rank with it
 	}
 	return binaries, known
 }

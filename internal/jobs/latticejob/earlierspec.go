@@ -5,13 +5,13 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// removeFormer removes the mesh members and TracingPolicies that the job had by an earlier spec and does not have by this
+// removeOfEarlierSpecs removes the mesh members and TracingPolicies that the job had by an earlier spec and does not have by this
 // one. Objects of earlier specs stay until the LatticeJob is deleted, and most of them do nothing. But a mesh member keeps
 // its task in the service graph, and a TracingPolicy kills what it does not list in the pods of the new spec, their
 // entrypoints first. They are listed, as nothing may have the names of their tasks any more: the VCJob of the earlier spec
 // could not be applied, or is gone.
-func (p *planner) removeFormer(result *compile.Result) (out []jobs.Write) {
-	if p.job.Generation <= 1 {
+func (v *view) removeOfEarlierSpecs(result *compile.Result) (out []jobs.Write) {
+	if v.job.Generation <= 1 {
 		return nil // there was no earlier spec
 	}
 	wanted := map[string][]string{}
@@ -19,11 +19,11 @@ func (p *planner) removeFormer(result *compile.Result) (out []jobs.Write) {
 		kind := object.GetObjectKind().GroupVersionKind().Kind
 		wanted[kind] = append(wanted[kind], object.GetName())
 	}
-	if p.seen.Facts.Served[compile.MeshMembers] {
-		out = append(out, jobs.RemoveAll(compile.MeshMembersIn(p.job.Namespace), wanted[compile.MeshMemberKind]...))
+	if v.seen.Facts.Served[compile.MeshMembers] {
+		out = append(out, jobs.RemoveAll(compile.MeshMembersIn(v.job.Namespace), wanted[compile.MeshMemberKind]...))
 	}
-	if p.seen.Facts.Served[compile.TracingPolicies] {
-		out = append(out, jobs.RemoveAll(compile.TracingPoliciesIn(p.job.Namespace), wanted[compile.TracingPolicyKind]...))
+	if v.seen.Facts.Served[compile.TracingPolicies] {
+		out = append(out, jobs.RemoveAll(compile.TracingPoliciesIn(v.job.Namespace), wanted[compile.TracingPolicyKind]...))
 	}
 	return out
 }

@@ -1,0 +1,60 @@
+package latticejob
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// waiting returns the message that the job waits for quota, with the queue's reason if there is one.
+func waiting(why string) string {
+	if why == "" {
+		return "Waiting for quota"
+	}
+	return "Waiting for quota: " + why
+}
+
+// wait reports why the VCJob has no quota: not yet, or no longer.
+func (p *planner) wait(message string) {
+	if p.job.Status.Phase == lattice.Running {
+		p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent())
+		p.relabelIfChanged()
+		return
+	}
+	if p.resubmitIfChanged() {
+		return
+	}
+	p.status.setStatus(lattice.Pending, message, nil, nil)
+	if p.vcjob.Annotations[gpusAnnotation] != "" {
+		p.plan.DueBy(p.seen.Now.Add(gpuRecheckInterval))
+	}
+	if !p.recordsDomains() {
+		p.relabel() // records the labels on the VCJob, so that their changes are observed
+		return
+	}
+	p.relabelIfChanged()
+}
+
+// deleteQueuedVCJob deletes the VCJob of a job that waits for quota and has not run: it was created when VCJobs
+// queued themselves, and now Volcano would run it.
+func (p *planner) deleteQueuedVCJob() {
+	p.deleteVCJob(metav1.DeletePropagationBackground)
+	p.status.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
+}
+
+// evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is
+// written first: a running job without a VCJob is otherwise taken for one whose VCJob was deleted by a
+// user.
+func (p *planner) evict() {
+	switch {
+	case p.vcjob != nil:
+		p.deleteVCJob(metav1.DeletePropagationForeground)
+		p.plan.StatusFirst = true
+	case p.job.Status.Phase != lattice.Running:
+		return // the status is written, and the remaining pods are terminating
+	}
+	const message = "Evicted: its pods are stopped, and it waits for quota again"
+	p.status.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
+}
