@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/cmd/muster-agent/supervise"
 )
 
-// The environment variables that configure the agent. Those that begin with MUSTER_ are for the agent only.
+// The environment variables that configure the agent. A variable that begins with MUSTER_ is for the agent only.
 const (
 	serverVariable    = "MUSTER_RENDEZVOUS"       // host:port of the operator's rendezvous
 	authorityVariable = "MUSTER_RENDEZVOUS_CA"    // its CA certificate, as PEM

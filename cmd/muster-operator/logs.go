@@ -14,8 +14,8 @@ func newLogger(options ...zap.Opts) logr.Logger {
 	return logger.WithSink(cancellations{logger.GetSink()})
 }
 
-// cancellations is a sink for which it is no error that a call was cancelled. Nobody waits for such a call any more: an
-// operator that stops, or has lost its lease, cancels all that it is about.
+// cancellations is a sink for which it is no error that a call was cancelled. Nobody waits for a cancelled call any
+// more: an operator that stops, or has lost its lease, cancels all its calls.
 type cancellations struct{ logr.LogSink }
 
 // Init accounts for the frame that this sink adds to each call.

@@ -28,8 +28,8 @@ const (
 	problemText = 1000
 )
 
-// podsProblem returns what keeps the pods of the Workload's job from being ready: the problem that most of them have. It
-// is "" if none has any, or if the pods cannot be read or found: an eviction does not wait for that.
+// podsProblem returns what keeps the pods of the Workload's job from being ready: the problem that most of them have.
+// It is "" if none has any, or if the pods cannot be read or found: an eviction does not wait for that.
 func (wo *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string {
 	owner := metav1.GetControllerOf(w)
 	if owner == nil {
@@ -71,8 +71,8 @@ func (wo *workloads) claimsOf(ctx context.Context, namespace string, pods []core
 	return found
 }
 
-// mountsOf reads the events of a pod whose volumes are not mounted, of each kind of such pods. They name a ConfigMap or a
-// Secret that does not exist, which the operator itself may not read.
+// mountsOf reads, for each set of volumes, the events of one pod whose volumes are not mounted. The events name a
+// ConfigMap or a Secret that does not exist, which the operator itself may not read.
 func (wo *workloads) mountsOf(ctx context.Context, namespace string, pods []corev1.Pod) (found podproblem.Mounts) {
 	for _, pod := range podproblem.AwaitingMounts(pods, problemMounts) {
 		var events corev1.EventList

@@ -106,7 +106,7 @@ func (wo *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	switch err := wo.carryOut(ctx, &w, step); {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		// The watch delivers the other change, and triggers the next reconcile.
+		// The watch delivers the change of the other writer, and triggers the next reconcile.
 		ctrl.LoggerFrom(ctx).V(1).Info("reconciling again after a conflict", "cause", err.Error())
 		return ctrl.Result{}, nil
 	case step.Delete == lifecycle.TheJob && (apierrors.IsForbidden(err) || meta.IsNoMatchError(err)):
@@ -233,8 +233,8 @@ func (wo *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconc
 	return wo.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{indexes.QueueIndex: q.GetName()})
 }
 
-// ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
-// and those in LocalQueues that point to it.
+// ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: Workloads that hold its
+// quota, and Workloads in LocalQueues that point to it.
 func (wo *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
 	out := wo.needingStep(ctx, client.MatchingFields{indexes.ReservedIndex: q.GetName()})
 	var queues kueue.LocalQueueList
@@ -247,7 +247,7 @@ func (wo *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reco
 	return out
 }
 
-// needingStep returns those of the Workloads that need a step now. Steps that are due later are scheduled already.
+// needingStep returns the listed Workloads that need a step now. Steps that are due later are scheduled already.
 func (wo *workloads) needingStep(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	var list kueue.WorkloadList
 	if err := wo.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {

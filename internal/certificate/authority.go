@@ -110,7 +110,7 @@ func (a *Authority) load(secret *corev1.Secret) error {
 	if err != nil {
 		return fmt.Errorf("reading Secret %s (delete it to have it created again): %w", a.use.Secret, err)
 	}
-	if !signer.Leaf.IsCA { // no client accepts what it signs
+	if !signer.Leaf.IsCA { // no client accepts certificates that it signs
 		return fmt.Errorf("reading Secret %s (delete it to have it created again): its certificate is not one of an authority", a.use.Secret)
 	}
 	a.mu.Lock()

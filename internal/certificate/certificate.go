@@ -1,5 +1,5 @@
-// Package certificate makes the operator's serving certificates and renews them in time: self-signed ones, and those
-// of an authority that operators share in a Secret. It knows nothing of the clients that trust them.
+// Package certificate makes the operator's serving certificates and renews them in time: self-signed certificates, and
+// certificates of an authority that operators share in a Secret. It knows nothing of the clients that trust them.
 package certificate
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// The operator publishes its configuration in this ConfigMap, so that clients can tell what it would decide. It never
+// The operator publishes its configuration in this ConfigMap, so that clients can predict its decisions. It never
 // reads the ConfigMap: editing it has no effect.
 const (
 	PublishedNamespace = metav1.NamespacePublic

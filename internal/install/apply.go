@@ -34,7 +34,7 @@ func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructure
 	return nil
 }
 
-// applyOne applies an object, unless the live one, nil if there is none, has all of it.
+// applyOne applies an object, unless the live object, nil if there is none, has all its fields.
 func applyOne(ctx context.Context, in store, live runtime.Object, object *unstructured.Unstructured) error {
 	stamped, err := stamp(object)
 	if err != nil {

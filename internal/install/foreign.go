@@ -35,7 +35,7 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 }
 
 // refuseStoredVersions fails if the cluster has stored objects in versions that a wanted definition lacks. The API
-// server would refuse to remove such a version, after others of the definitions have been applied.
+// server would refuse to remove the version, after other definitions have been applied.
 func refuseStoredVersions(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {

@@ -82,7 +82,7 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 }
 
 // joined returns one role for all of the same kind and namespace, with the rules of each: the operator's own namespace
-// may be one of which it reads other things too, and the role for the one would replace that for the other.
+// may also be a namespace that it reads for another purpose, and one of the two roles would replace the other.
 func joined(roles []*unstructured.Unstructured) (out []*unstructured.Unstructured) {
 	for _, role := range roles {
 		at := slices.IndexFunc(out, func(r *unstructured.Unstructured) bool {
@@ -99,7 +99,7 @@ func joined(roles []*unstructured.Unstructured) (out []*unstructured.Unstructure
 	return out
 }
 
-// GrantUsers lets those who have the cluster's own roles view, edit and admin use the job APIs, and everybody read the
+// GrantUsers lets users who have the cluster's own roles view, edit and admin use the job APIs, and everybody read the
 // operator's configuration, as the chart does.
 func GrantUsers(ctx context.Context, config *rest.Config, trainingJobGroup string) error {
 	client, err := kubernetes.NewForConfig(config)

@@ -23,14 +23,14 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// NewCache returns a constructor of caches, for the NewCache of a manager's options. Such a cache is like one of
-// cache.New, except in how it reads initial lists, and how it watches custom resources. The options must have a
-// scheme and a mapper; the constructor fails if they select custom resources by labels or fields, or by more than one
+// NewCache returns a constructor of caches, for the NewCache of a manager's options. The cache is like one of
+// cache.New, except in how it reads initial lists, and how it watches custom resources. The options must have a scheme
+// and a mapper; the constructor fails if they select custom resources by labels or fields, or by more than one
 // namespace.
 //
 // An object of a custom resource that does not fit its Go type is skipped, and reported to the log, a metric, and
-// onUnreadable, which may be nil. In the API groups named by strictGroups such an object makes the whole list or
-// watch fail, except for a Workload that holds no quota.
+// onUnreadable, which may be nil. In the API groups named by strictGroups an object that does not fit makes the whole
+// list or watch fail, except for a Workload that holds no quota.
 func NewCache(onUnreadable UnreadableFunc, strictGroups ...string) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		namespace, err := namespaceOf(options)

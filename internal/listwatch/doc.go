@@ -11,6 +11,6 @@
 // scans it once or twice.
 //
 // A single object that does not fit its Go type would keep a reflector from reading any object of the kind, for as
-// long as it exists. Such an object is skipped, and reported in the log and by a metric, except in API groups for
+// long as it exists. The object is skipped, and reported in the log and by a metric, except in API groups for
 // which the caller disables that.
 package listwatch

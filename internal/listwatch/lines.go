@@ -12,8 +12,8 @@ import (
 // it.
 type lines struct{ runtime.Framer }
 
-// NewFrameReader returns a reader of which each Read returns one line, or a part of it with io.ErrShortBuffer if the
-// line does not fit into the buffer.
+// NewFrameReader returns a reader. Each Read returns one line, or, with io.ErrShortBuffer, the part of the line that
+// fits into the buffer.
 func (lines) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 	return &lineReader{Closer: r, from: bufio.NewReaderSize(r, 32<<10)}
 }

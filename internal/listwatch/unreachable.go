@@ -80,7 +80,7 @@ func reach[T any](ctx context.Context, kind string, ask func() (T, error)) (T, e
 }
 
 // isUnreachable reports whether the error is not an answer of the API server, but may be followed by one: there was no
-// connection, or what is in front of it answered.
+// connection, or a proxy in front of the API server answered.
 func isUnreachable(err error) bool {
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(err, &untrusted) {

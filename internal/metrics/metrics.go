@@ -27,7 +27,7 @@ type Metric struct {
 	Help   string
 }
 
-// declared are all metrics by name. Packages are initialized one after the other, but tests may declare metrics
+// declared are all metrics by name. Packages are initialized one after another, but tests may declare metrics
 // concurrently.
 var (
 	mu       sync.Mutex

@@ -25,7 +25,7 @@ func HasControls(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return obeyed(r) && !isLayout(r) })
 }
 
-// escaped returns the text with its control characters escaped, except for those that are kept.
+// escaped returns the text with its control characters escaped, except for the characters that are kept.
 func escaped(text string, keep func(rune) bool, escape func(rune) string) string {
 	at := strings.IndexFunc(text, func(r rune) bool { return obeyed(r) && !keep(r) || r == utf8.RuneError })
 	if at < 0 {

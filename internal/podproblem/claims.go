@@ -17,9 +17,10 @@ type Claims struct {
 	Unread map[string]bool
 }
 
-// LookForClaims finds out which claims exist of those that the pods need to be scheduled. It looks for at most so many
-// claims. The function read reads the metadata of a claim by its name, in the namespace of the pods. A claim that may
-// not be read is in Unread. After another error the claim is in neither map, and the first such error is returned.
+// LookForClaims finds out which of the claims that the pods need to be scheduled exist. It looks for a bounded number
+// of claims. The function read reads the metadata of a claim by its name, in the namespace of the pods. A claim that
+// may not be read is in Unread. After another error the claim is in neither map, and the first of these errors is
+// returned.
 func LookForClaims(pods []corev1.Pod, most int,
 	read func(name string, into *metav1.PartialObjectMetadata) error) (Claims, error) {
 	found := Claims{Exists: map[string]bool{}, Unread: map[string]bool{}}

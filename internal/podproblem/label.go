@@ -27,8 +27,8 @@ func Label(group, kind string) string {
 	return ""
 }
 
-// LabelsOf returns the labels that the controller of a job of this kind and group gives to all pods of a pod set: those
-// that name the job, and the part of the job where the kind has such a label.
+// LabelsOf returns the labels that the controller of a job of this kind and group gives to all pods of a pod set:
+// labels that name the job, and the part of the job where the kind has a label for the part.
 func LabelsOf(group, kind, job, podSet string) map[string]string {
 	key := Label(group, kind)
 	if key == "" {

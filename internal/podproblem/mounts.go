@@ -42,7 +42,7 @@ func AwaitingMounts(pods []corev1.Pod, most int) []*corev1.Pod {
 	return out[:min(len(out), most)]
 }
 
-// awaitsMounts reports whether a node has the pod, and no container of it was ever created.
+// awaitsMounts reports whether a node has the pod, and no container of the pod was ever created.
 func awaitsMounts(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.DeletionTimestamp.IsZero() &&
 		(pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "") &&

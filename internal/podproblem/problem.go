@@ -29,8 +29,8 @@ func (p Problem) String() string {
 	return text + p.Message
 }
 
-// Group returns one Problem for all pods with the same reason and message, the most frequent first. of returns those of
-// a pod, "" for a pod without a problem.
+// Group returns one Problem for all pods with the same reason and message, the most frequent first. of returns the
+// reason and message of a pod, "" for a pod without a problem.
 func Group(pods []corev1.Pod, of func(*corev1.Pod) (reason, message string)) []Problem {
 	byText := map[[2]string]*Problem{}
 	for i := range pods {

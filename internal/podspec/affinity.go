@@ -9,7 +9,8 @@ import (
 )
 
 // These bound the required node affinity of pods, which is matched with each node of the cluster, for each shape of
-// pods: 15,000 terms on 5,000 nodes take seconds, in which nothing else is decided. Kubernetes has no such bounds.
+// pods: 15,000 terms on 5,000 nodes take seconds, in which nothing else is decided. Kubernetes itself has no bounds
+// here.
 const (
 	maxAffinityTerms        = 256
 	maxAffinityRequirements = 512

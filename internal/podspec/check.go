@@ -8,8 +8,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// Check returns why the API server, or Muster, would refuse pods of the spec. index and name are those of the pod set
-// in its Workload; stored is what Stored returned for the spec. The violations are in no particular order.
+// Check returns why the API server, or Muster, would refuse pods of the spec. index and name identify the pod set in
+// its Workload; stored is what Stored returned for the spec. The violations are in no particular order.
 func (e Environment) Check(index int, name string, spec, stored *corev1.PodSpec) []Violation {
 	c := checker{site: e, podSet: index, name: name, spec: spec, stored: stored}
 	c.checkRuntimeClass()

@@ -22,7 +22,7 @@ type Place struct {
 // Node returns the host name of the place; "" if it is wider than a node.
 func (p Place) Node() string { return p.Domain[corev1.LabelHostname] }
 
-// Key identifies a place among those of one Topology.
+// Key identifies a place among the places of one Topology.
 func (p Place) Key() string { return p.KeyOf(p.Domain) }
 
 // KeyOf returns the Key of the place of the same Topology that has these labels.
@@ -65,7 +65,7 @@ func (p Places) Ranking() Ranking {
 	return r
 }
 
-// Ranking finds the places of ranks without looking at those of the ranks before.
+// Ranking finds the place of a rank without looking at the places of lower ranks.
 type Ranking struct {
 	places Places
 	// ends holds for each place the rank after its last one.

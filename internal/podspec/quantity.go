@@ -21,7 +21,7 @@ func init() {
 const maxDigits = 30
 
 // normalized returns a quantity as the API server stores it in a pod: rounded up to thousandths. A quantity with more
-// than maxDigits digits becomes 10^maxDigits; the API server has no such bound, but no node has so much.
+// than maxDigits digits becomes 10^maxDigits; the API server has no bound, but no node has so much.
 func normalized(q resource.Quantity) resource.Quantity {
 	q = cheap(q)
 	if _, whole := q.AsInt64(); !whole {

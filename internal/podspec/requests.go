@@ -26,7 +26,7 @@ func Total(stored *corev1.PodSpec) corev1.ResourceList {
 
 // RequestsOnNode returns what an existing pod occupies on its node, as kube-scheduler counts it: while a container is
 // resized, the larger of its current and desired resources. No policy looks at a pod that no job made, so its
-// quantities may be extreme: they are normalized as those of Stored. The list may be one of the pod's own and must not
+// quantities may be extreme: they are normalized as in Stored. The list may be one of the pod's own lists and must not
 // be changed.
 func RequestsOnNode(pod *corev1.Pod) corev1.ResourceList {
 	if isPlain(&pod.Spec) && !isResizing(pod.Status.ContainerStatuses) {
@@ -84,7 +84,7 @@ func isResizing(statuses []corev1.ContainerStatus) bool {
 		func(s corev1.ContainerStatus) bool { return s.Resources != nil || len(s.AllocatedResources) > 0 })
 }
 
-// isPlain reports whether the requests of the pod are those of its only container.
+// isPlain reports whether the pod requests exactly what its only container requests.
 func isPlain(spec *corev1.PodSpec) bool {
 	return len(spec.Containers) == 1 && len(spec.InitContainers) == 0 && spec.Overhead == nil && spec.Resources == nil
 }

@@ -11,10 +11,10 @@ import (
 // Environment is what the API server uses in a namespace to default pods and to refuse them. The zero value is a
 // namespace without LimitRanges in a cluster without RuntimeClasses.
 type Environment struct {
-	// LimitRanges are those of the namespace, ordered by name. The API server applies several in no defined order; here
-	// the first by name sets a default.
+	// LimitRanges are the LimitRanges of the namespace, ordered by name. The API server applies several in no defined
+	// order; here the first by name sets a default.
 	LimitRanges []*corev1.LimitRange
-	// RuntimeClasses are those of the cluster, by name.
+	// RuntimeClasses are the RuntimeClasses of the cluster, by name.
 	RuntimeClasses map[string]*nodev1.RuntimeClass
 }
 

@@ -22,7 +22,7 @@ type Violation struct {
 	resource string
 }
 
-// kind tells violations of a LimitRange from those that are invalid in any namespace.
+// kind tells violations of a LimitRange from violations in any namespace.
 type kind int
 
 const (
@@ -30,7 +30,7 @@ const (
 	outOfRange
 )
 
-// headline returns the text before the violations of a kind; its words are those of Kueue.
+// headline returns the text before the violations of a kind; it uses Kueue's words.
 func (k kind) headline() string {
 	if k == outOfRange {
 		return "resources didn't satisfy LimitRange constraints: "

@@ -1,6 +1,6 @@
 // Package refusal tells which errors of a write mean that the API server will not take the object as it is. Whoever
-// retries such a write for ever waits for somebody who does not know; whoever takes another error for such a one gives
-// up a write that may have taken effect.
+// retries a refused write for ever waits for somebody who does not know of it. Whoever takes another error for a
+// refusal gives up a write that may have taken effect.
 //
 // Admission and jobs import it; it imports nothing of internal/.
 package refusal
@@ -15,13 +15,13 @@ import (
 )
 
 // Is reports whether the API server refused the object: it is invalid, forbidden, no object of its kind, or too large.
-// Such a write took no effect.
+// A refused write took no effect.
 func Is(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsTooLarge(err)
 }
 
-// tooLarge are parts of the messages with which etcd, and the API server's client of it, refuse an object for its size.
-// The API server passes them on as internal errors without a reason.
+// tooLarge are parts of the messages with which etcd, and the API server's client of etcd, refuse an object for its
+// size. The API server passes them on as internal errors without a reason.
 var tooLarge = []string{"etcdserver: request is too large", "trying to send message larger than max"}
 
 // IsTooLarge reports whether the object is too large to be stored, or the request too large to be read.
@@ -40,9 +40,9 @@ func IsTooLarge(err error) bool {
 	return false
 }
 
-// IsInternal reports whether the API server answered that it failed for a reason that it does not know better. Once may
-// be chance; if it answers every write to a version of an object like that, it refuses the write. A timeout, or a
-// server that is overloaded or unavailable, is no such answer.
+// IsInternal reports whether the API server answered that it failed for a reason that it does not know better. One
+// failure may be chance; an API server that answers every write to a version of an object with a failure refuses the
+// write. A timeout, or a server that is overloaded or unavailable, does not count.
 func IsInternal(err error) bool {
 	reason := apierrors.ReasonForError(err)
 	if reason != metav1.StatusReasonUnknown && reason != metav1.StatusReasonInternalError {

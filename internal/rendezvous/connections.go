@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxStrangers bounds the connections on which no agent has been identified: those that are being opened. Others wait
-// in the queue of the kernel.
+// maxStrangers bounds the connections on which no agent has been identified yet, as they are being opened. Further
+// connections wait in the queue of the kernel.
 const maxStrangers = 512
 
 // connections is a listener that bounds its connections: few on which no agent has been identified yet, whoever opened
@@ -157,7 +157,7 @@ func agentsWithin(bytes int64) int {
 func MemoryLimit() int64 {
 	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
 	if err != nil {
-		return 0 // there is no such file in the cgroup at the root
+		return 0 // the cgroup at the root has no file of this name
 	}
 	bytes, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	if err != nil {

@@ -73,8 +73,8 @@ func (h *holds) end(request *hold) {
 	h.stopAwaiting(request)
 }
 
-// await makes events of the Job or JobSet notify the request, instead of those of another one. It returns false if they
-// already did; otherwise the caller must look again, as the object may just have been observed.
+// await makes events of the Job or JobSet notify the request, instead of events of another object. It returns false if
+// they already did; otherwise the caller must look again, as the object may just have been observed.
 func (h *holds) await(request *hold, object types.UID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *holds) stopAwaiting(request *hold) {
 	}
 }
 
-// notify notifies the request of the pod with this UID, or those that await the Job or JobSet with it.
+// notify notifies the request of the pod with this UID, or the requests that await the Job or JobSet with this UID.
 func (h *holds) notify(object types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

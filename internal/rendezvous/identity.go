@@ -30,8 +30,8 @@ const (
 	reviewTTL = 5 * time.Minute
 	// refusalTTL is how long a refusal is cached. It is short, as an API server may not know a new pod yet.
 	refusalTTL = 5 * time.Second
-	// maxAccepted and maxRefused bound the caches, to about 20 MB and 2 MB. New tokens replace those that
-	// were used least recently, but refused ones only each other.
+	// maxAccepted and maxRefused bound the caches, to about 20 MB and 2 MB. New tokens replace the least recently used
+	// tokens, but refused tokens replace refused tokens only.
 	maxAccepted, maxRefused = maxAgents, 10_000
 	// maxReviews is how many reviews are requested at once. The API server takes some milliseconds for one,
 	// so this suffices for thousands of agents that connect at once.

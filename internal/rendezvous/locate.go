@@ -49,8 +49,8 @@ func (r *registry) locate(ctx context.Context, agent caller) (location, error) {
 	return r.locateInJobSet(ctx, &pod, set)
 }
 
-// locateInJobSet returns the coordinator of the JobSet with the name if a Job of it controls the pod. Labels alone
-// prove nothing: whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
+// locateInJobSet returns the coordinator of the JobSet with the name if a Job of the JobSet controls the pod. Labels
+// alone prove nothing: whoever creates a pod sets them, and the pod with rank 0 is the one that all others connect to.
 func (r *registry) locateInJobSet(ctx context.Context, pod *corev1.Pod, name string) (location, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {

@@ -41,10 +41,11 @@ type registry struct {
 	// targets are how many pods jobs with rounds are to have.
 	targets   targets
 	ownership ownership
-	// events serializes informer events: a Job's event releases pods that waited for it, and must not overlap with
-	// newer events of those pods.
+	// events serializes informer events: a Job's event releases pods that waited for it, and must not overlap with newer
+	// events of the released pods.
 	events sync.Mutex
-	// holds are the requests that are held. Events notify only those that they may answer: a cluster has many pods.
+	// holds are the requests that are held. An event notifies only the requests that it may answer: a cluster has many
+	// pods.
 	holds holds
 }
 
@@ -102,7 +103,7 @@ func roundsID(namespace, label, attempt string) string {
 	return namespace + "/" + label + "/" + attempt
 }
 
-// leaveOthers ends the pod's membership in rounds other than those with the ID.
+// leaveOthers ends the pod's membership in rounds with another ID.
 func (r *registry) leaveOthers(uid, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -143,8 +143,8 @@ func (s *server) respond(w http.ResponseWriter, r *http.Request) (protocol.Respo
 // errInvalid is returned for requests that are not of the protocol.
 var errInvalid = errors.New("reading the request")
 
-// errDeposed is returned while another operator may lead. That one may serve agents of the same job, and both could let
-// a round of them begin.
+// errDeposed is returned while another operator may lead. The other operator may serve agents of the same job, and both
+// operators could let a round of the job begin.
 var errDeposed = errors.New("another operator may lead by now")
 
 // retrySeconds is when an agent may ask again that could not be answered. A few seconds let other agents pass.

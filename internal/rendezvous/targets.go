@@ -9,9 +9,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// targets are how many pods jobs with rounds are to have now, those that have succeeded included: what a TrainingJob
-// runs with, and the sum over the Jobs of a JobSet. A round waits for a pod that is about to be created, such as the
-// replacement of a lost one.
+// targets are how many pods jobs with rounds are to have now, succeeded pods included: the size of a TrainingJob, and
+// the sum over the Jobs of a JobSet. A round waits for a pod that is about to be created, such as the replacement of a
+// lost one.
 type targets struct {
 	// byOwner is what a TrainingJob or a Job contributes, byID the sum by rendezvous ID.
 	byOwner map[types.UID]target
@@ -56,7 +56,7 @@ func (t *targets) set(owner types.UID, id string, pods int) (changed []string) {
 	return slices.Compact(changed)
 }
 
-// podsOfJob returns how many pods the Job is to have now, those that have succeeded included.
+// podsOfJob returns how many pods the Job is to have now, succeeded pods included.
 func podsOfJob(job *batchv1.Job) int {
 	failed := slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return (c.Type == batchv1.JobFailureTarget || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue

@@ -23,8 +23,8 @@ type Result struct {
 type Step struct {
 	At  time.Duration
 	Job int
-	// Replicas is the number of running replicas; Held is the number of GPUs that other jobs cannot use, including
-	// those of terminating pods.
+	// Replicas is the number of running replicas; Held is the number of GPUs that other jobs cannot use, including the
+	// GPUs of terminating pods.
 	Replicas, Held int32
 }
 

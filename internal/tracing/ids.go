@@ -11,7 +11,7 @@ import (
 )
 
 // traceOf returns the trace ID for the job's UID. It is a hash because collectors and samplers assume that all bits
-// of a trace ID are random, which those of a UID are not.
+// of a trace ID are random, and the bits of a UID are not.
 func traceOf(uid types.UID) trace.TraceID {
 	sum := sha256.Sum256([]byte(uid))
 	return trace.TraceID(sum[:16])

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Steps of a job. They cover the time from its queueing to its first ready pod; those of its pods may overlap.
+// Steps of a job. They cover the time from its queueing to its first ready pod; the steps of its pods may overlap.
 const (
 	stepQueued    = "queued"          // until it got quota
 	stepAdmission = "admission"       // until its admission checks were ready
@@ -25,7 +25,7 @@ const (
 // because the API's timestamps have whole seconds only.
 const exactWithin = 2 * time.Second
 
-// instant is when something happened: by the API's timestamp, and the best approximation of it.
+// instant is when something happened: by the API's timestamp, and by the best approximation of the time.
 type instant struct{ kept, exact time.Time }
 
 func (i *instant) set(kept, now time.Time) {

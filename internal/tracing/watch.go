@@ -26,8 +26,8 @@ import (
 // jobIndex finds the Workload of a job by the job's UID.
 const jobIndex = "tracing.jobUID"
 
-// catchUp is how far back a new leader exports what it has observed: the previous leader may have ended with spans
-// that were not exported. Spans that both export have the same IDs.
+// catchUp is how far back a new leader exports what it has observed: the previous leader may have ended before it
+// exported all its spans. Spans that both leaders export have the same IDs.
 const catchUp = 20 * time.Second
 
 // watch follows the jobs on their way to a ready pod. It keeps state only for Workloads that have not finished.
@@ -95,7 +95,7 @@ func last(o any) client.Object {
 	return o.(client.Object)
 }
 
-// startLeading starts exporting steps, including those of the last catchUp.
+// startLeading starts exporting steps, including the steps of the last catchUp.
 func (wa *watch) startLeading() {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()

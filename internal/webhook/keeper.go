@@ -18,7 +18,7 @@ import (
 // configurationName is the name of the chart's MutatingWebhookConfiguration.
 const configurationName = "muster-webhooks"
 
-// Cached restricts the operator's cache to that one webhook configuration, the only one that it may read.
+// Cached restricts the operator's cache to the webhook configuration of that name, the only one that it may read.
 func Cached() (client.Object, cache.ByObject) {
 	return &registration.MutatingWebhookConfiguration{},
 		cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", configurationName)}

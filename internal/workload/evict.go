@@ -192,8 +192,8 @@ func staysOutAfter(reason string) bool {
 	return IsDeactivation(reason)
 }
 
-// restarts has the reason of Requeued after a queue was restarted, by the reason that kept the Workload out of it.
-// Inadmissible is never written here, but a Workload that was migrated from Kueue may have it.
+// restarts has the reason of Requeued after a queue was restarted, by the reason that kept the Workload out of the
+// queue. Inadmissible is never written here, but a Workload that was migrated from Kueue may have it.
 var restarts = map[string]struct{ reason, queue string }{
 	kueue.WorkloadEvictedByClusterQueueStopped: {kueue.WorkloadClusterQueueRestarted, "ClusterQueue"},
 	kueue.WorkloadEvictedByLocalQueueStopped:   {kueue.WorkloadLocalQueueRestarted, "LocalQueue"},

@@ -31,8 +31,8 @@ func Want(w *kueue.Workload, pods int32) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(pods)))
 }
 
-// IsTied reports whether the pods are placed in slices, or together with those of another pod set. Queues resize such a
-// pod set only for the job that wants fewer.
+// IsTied reports whether the pods are placed in slices, or together with the pods of another pod set. Queues resize a
+// tied pod set only for a job that wants fewer pods.
 func IsTied(podSet *kueue.PodSet) bool {
 	asked := podSet.TopologyRequest
 	return asked != nil && (asked.PodSetSliceRequiredTopology != nil ||
@@ -40,7 +40,7 @@ func IsTied(podSet *kueue.PodSet) bool {
 }
 
 // FinishShrink releases what the surplus pods of a pod set used, once they are gone. Until then the resourceRequests
-// of an admitted Workload have, for such a pod set, what it was left with plus what these pods use.
+// of an admitted Workload have, for a pod set that shrinks, its remaining requests plus what the surplus pods use.
 func FinishShrink(w *kueue.Workload, podSet kueue.PodSetReference) {
 	w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests,
 		func(r kueue.PodSetRequest) bool { return r.Name == podSet })

@@ -20,7 +20,7 @@ type End struct {
 	Code        int
 	Signal      syscall.Signal
 	OutOfMemory bool
-	// Stderr is the end of what it wrote to its standard error.
+	// Stderr is the end of the command's standard error.
 	Stderr []byte
 }
 
@@ -71,7 +71,7 @@ func (f *Family) do(call func()) {
 // Ended returns a channel that receives how the command ended, once for each start.
 func (f *Family) Ended() <-chan End { return f.ended }
 
-// Start runs a command with this environment. Its standard error goes through this process, which keeps the end of it.
+// Start runs a command with this environment. Its standard error goes through this process, which keeps its end.
 func (f *Family) Start(command, environment []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {

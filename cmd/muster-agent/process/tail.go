@@ -10,7 +10,7 @@ import (
 // kept is how many bytes of the end of the output are kept.
 const kept = 16 << 10
 
-// tail copies what is written to a pipe and keeps the end of it.
+// tail copies the text that is written to a pipe, and keeps the end of the text.
 type tail struct {
 	mu   sync.Mutex
 	last []byte

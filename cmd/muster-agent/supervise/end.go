@@ -15,7 +15,7 @@ type End struct {
 	Signal syscall.Signal
 	// OutOfMemory is set if the kernel killed a process of the container for lack of memory.
 	OutOfMemory bool
-	// Stderr is the end of what it wrote to its standard error.
+	// Stderr is the end of the command's standard error.
 	Stderr []byte
 }
 

@@ -50,7 +50,7 @@ func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace stri
 	before, prefix string) (offers []string) {
 	kind, _, whole := strings.Cut(strings.TrimPrefix(prefix, before), "/")
 	if !whole {
-		kind = "" // more of it may follow
+		kind = "" // the user may type more letters
 	}
 	snapshot, err := cluster.Names(ctx, namespace, kind)
 	if err != nil {
@@ -68,8 +68,8 @@ func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace stri
 	return offers
 }
 
-// addClusterFlags adds kubectl's flags that select a cluster and a namespace, and registers shell completion for those
-// whose values can be listed.
+// addClusterFlags adds kubectl's flags that select a cluster and a namespace, and registers shell completion for the
+// flags whose values can be listed.
 func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 	flags.AddFlags(cmd.Flags())
 	offer := func(flag string, names func(context.Context) []string) {

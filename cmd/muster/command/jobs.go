@@ -109,8 +109,8 @@ const (
 	mountsInList = 1
 )
 
-// tellMistakes says of jobs that have no Workload what their last warning event says: usually what is wrong with them.
-// It reads events only if there are such jobs.
+// tellMistakes reports of each job without a Workload what its last warning event says: usually what is wrong with the
+// job. It reads events only if there is a job without a Workload.
 func tellMistakes(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
 	if !slices.ContainsFunc(jobs, func(job view.Job) bool { return job.SaysNothing() }) {
 		return nil

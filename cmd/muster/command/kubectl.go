@@ -55,7 +55,7 @@ func runKubectl(args []string) int {
 	return exitDone
 }
 
-// clusterFlags returns the values of those kubectl flags that select a cluster.
+// clusterFlags returns the values of kubectl's flags that select a cluster.
 func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(false)
 	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer,

@@ -26,8 +26,8 @@ var kinds = map[string]func(spec fields){
 	"WorkloadPriorityClass": nil,
 }
 
-// object converts the object, or those of a list, and reports whether any was. The status goes: no client can apply it,
-// and it has other names too.
+// object converts the object, or the objects of a list, and reports whether it converted any. The status goes: no
+// client can apply it, and it has other names too.
 func object(o fields, note func(string)) bool {
 	if items := o.get("items"); items != nil && items.Kind == yaml.SequenceNode {
 		some := false

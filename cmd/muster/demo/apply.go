@@ -45,7 +45,7 @@ func newApplier(config *rest.Config) (*applier, error) {
 		mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
 }
 
-// apply sends one object and gives what the API server made of it.
+// apply sends one object and returns the object as the API server stored it.
 func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	mapping, err := a.mappingOf(ctx, object.GroupVersionKind())
 	if err != nil {

@@ -156,8 +156,8 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 // mostListed bounds how many pods of the jobs of one kind are read for a list.
 const mostListed = 500
 
-// PodsOfAll lists pods of the jobs, of which the namespace, "" for all, has all: a request for each kind of the jobs,
-// and some hundred pods of it at most. Pods that the user may not list are left out.
+// PodsOfAll lists pods of the jobs, of which the namespace, "" for all, has all: one request for each kind of job, with
+// some hundred pods at most. Pods that the user may not list are left out.
 func (c *Cluster) PodsOfAll(ctx context.Context, namespace string, jobs []*view.Job) (out []corev1.Pod, err error) {
 	names := map[string][]string{}
 	for _, job := range jobs {
@@ -190,9 +190,9 @@ func (c *Cluster) ClaimsOf(ctx context.Context, namespace string, pods []corev1.
 	})
 }
 
-// MountsOf reads why volumes of the pods are not mounted, from the events of one pod of each kind of such pods, and of
-// at most so many. It says nothing if the user may not read events, and nothing of a ConfigMap that was made since: the
-// kubelet soon tries again.
+// MountsOf reads why volumes of the pods are not mounted, from the events of one pod for each set of volumes, and of a
+// bounded number of pods. It says nothing if the user may not read events, and nothing of a ConfigMap that was made
+// since: the kubelet soon tries again.
 func (c *Cluster) MountsOf(
 	ctx context.Context, namespace string, pods []corev1.Pod, most int, now time.Time,
 ) (found podproblem.Mounts, err error) {
@@ -217,7 +217,8 @@ func (c *Cluster) MountsOf(
 	return found, nil
 }
 
-// WarningsOf lists the Warning events of a job and of those that make its pods; none if the user may not read them.
+// WarningsOf lists the Warning events of a job and of the objects that make its pods; none if the user may not read
+// them.
 func (c *Cluster) WarningsOf(ctx context.Context, job *view.Job) ([]corev1.Event, error) {
 	warnings, err := c.warnings(ctx, job, "involvedObject.uid", job.UID)
 	if err != nil || len(job.Makers) == 0 {

@@ -15,7 +15,7 @@ const (
 	// checkInterval is the interval at which Watch checks that the API server answers. Watches alone do not show it: they
 	// are restarted silently, and an unreachable cluster looks like one in which nothing changes.
 	checkInterval = 5 * time.Second
-	// checkTimeout is the timeout of one such request.
+	// checkTimeout is the timeout of the request of one check.
 	checkTimeout = 10 * time.Second
 )
 

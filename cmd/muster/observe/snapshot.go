@@ -38,7 +38,7 @@ func (c *Cluster) SnapshotAll(ctx context.Context, namespace string) (*view.Snap
 		{name: "resourceflavors", list: &flavors, decides: true},
 		{name: "admissionchecks", list: &checks, decides: true},
 		{name: "namespaces", list: &namespaces, decides: true},
-		{name: "limitranges", list: &limitRanges, namespaced: true}, // those of the namespace suffice
+		{name: "limitranges", list: &limitRanges, namespaced: true}, // the LimitRanges of the namespace suffice
 		{name: "runtimeclasses", list: &runtimeClasses, decides: true},
 	}, lists.jobKinds()))
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Cluster) readNodes(ctx context.Context, snapshot *view.Snapshot, namesp
 	return err
 }
 
-// readAll fills the lists of the kinds, and notes in Unseen those that are incomplete.
+// readAll fills the lists of the kinds, and notes in Unseen the kinds of which the list is incomplete.
 func (c *Cluster) readAll(ctx context.Context, snapshot *view.Snapshot, namespace string, kinds []kindRead) error {
 	for _, kind := range kinds {
 		unreadable, whole, err := c.list(ctx, kind, namespace)
@@ -114,8 +114,8 @@ func readConfiguration(ctx context.Context, reader client.Reader) (_ *v1alpha1.C
 // errNotServed is returned by list for a kind that the cluster does not serve.
 var errNotServed = errors.New("the kind is not served")
 
-// list reads all objects of a kind, or only those of the namespace if the user may not list more. whole reports whether
-// the list is complete.
+// list reads all objects of a kind, or only the objects in the namespace if the user may not list more. whole reports
+// whether the list is complete.
 func (c *Cluster) list(ctx context.Context, kind kindRead,
 	namespace string) (unreadable []view.Unreadable, whole bool, err error) {
 	var only []client.ListOption

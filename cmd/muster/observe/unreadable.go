@@ -17,7 +17,8 @@ import (
 )
 
 // read lists a kind. A single object that its Go type cannot decode makes the list of its kind fail; then the objects
-// are decoded one by one, and those that fail are returned. For kinds that decisions depend on, read fails instead.
+// are decoded one by one, and the objects that fail are returned. For kinds that decisions depend on, read fails
+// instead.
 func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.ListOption) ([]view.Unreadable, error) {
 	err := c.client.List(ctx, kind.list, options...)
 	if err == nil || kind.decides || isServedError(err) {

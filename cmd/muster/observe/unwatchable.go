@@ -11,8 +11,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// unwatchableKinds collects the kinds that the user may not watch, or may no longer list or watch. Informers list such
-// kinds again and again with increasing backoff and do not report it.
+// unwatchableKinds collects the kinds that the user may not watch, or may no longer list or watch. Informers list these
+// kinds again and again with increasing backoff and do not report the failure.
 type unwatchableKinds struct {
 	mu       sync.Mutex
 	reported map[string]bool

@@ -35,7 +35,7 @@ type Watch struct {
 	liveness      *liveness
 }
 
-// Watch starts to follow the scope and returns once all of it has been read. It ends with ctx.
+// Watch starts to follow the scope and returns once every object of the scope has been read. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// A first read turns "no such cluster" and "not installed" into errors; informers would retry them forever.
 	first, err := c.Snapshot(ctx, scope)

@@ -60,7 +60,7 @@ func asJSON(value any) string {
 	return string(text)
 }
 
-// Next returns the values that changed since the last call, in the order of now, followed by those that are gone.
+// Next returns the values that changed since the last call, in the order of now, followed by the values that are gone.
 func (c *Changes[T]) Next(now []T) []T {
 	var changed []T
 	present := make(map[string]bool, len(now))

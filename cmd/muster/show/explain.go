@@ -65,8 +65,8 @@ func asks(text *strings.Builder, e *view.Explanation) {
 	}
 }
 
-// queueAndChecks writes the queue of the job, whom and what it is for if not for this job, and the checks that are not
-// ready.
+// queueAndChecks writes the queue of the job, for whom the queue is if it is not for this job, and the checks that are
+// not ready.
 func queueAndChecks(text *strings.Builder, e *view.Explanation) {
 	line(text, "queue", placeInLine(e))
 	if e.Accepts != nil {

@@ -106,7 +106,7 @@ func nearestQueue(e *view.Explanation) string {
 	return nearest
 }
 
-// distance returns how many characters must be added, removed or replaced to turn one name into the other.
+// distance returns how many characters must be added, removed or replaced to turn the name a into the name b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

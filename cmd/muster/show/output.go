@@ -24,8 +24,8 @@ func NewOutput(file io.Writer) *Output { return &Output{Writer: plain.NewWriter(
 // Programs returns the writer for formats that programs read and that have to stay as they are.
 func Programs(out io.Writer) io.Writer { return fileOf(out) }
 
-// JSON returns the writer for JSON. A program reads from it what was written, but control characters beyond those that
-// encoders escape are escaped too, as \u009b: a terminal would obey them.
+// JSON returns the writer for JSON. A program reads from it what was written. Control characters that encoders leave as
+// they are, such as U+009B, are escaped too, as \u009b: a terminal would obey them.
 func JSON(out io.Writer) io.Writer { return plain.NewQuotedWriter(fileOf(out)) }
 
 // YAML returns JSON as a YAML document. Texts with control characters are in double quotes, with each of these escaped:

@@ -12,7 +12,7 @@ type podSets struct {
 	first int
 }
 
-// alike groups count pod sets by what is said of each, in their order. Those of which nothing is said are left out.
+// alike groups count pod sets by what is said of each, in their order. Pod sets of which nothing is said are left out.
 func alike(count int, of func(i int) (name, said string)) []podSets {
 	var groups []podSets
 	index := map[string]int{}

@@ -166,8 +166,8 @@ func tooLarge(amounts []reason.Amount) string {
 	return strings.Join(numbers, ", ")
 }
 
-// amountSays formats one amount. An unlimited capacity and a missing amount of zero are left out. Only what is short
-// needs exact numbers: those of a node's memory are long.
+// amountSays formats one amount. An unlimited capacity and a missing amount of zero are left out. Only an amount that
+// is short needs an exact number: the exact memory of a node is a long number.
 func amountSays(a *reason.Amount) string {
 	number := view.Number
 	if a.Missing.IsZero() {

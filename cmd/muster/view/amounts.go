@@ -62,7 +62,8 @@ func Number(q resource.Quantity) string { return quota.Number(q) }
 const longest = 8
 
 // Rounded is Number, except that long amounts of bytes, which are common for nodes, are rounded to a tenth of their
-// largest unit. It is for table columns, and for what is not short: an explanation of what is short needs exact numbers.
+// largest unit. It is for table columns, and for what is not short: an explanation of what is short needs exact
+// numbers.
 func Rounded(q resource.Quantity) string {
 	if exact := Number(q); q.Format != resource.BinarySI || len(exact) <= longest {
 		return exact
@@ -116,7 +117,7 @@ func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
 		left, given := workload.PodsHoldingQuota(w, assignment)
 		if workload.IsFinished(w) {
-			left = given // report what it was admitted with
+			left = given // report what the admission gave
 		}
 		addTimes(sum, usageOf(assignment, left, given), 1)
 		pods += given

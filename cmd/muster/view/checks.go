@@ -15,14 +15,15 @@ type Check struct {
 	Message string           `json:"message,omitempty"`
 }
 
-// States of a Check that does not exist or is not active, which keeps its ClusterQueue inactive; the API has none for it.
+// States of a Check that does not exist or is not active, which keeps its ClusterQueue inactive; the API has none for
+// it.
 const (
 	CheckMissing  kueue.CheckState = "Missing"
 	CheckInactive kueue.CheckState = "Inactive"
 )
 
-// checksOf returns the admission checks that are not Ready, sorted by name. One that no controller will answer, because
-// it does not exist or is not active, is reported as such: the Workload still has it as Pending.
+// checksOf returns the admission checks that are not Ready, sorted by name. A check that no controller will answer,
+// because it does not exist or is not active, is reported as missing or inactive: the Workload still has it as Pending.
 func checksOf(snapshot *Snapshot, w *kueue.Workload) (out []Check) {
 	readable := !slices.Contains(snapshot.Unseen, "admissionchecks")
 	for i := range w.Status.AdmissionChecks {

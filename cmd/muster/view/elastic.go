@@ -14,8 +14,8 @@ import (
 // sizes are the minimum and the maximum number of pods of an elastic job.
 type sizes struct{ least, most int32 }
 
-// noteSizes sets s.sizes if the Workload is elastic. Its queue does not resize pods that are tied: once admitted, these
-// are shown like those of any job that was admitted with fewer.
+// noteSizes sets s.sizes if the Workload is elastic. Its queue does not resize pods that are tied: once admitted, tied
+// pods are shown like the pods of any job that was admitted with fewer.
 func (s *subject) noteSizes() {
 	var all sizes
 	elastic, fixed := false, false

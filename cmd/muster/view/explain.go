@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Explanation is the result of `muster explain` for one job: what it requests, its position in the queue, the queue's
+// Explanation is the result of `muster explain` for one job: its requests, its position in the queue, the queue's
 // quotas, who holds the rest, and what its pods lack.
 type Explanation struct {
 	metav1.TypeMeta `json:",inline"`
@@ -32,7 +32,8 @@ type Explanation struct {
 	// QueuesThere are the queues that the job could name, if the one that it names does not exist.
 	QueuesThere []string `json:"queuesThere,omitempty"`
 	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them, with what
-	// keeps them from ever being so; for one that waits for quota, those that keep its ClusterQueue inactive.
+	// keeps a check from ever becoming ready. For a job that waits for quota, they are the checks that keep its
+	// ClusterQueue inactive.
 	Checks []Check `json:"checks,omitempty"`
 	// Accepts is the namespaceSelector of the ClusterQueue, if it refuses the namespace of the waiting job.
 	Accepts *metav1.LabelSelector `json:"accepts,omitempty"`
@@ -42,7 +43,7 @@ type Explanation struct {
 	Quotas []Quota `json:"quotas,omitempty"`
 	// Unlimited is set if the quota of the queue is unlimited, so that the job waits for something else.
 	Unlimited bool `json:"unlimited,omitempty"`
-	// Holders are, for a job that waits, the other jobs that hold quota of its queue, the largest first.
+	// Holders are, for a job that waits, the jobs that hold quota of its queue, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
 	// WhyNot is, for a job that waits, the explanation of an engine like the operator's; absent if the reader may not
 	// read enough of the cluster. It and Replacing name Workloads; Titles maps their names to the titles of their jobs.
@@ -124,7 +125,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Asks = asksOf(workload)
 		for i := range e.Asks {
 			if job.State.Over() {
-				e.Asks[i].Given, e.Asks[i].Left = nil, nil // what it gave back as it ended is not what it was admitted with
+				e.Asks[i].Given, e.Asks[i].Left = nil, nil // a job that has ended has given all back, which says nothing of its admission
 			}
 		}
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
@@ -135,7 +136,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 	}
 	hidden := snapshot.hidesDecisions() || snapshot.Configuration == nil
 	if e.Line = lineOf(snapshot, jobs, &job); e.Line != nil && hidden {
-		e.Line.Position, e.Line.Length = 0, 0 // jobs ahead of it may be hidden from the reader
+		e.Line.Position, e.Line.Length = 0, 0 // the reader may not see all jobs that come first
 	}
 	if e.Line == nil && job.Queue != "" && job.State == Pending {
 		e.QueuesThere = queuesFor(snapshot, job.Namespace)
@@ -180,7 +181,7 @@ func hasPlaces(workload *kueue.Workload) bool {
 	})
 }
 
-// explainLoss explains for which places a running job waits in place of those that it lost. It builds an engine with the
+// explainLoss explains why a running job that lost places has no others yet. It builds an engine with the
 // whole state, as the explanation of a waiting job does: only the engine knows which places are lost, by nodes that are
 // gone, changed labels or used capacity. A job without places has none to lose, and costs nothing.
 func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
@@ -191,7 +192,8 @@ func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueu
 	}
 }
 
-// askEngine builds an engine with the same state as the operator's at that time, and has it explain why the Workload waits.
+// askEngine builds an engine with the same state as the operator's at that time, and has it explain why the Workload
+// waits.
 func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
 	asked := whatif.NewEngine(snapshot.Configuration, now, snapshot.watched()...)
 	whyNot, known := asked.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
@@ -218,7 +220,7 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 		e.Line.Position, e.Line.Length = whyNot.Position, whyNot.Length
 	}
 	if e.Job.State == Pending && (whyNot.State != reason.Aside || e.Job.Reason != string(whyNot.Code)) {
-		// Use current numbers rather than those of when the status was last written.
+		// Use current numbers rather than the numbers at the last write of the status.
 		e.Job.Reason, e.Job.Message = string(whyNot.Code), whyNot.Message
 	}
 	e.name(jobs, &whyNot)
@@ -256,8 +258,8 @@ func findWorkload(snapshot *Snapshot, job *Job) *kueue.Workload {
 	return nil
 }
 
-// refusingSelector returns the namespaceSelector of a ClusterQueue that refuses the namespace, else nil. A queue without
-// one refuses all.
+// refusingSelector returns the namespaceSelector of a ClusterQueue that refuses the namespace, else nil. A queue
+// without one refuses all.
 func refusingSelector(snapshot *Snapshot, queue, namespace string) *metav1.LabelSelector {
 	at := slices.IndexFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool { return q.Name == queue })
 	in := slices.IndexFunc(snapshot.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })

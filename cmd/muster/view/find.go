@@ -54,7 +54,7 @@ func kindWord(word string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// KindWords returns the words for kinds of jobs, including those of other controllers' jobs that queue here.
+// KindWords returns the words for kinds of jobs, including kinds of other controllers whose jobs queue here.
 func KindWords(jobs []Job) []string {
 	words := []string{"jobset", "genericjob", "trainingjob", "latticejob", "vcjob", "job", "workload"}
 	for i := range jobs {
@@ -66,8 +66,8 @@ func KindWords(jobs []Job) []string {
 }
 
 // Find returns the jobs of that name; more than one if the name is ambiguous. With kind workload, the name of a
-// Workload finds the job that it belongs to. With kind job, it finds those of other kinds if no Job has the name: users say
-// job for every kind.
+// Workload finds the job that it belongs to. With kind job, it finds jobs of other kinds if no Job has the name: users
+// say job for every kind.
 func Find(jobs []Job, name Name) []Job {
 	var found []Job
 	for _, job := range jobs {
@@ -86,8 +86,8 @@ func Find(jobs []Job, name Name) []Job {
 	return found
 }
 
-// ExplainsItself reports whether the jobs of that name, all of which the snapshot has, are one whose explanation needs no
-// other job: it may run and has its Workload, or is over.
+// ExplainsItself reports whether the jobs of that name, all of which the snapshot has, are one whose explanation needs
+// no other job: it may run and has its Workload, or is over.
 func ExplainsItself(snapshot *Snapshot, name Name, now time.Time) bool {
 	found := Find(Jobs(snapshot, now), name)
 	if len(found) != 1 {

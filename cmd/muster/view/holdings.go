@@ -72,8 +72,8 @@ func usageOf(a *kueue.PodSetAssignment, left, given int32) corev1.ResourceList {
 	return out
 }
 
-// terminatingUsage returns how much of the resource is used, beyond the assignment, by pods that a resize removes and that are
-// not gone yet.
+// terminatingUsage returns how much of the resource is used, beyond the assignment, by pods that a resize removes and
+// that are not gone yet.
 func terminatingUsage(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.ResourceName) resource.Quantity {
 	for _, uses := range w.Status.ResourceRequests {
 		if more := uses.Resources[name].DeepCopy(); uses.Name == a.Name && more.Cmp(a.ResourceUsage[name]) > 0 {
@@ -84,7 +84,7 @@ func terminatingUsage(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.
 	return resource.Quantity{}
 }
 
-// quota returns what is held of one resource in one flavor together with the queue's quota of it.
+// quota returns how much of one resource in one flavor is held, together with the queue's quota.
 func (h holdings) quota(flavor kueue.ResourceFlavorReference, has *kueue.ResourceQuota) Quota {
 	key := flavorResource{flavor, has.Name}
 	q := Quota{Flavor: string(flavor), Resource: has.Name, Used: h.used[key], Reserved: h.reserved[key], Nominal: has.NominalQuota}

@@ -60,7 +60,7 @@ type Job struct {
 	// Preempted is, for a job that waits, its last preemption: while it waits, nothing else says why it was stopped.
 	Preempted *Preemption `json:"preempted,omitempty"`
 
-	// PodsReady counts pods that are ready or have succeeded, PodsAsked those that the job runs at the same time.
+	// PodsReady counts pods that are ready or have succeeded, PodsAsked the pods that the job runs at the same time.
 	PodsReady int32 `json:"podsReady"`
 	PodsAsked int32 `json:"podsAsked"`
 	// PodsLeast and PodsMost are the range of sizes of an elastic job. Absent for others.
@@ -81,7 +81,7 @@ type Job struct {
 	// Workload is the name of the Workload that queues for the job.
 	Workload string `json:"workload,omitempty"`
 
-	// UID and Labels are those of the object, for selecting.
+	// UID and Labels are the object's, for selecting.
 	UID    string            `json:"-"`
 	Labels map[string]string `json:"-"`
 	// Makers are the UIDs of the Jobs and VCJobs that create the pods of the object, which does not do so itself.

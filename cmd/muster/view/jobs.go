@@ -38,10 +38,10 @@ func Jobs(snapshot *Snapshot, now time.Time) []Job {
 	return jobs
 }
 
-// subjects returns a subject for each job, without those that are parts of another one.
+// subjects returns a subject for each job that is not part of another job.
 func subjects(snapshot *Snapshot) (found []*subject) {
 	owned := snapshot.owners()
-	shown := map[types.UID]bool{} // including those that are parts of another job
+	shown := map[types.UID]bool{} // including jobs that are parts of another job
 	add := func(s *subject) {
 		shown[s.meta.UID] = true
 		found = append(found, s)
@@ -83,7 +83,7 @@ func subjects(snapshot *Snapshot) (found []*subject) {
 	return found
 }
 
-// titlesOf returns the full titles of jobs, keyed by their UIDs and those of their Workloads.
+// titlesOf returns the full titles of jobs, keyed by the UIDs of the jobs and of their Workloads.
 func titlesOf(found []*subject) map[types.UID]string {
 	titles := map[types.UID]string{}
 	for _, s := range found {
@@ -151,7 +151,7 @@ type subject struct {
 	keepsSize bool
 	// makers is Makers of the Job.
 	makers []types.UID
-	// titles are the full titles of all jobs, keyed by their UIDs and those of their Workloads.
+	// titles are the full titles of all jobs, keyed by the UIDs of the jobs and of their Workloads.
 	titles map[types.UID]string
 	// foreign jobs are started by a controller whose objects are not read here.
 	foreign bool
@@ -243,7 +243,7 @@ func batchJobSubject(job *batchv1.Job, owned owners) *subject {
 }
 
 // noteManager sets s.blocked if spec.managedBy names another controller than ours, unless the job already runs. Muster
-// makes no Workload for such a job.
+// makes no Workload for a job of another controller.
 func (s *subject) noteManager(managedBy *string, ours string) {
 	if managedBy != nil && *managedBy != ours && s.workload == nil && s.pods.active == 0 && s.blocked == "" {
 		s.blocked = fmt.Sprintf("managedBy is %s: that controller runs the job, and Muster leaves it alone", *managedBy)

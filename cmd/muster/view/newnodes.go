@@ -11,7 +11,7 @@ import (
 )
 
 // waitsForNewNodes reports whether the Workload holds quota, in a queue whose nodes are provisioned on demand, of a
-// flavor that is placed on nodes, but has no places, and whether pods of it have no node yet.
+// flavor that is placed on nodes, but has no places, and whether some of its pods have no node yet.
 func waitsForNewNodes(snapshot *Snapshot, workload *kueue.Workload) bool {
 	hasNoNode := func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" }
 	if len(snapshot.Pods) > 0 && !slices.ContainsFunc(snapshot.Pods, hasNoNode) {

@@ -28,7 +28,8 @@ type Queue struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Pending counts jobs that wait, Reserving those that hold quota, and Admitted those among the latter that may run.
+	// Pending counts jobs that wait, Reserving the jobs that hold quota, and Admitted the jobs that hold quota and may
+	// run.
 	Pending   int32 `json:"pending"`
 	Reserving int32 `json:"reserving"`
 	Admitted  int32 `json:"admitted"`
@@ -80,7 +81,7 @@ func (q *QueueList) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// Queues returns the ClusterQueues by name; with a namespace, only those that its LocalQueues point to.
+// Queues returns the ClusterQueues by name; with a namespace, only the ClusterQueues that its LocalQueues point to.
 func Queues(snapshot *Snapshot, namespace string, now time.Time) []Queue {
 	waiting, held := waitingByQueue(snapshot, Jobs(snapshot, now)), holdingsByQueue(snapshot)
 	var queues []Queue
@@ -197,7 +198,7 @@ func standings(snapshot *Snapshot) map[[2]string]float64 {
 // notConsidered is the fault of jobs that the engine does not consider at present, and that are thus never the head.
 const notConsidered = 2
 
-// faultRank sorts inadmissible and misconfigured jobs behind the others, and last those that back off or are held.
+// faultRank sorts inadmissible and misconfigured jobs behind other jobs, and jobs that back off or are held last.
 func faultRank(job *Job, considered bool) int {
 	switch {
 	case !considered:

@@ -23,8 +23,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// Snapshot is what was read from the API server at one time. A kind that the cluster does not serve is empty. The functions
-// of this package keep pointers into it; nobody may modify it afterwards.
+// Snapshot is what was read from the API server at one time. A kind that the cluster does not serve is empty. The
+// functions of this package keep pointers into it; nobody may modify it afterwards.
 type Snapshot struct {
 	Workloads     []kueue.Workload
 	ClusterQueues []kueue.ClusterQueue
@@ -59,7 +59,7 @@ type Snapshot struct {
 	Deleted map[types.UID]bool
 	// Pods are the pods of the one job that is explained; nil for lists of jobs.
 	Pods []corev1.Pod
-	// Claims are the claims that those of the pods mount which have no node.
+	// Claims are the claims that pods without a node mount.
 	Claims podproblem.Claims
 	// Mounts says which volumes of the pods could not be mounted, and why.
 	Mounts podproblem.Mounts
@@ -151,7 +151,7 @@ func (s *Snapshot) simulatesPods() bool {
 }
 
 // startedNothing reports whether the explained job has pods and none of them ever started a container, init containers
-// aside: their logs are not those that are read first.
+// aside: the logs of init containers are not read first.
 func (s *Snapshot) startedNothing() bool {
 	return len(s.Pods) > 0 && !slices.ContainsFunc(s.Pods, func(pod corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
@@ -160,8 +160,8 @@ func (s *Snapshot) startedNothing() bool {
 	})
 }
 
-// hasRun reports whether a container that has ended had started. If not, the runtime says that it started in 1970, and the
-// kubelet, if it never knew of the container, nothing.
+// hasRun reports whether a container that has ended had started. If not, the runtime says that it started in 1970, and
+// the kubelet, if it never knew of the container, nothing.
 func hasRun(ended *corev1.ContainerStateTerminated) bool {
 	return ended != nil && ended.StartedAt.Unix() > 0 && replicas.WhyNotStarted(ended) == ""
 }

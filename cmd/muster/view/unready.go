@@ -46,7 +46,7 @@ func (j *Job) since() time.Time {
 	return j.CreatedAt.Time
 }
 
-// OwnPods returns those of the pods that are the job's. Pods that are older than the job belonged to an earlier job of the
+// OwnPods returns the pods that are the job's. Pods that are older than the job belonged to an earlier job of the
 // same name, and do not count.
 func (j *Job) OwnPods(pods []corev1.Pod) []corev1.Pod {
 	label := j.PodLabel()
@@ -55,8 +55,8 @@ func (j *Job) OwnPods(pods []corev1.Pod) []corev1.Pod {
 	})
 }
 
-// TellProblem says of a job that Unready returned what keeps most of its unready pods from being ready. The pods are its
-// own.
+// TellProblem says of a job that Unready returned what keeps most of its unready pods from being ready. The pods are
+// its own.
 func (j *Job) TellProblem(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, now time.Time) {
 	found := podProblems(pods, claims, mounts, func(string) bool { return false }, now)
 	if len(found) == 0 {

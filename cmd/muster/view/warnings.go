@@ -9,8 +9,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Reasons of events: failedCreate is the operator's, and Kubernetes', for a pod that could not be created, changeRefused
-// the operator's for a change of the job that the API server refuses.
+// Reasons of events: failedCreate is the operator's, and Kubernetes', for a pod that could not be created,
+// changeRefused the operator's for a change of the job that the API server refuses.
 const (
 	failedCreate  = "FailedCreate"
 	changeRefused = "ChangeRefused"
@@ -38,8 +38,8 @@ func warningAbout(snapshot *Snapshot, job *Job, workload *kueue.Workload) *Warni
 	return nil
 }
 
-// lacksSomePods reports whether a job that may run has fewer pods than it may have. Of its warnings only those about
-// pods and sizes say why: it has run for some time, and others may be about what was then.
+// lacksSomePods reports whether a job that may run has fewer pods than it may have. Of its warnings only warnings about
+// pods and sizes say why: the job has run for some time, and other warnings may be out of date.
 func (s *Snapshot) lacksSomePods(job *Job) bool {
 	return (job.State == Starting || job.State == Running) && 0 < len(s.Pods) && len(s.Pods) < int(job.PodsAsked)
 }
@@ -94,7 +94,7 @@ func lastObserved(e *corev1.Event) metav1.Time {
 	return e.CreationTimestamp
 }
 
-// TellMistakes sets the reason and message of each job that says nothing to those of its last warning.
+// TellMistakes sets the reason and message of each job without any from the job's last warning.
 func TellMistakes(jobs []Job, warnings []corev1.Event) {
 	for i := range jobs {
 		if !jobs[i].SaysNothing() {

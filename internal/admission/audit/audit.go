@@ -174,7 +174,8 @@ func compareQueues(e *engine.Engine, queues iter.Seq[string], differ func(differ
 	return all
 }
 
-// unconfirmed returns the engine's holdings that no Workload confirms, without those that are still being written.
+// unconfirmed returns the engine's holdings that no Workload confirms, without the holdings that are still being
+// written.
 func unconfirmed(e *engine.Engine, workloads []kueue.Workload) iter.Seq[engine.Holding] {
 	stored := map[engine.Key]bool{}
 	for i := range workloads {

@@ -31,7 +31,8 @@ type allowance struct {
 	// perSecond and burst apply while the API server is quiet.
 	perSecond rate.Limit
 	burst     int
-	// share applies while it is not: the ratio to writes for jobs. spare is the credit with which such a time begins.
+	// share applies while the API server is busy: the ratio to writes for jobs. spare is the credit with which a busy time
+	// begins.
 	share, spare float64
 }
 

@@ -27,11 +27,11 @@ const (
 	LongestRetry = 30 * time.Second
 )
 
-// Writer writes admissions, changes of places and of sizes, and evictions: one conditional status write each,
-// the most urgent first, because quota that was decided on but not written yet is used by nobody. The engine assumes
-// that a decision takes effect until the writer reports its outcome, and decides again if the Workload has changed or
-// is gone. Any other error leaves open whether the write took effect, so the writer reads the Workload and retries, unless
-// the API server refuses the write, or keeps failing while the Workload does not change.
+// Writer writes admissions, changes of places and of sizes, and evictions: one conditional status write each, the most
+// urgent first, because quota that was decided on but not written yet is used by nobody. The engine assumes that a
+// decision takes effect until the writer reports its outcome, and decides again if the Workload has changed or is gone.
+// Any other error leaves open whether the write took effect, so the writer reads the Workload and retries, unless the
+// API server refuses the write, or keeps failing while the Workload does not change.
 type Writer struct {
 	client client.Client
 	live   client.Reader
@@ -40,8 +40,8 @@ type Writer struct {
 	Events *JobEvents
 	report func(engine.Event)
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
-	// denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine
-	// reacts to each by choosing another such Workload, which may well be refused too.
+	// denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine reacts to
+	// each refusal by choosing another Workload that holds quota, which may well be refused too.
 	denials workqueue.TypedRateLimiter[struct{}]
 
 	mu   sync.Mutex
@@ -187,7 +187,8 @@ func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision
 	d := open.Decision
 	switch {
 	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
-		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of it.
+		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of the
+		// admission.
 		wr.queue.AddRateLimited(key)
 	case outcome == unknown:
 		if !apierrors.IsConflict(err) {

@@ -35,7 +35,7 @@ func (j *JobEvents) StatusChanged(before, after *kueue.Workload) {
 	}
 }
 
-// Waits records why the Workload waits. The event waits for the write budget if need be: what it says lasts, and is
+// Waits records why the Workload waits. The event waits for the write budget if need be: the reason lasts, and is
 // recorded once.
 func (j *JobEvents) Waits(w *kueue.Workload, why reason.Reason) {
 	owner := metav1.GetControllerOf(w)
@@ -60,8 +60,8 @@ func versionRef(before *kueue.Workload) *corev1.ObjectReference {
 	}
 }
 
-// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. Such an
-// admission needs no event; the job's own status says that it runs.
+// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. This
+// admission needs no event; the job's own status says that the job runs.
 func admittedAtOnce(before *kueue.Workload, c change) bool {
 	return c.Reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }

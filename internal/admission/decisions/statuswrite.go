@@ -20,9 +20,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// WriteStatus changes the status of the Workload from seen to desired and returns the resulting version. It fails
-// with a conflict if the Workload has changed since. Every admission is such a write, so it is kept small: the patch
-// has only what differs, and the response is metadata alone, since the watch delivers the object anyway.
+// WriteStatus changes the status of the Workload from seen to desired and returns the resulting version. It fails with
+// a conflict if the Workload has changed since. Every admission is one of these writes, so the write is kept small: the
+// patch has only what differs, and the response is metadata alone, since the watch delivers the object anyway.
 func WriteStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload, options ...client.SubResourcePatchOption) (version int64, err error) {
 	patch, err := statusPatch(seen, desired)
 	if err != nil {
@@ -37,8 +37,8 @@ func WriteStatus(ctx context.Context, c client.Client, seen, desired *kueue.Work
 	return translate.VersionOf(answer), nil
 }
 
-// WriteStatusThatFits is WriteStatus for a status that may be too large. If it takes quota, it is written in brief then.
-// It returns the Workload as it was written.
+// WriteStatusThatFits is WriteStatus for a status that may be too large. If it takes quota, it is written in brief
+// then. It returns the Workload as it was written.
 func WriteStatusThatFits(ctx context.Context, c client.Client, seen, desired *kueue.Workload) (written *kueue.Workload, version int64, err error) {
 	version, err = WriteStatus(ctx, c, seen, desired)
 	if !refusal.IsTooLarge(err) {

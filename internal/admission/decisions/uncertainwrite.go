@@ -10,7 +10,7 @@ import (
 
 // mayHaveTakenEffect reports whether an earlier write of a decision that gives quota may have taken effect and been
 // undone since: another workload may have that quota by now. For a workload that was to grow, its admission and
-// conditions show whether what it holds was changed; other changes do not matter.
+// conditions show whether its quota was changed; other changes do not matter.
 func mayHaveTakenEffect(open *openDecision, seen *kueue.Workload) bool {
 	before := open.uncertain
 	switch {

@@ -70,7 +70,7 @@ func (uq *urgencyQueue) Pop() engine.Key {
 	return u.key
 }
 
-// before reports whether the decision about u is to be written before the other's.
+// before reports whether the decision about u is to be written before the decision about other.
 func (u *urgencyItem) before(other *urgencyItem) bool {
 	if u.urgency != other.urgency {
 		return u.urgency > other.urgency

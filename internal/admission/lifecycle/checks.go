@@ -27,7 +27,7 @@ const (
 const admissionChecksMax = 8
 
 // ChecksFor returns the ClusterQueue's checks that apply to the admission, in the order of the spec. Without an
-// admission it returns those that apply to every flavor.
+// admission it returns the checks that apply to every flavor.
 func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.AdmissionCheckReference {
 	var out []kueue.AdmissionCheckReference
 	for _, rule := range CheckRules(q) {

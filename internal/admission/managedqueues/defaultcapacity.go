@@ -149,8 +149,8 @@ func isUnplacedDefault(f *kueue.ResourceFlavor) bool {
 // usable returns the flavor's nodes that accept pods with no tolerations but the flavor's.
 //
 // If the flavor is placed on nodes, a node that is closed for a time or being removed counts as well: placement keeps
-// new pods off it, and the jobs that still run there would otherwise be charged to the quota of the other nodes, which
-// then stay empty. Without placement nothing but the quota keeps jobs from waiting for such a node.
+// new pods off this node, and the jobs that still run there would otherwise be charged to the quota of the other nodes,
+// which then stay empty. Without placement nothing but the quota keeps jobs from waiting for such a node.
 func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node {
 	placed := flavor.TopologyName != nil
 	var out []corev1.Node
@@ -162,8 +162,8 @@ func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node
 	return out
 }
 
-// takesPods reports whether the node, while it is open, accepts pods with the tolerations, or such pods that request
-// its devices.
+// takesPods reports whether the node, while it is open, accepts pods with the tolerations, or pods with the tolerations
+// that request its devices.
 func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
 	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
 		return repelsPods(t) && !closes(t) && !isForDevices(node, t)

@@ -130,7 +130,7 @@ func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.Cl
 	d.wrote = d.clock.Now()
 	err := d.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // the watch delivers the other change, and triggers the next attempt
+		return ctrl.Result{}, nil // the watch delivers the change of the other writer, and triggers the next attempt
 	}
 	return ctrl.Result{}, err
 }

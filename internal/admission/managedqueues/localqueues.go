@@ -20,8 +20,8 @@ import (
 )
 
 // madeLocalQueues deletes the LocalQueues that Muster made for a ClusterQueue once that is gone and no Workload holds
-// quota through them. Jobs that name them wait as those do that name any other queue that does not exist; a job makes
-// the LocalQueue again when there is a ClusterQueue of that name.
+// quota through them. Jobs that name a deleted LocalQueue wait like jobs that name a queue that never existed; a job
+// makes the LocalQueue again when there is a ClusterQueue of that name.
 type madeLocalQueues struct{ client client.Client }
 
 // AddMadeLocalQueues adds the controller of the LocalQueues that Muster makes to the manager.

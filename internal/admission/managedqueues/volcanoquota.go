@@ -31,8 +31,9 @@ var volcanoKind = scheduling.GroupVersion.WithKind("Queue")
 // that is not known.
 //
 // What the Queue deserves or is guaranteed is its nominal quota, which it may reclaim from borrowers. What is
-// guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability. Resources that it does not name are
-// covered too, without nominal quota: what it uses of them does not keep it from reclaiming the others.
+// guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability. Resources that the Queue does not
+// name are covered too, without nominal quota: using them does not keep the Queue from reclaiming the resources that it
+// names.
 func (v *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
 	quota, nominal := corev1.ResourceList{}, v.nominal(q)
 	for _, list := range []corev1.ResourceList{cluster, q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
@@ -69,13 +70,13 @@ func (v *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceL
 	return out
 }
 
-// weightOf returns the weight of the Queue among those beside it.
+// weightOf returns the weight of the Queue among the Queues with the same parent.
 func weightOf(q *scheduling.Queue) *kueue.FairSharing {
 	return &kueue.FairSharing{Weight: resource.NewQuantity(int64(cmp.Or(q.Spec.Weight, 1)), resource.DecimalSI)}
 }
 
-// ignoredOf returns the fields of a Queue's spec that have no effect on its ClusterQueue, each with the reason. parent is
-// that for the parent, "" if that has an effect.
+// ignoredOf returns the fields of a Queue's spec that have no effect on its ClusterQueue, each with the reason. parent
+// is that for the parent, "" if that has an effect.
 func ignoredOf(spec *scheduling.QueueSpec, parent string) (out []string) {
 	if parent != "" {
 		out = append(out, parent)
@@ -121,8 +122,8 @@ func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 	}
 }
 
-// sharedQuota returns what the cluster has of each resource beyond the nominal quotas of the Queues, and of the Cohorts of
-// those that others are below, by name.
+// sharedQuota returns, by name, what the cluster has of each resource beyond the nominal quotas of the Queues, and of
+// the Cohorts of the Queues that are parents.
 func sharedQuota(cluster corev1.ResourceList, queues map[string]*kueue.ClusterQueue, cohorts map[string]*kueue.Cohort) corev1.ResourceList {
 	left := cluster.DeepCopy()
 	take := func(groups []kueue.ResourceGroup) {

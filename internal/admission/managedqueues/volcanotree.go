@@ -24,8 +24,8 @@ const rootQueue = "root"
 // Queues are, and its own ClusterQueue beside them. The Cohort is in that of its parent; the top ones are in the cohort
 // volcano.
 //
-// With a Queue lab of capability 10 and two Queues in it that deserve 4 each, the Cohort volcano-lab may borrow 2 beyond
-// the 8 that its ClusterQueues own: all of lab has 10 at most.
+// With a Queue lab of capability 10 and two Queues in it that deserve 4 each, the Cohort volcano-lab may borrow 2
+// beyond the 8 that its ClusterQueues own: all of lab has 10 at most.
 type volcanoTree struct {
 	// parents and children have the Queues of which the parent has an effect.
 	parents  map[string]*scheduling.Queue
@@ -36,7 +36,8 @@ type volcanoTree struct {
 	shares map[string]corev1.ResourceList
 }
 
-// nest returns the tree of the Queues. served has those whose ClusterQueue was made for them: only they can be parents.
+// nest returns the tree of the Queues. served has the Queues for which a ClusterQueue was made: only these can be
+// parents.
 func nest(queues, served map[string]*scheduling.Queue) *volcanoTree {
 	t := &volcanoTree{parents: map[string]*scheduling.Queue{}, children: map[string][]*scheduling.Queue{}, ignored: map[string]string{}, shares: map[string]corev1.ResourceList{}}
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
@@ -93,8 +94,8 @@ func (v *volcanoTree) cohortOf(q *scheduling.Queue) string {
 // cohortName returns the name of the Cohort of a Queue with others below it.
 func cohortName(queue string) string { return volcanoCohort + "-" + queue }
 
-// own returns what the Queue and all below it own: what it deserves or is guaranteed, or what those below it do if that
-// is more, within its capability.
+// own returns what the Queue and all Queues below it own together: what the Queue deserves or is guaranteed, or the sum
+// of what its children own if the sum is more; at most its capability.
 func (v *volcanoTree) own(q *scheduling.Queue) corev1.ResourceList {
 	own := corev1.ResourceList{}
 	for _, list := range []corev1.ResourceList{q.Spec.Deserved, q.Spec.Guarantee.Resource} {
@@ -122,8 +123,8 @@ func (v *volcanoTree) ownOfChildren(q *scheduling.Queue) corev1.ResourceList {
 	return sums
 }
 
-// share notes what the Queue and all below it own. Where that is less than what those below it would own, each of them
-// has its part of it.
+// share notes what the Queue and all Queues below it own together. Where this is less than the sum of what its children
+// would own, each child has its part.
 func (v *volcanoTree) share(q *scheduling.Queue, all corev1.ResourceList) {
 	v.shares[q.Name] = all
 	wanted := v.ownOfChildren(q)
@@ -162,8 +163,8 @@ func atMost(amount resource.Quantity, capability corev1.ResourceList, name corev
 	return amount
 }
 
-// nominal returns the nominal quota of the Queue's ClusterQueue. That of a Queue with others below it has none: what it
-// owns is shared with these.
+// nominal returns the nominal quota of the Queue's ClusterQueue. The ClusterQueue of a parent has none: what a parent
+// owns is shared with its children.
 func (v *volcanoTree) nominal(q *scheduling.Queue) corev1.ResourceList {
 	if len(v.children[q.Name]) > 0 {
 		return nil
@@ -180,7 +181,8 @@ func (v *volcanoTree) cohorts(queues map[string]*scheduling.Queue) map[string]*k
 	return out
 }
 
-// cohort returns the Cohort of the Queue: the part of what it owns that those below it do not, up to its capability.
+// cohort returns the Cohort of the Queue: the quota that the Queue owns and its children do not own, up to its
+// capability.
 func (v *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	out := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{
 		Name: cohortName(q.Name), Labels: map[string]string{muster.FollowsNodesLabel: "true"}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}}}
@@ -206,7 +208,7 @@ func (v *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	return out
 }
 
-// rest returns what the Queue owns beyond what those below it own.
+// rest returns what the Queue owns beyond what its children own.
 func (v *volcanoTree) rest(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
 	left := v.shares[q.Name][name].DeepCopy()
 	for _, child := range v.children[q.Name] {

@@ -24,8 +24,8 @@ import (
 // enough to leave the API server capacity for other clients.
 const concurrentReasons = 4
 
-// PendingWriter writes into the status of Workloads why they wait. It writes only the latest reason, so that one that
-// was superseded before its turn costs nothing.
+// PendingWriter writes into the status of Workloads why they wait. It writes only the latest reason: a reason that was
+// superseded before its turn costs nothing.
 type PendingWriter struct {
 	client client.Client
 	clock  clock.PassiveClock

@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// dependencies are the other objects on which it depends whether a ClusterQueue can admit.
+// dependencies are the objects, beside a ClusterQueue itself, that decide whether it can admit.
 type dependencies struct {
-	// flavors is the number of its usable flavors, missing are those that do not exist, withoutTopology those whose
-	// Topology does not exist.
+	// flavors is the number of its usable flavors, missing are the flavors that do not exist, withoutTopology the flavors
+	// whose Topology does not exist.
 	flavors                  int
 	missing, withoutTopology []string
 	checks                   map[string]*kueue.AdmissionCheck

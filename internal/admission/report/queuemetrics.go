@@ -68,7 +68,7 @@ var Served = newQueueGauges()
 func init() { metrics.Serve(Served) }
 
 // QueueGauges is a collector with the last known state of each queue. It computes the values when it is scraped, and
-// drops those of deleted queues.
+// drops the values of deleted queues.
 type QueueGauges struct {
 	mu sync.Mutex
 	// usage and states are of ClusterQueues, LocalQueues and cohorts; specs are ClusterQueues as the cache has them.

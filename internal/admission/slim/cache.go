@@ -41,8 +41,8 @@ func stripNode(object any) (any, error) {
 	return object, nil
 }
 
-// stripWorkload drops the pod sets of a finished Workload, which are most of its size: clusters keep such Workloads
-// for as long as their jobs, and nothing reads these pod sets. What Workloads have in common is interned.
+// stripWorkload drops the pod sets of a finished Workload, which are most of its size: clusters keep finished Workloads
+// for as long as their jobs, and nothing reads their pod sets. What Workloads have in common is interned.
 func stripWorkload(object any) (any, error) {
 	w, ok := object.(*kueue.Workload)
 	if !ok {
@@ -56,8 +56,8 @@ func stripWorkload(object any) (any, error) {
 	return w, nil
 }
 
-// stripJob drops the pod template of a batch Job that has ended, which is most of its size: clusters keep such Jobs, and
-// nothing reads it. Only a JobSet reads those of its Jobs, which it may run again.
+// stripJob drops the pod template of a batch Job that has ended, which is most of its size: clusters keep ended Jobs,
+// and nothing reads their templates. Only a JobSet reads the templates of its Jobs, which it may run again.
 func stripJob(object any) (any, error) {
 	job, ok := object.(*batchv1.Job)
 	if !ok {
@@ -172,8 +172,8 @@ const (
 	resizesOnly detail = iota
 	// exits: of a container, also its state, its exit and its restarts.
 	exits
-	// starts: also when containers started, for the timeouts of VCJobs' policies. Such a status is that of one pod only,
-	// so that it cannot be interned.
+	// starts: also when containers started, for the timeouts of VCJobs' policies. A status with a time belongs to one pod
+	// only, so that it cannot be interned.
 	starts
 )
 
@@ -226,14 +226,15 @@ func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodCondi
 	return out
 }
 
-// jobPodConditions are the conditions that are kept of pods of jobs, otherPodConditions those of all other pods.
+// jobPodConditions are the conditions that are kept of pods of jobs, otherPodConditions the conditions that are kept of
+// all other pods.
 var (
 	otherPodConditions = []corev1.PodConditionType{corev1.PodResizePending}
 	jobPodConditions   = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
 )
 
-// strippedStatuses drops images, mounts and users. It keeps a container's resources if they differ from those of its
-// spec: then it is being resized, and uses the larger ones of its node.
+// strippedStatuses drops images, mounts and users. It keeps a container's resources if they differ from the resources
+// in its spec: then the container is being resized, and uses the larger ones of its node.
 func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, keep detail) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(statuses))
 	for i := range statuses {
@@ -260,7 +261,8 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 var running = &corev1.ContainerStateRunning{}
 
 // strippedState keeps whether the container runs, or how it ended, when, and after what time; of what the container
-// itself said at its end, only whether the agent in it has reported a failure. A container that does neither is waiting.
+// itself said at its end, only whether the agent in it has reported a failure. A container that does neither is
+// waiting.
 func strippedState(s *corev1.ContainerState, keep detail) (out corev1.ContainerState) {
 	switch {
 	case s.Terminated != nil:

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxInternedPerJob bounds the values that the pods of one job have in common: such pods arrive together.
+// maxInternedPerJob bounds the values that the pods of one job have in common: the pods of a job arrive together.
 const maxInternedPerJob = maxInterned / 4
 
 var (
@@ -50,8 +50,8 @@ func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return internedOwners.intern(key, owners)
 }
 
-// shareStatuses returns the interned statuses of containers that run or wait. Times are those of one pod, so statuses
-// that have any are returned as they are.
+// shareStatuses returns the interned statuses of containers that run or wait. A time belongs to one pod, so statuses
+// with a time are returned as they are.
 func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	if len(statuses) == 0 {
 		return nil

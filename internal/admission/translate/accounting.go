@@ -27,7 +27,7 @@ import (
 // API server defaults, extends or refuses pods. It must be used by one goroutine only.
 //
 // Its setters report whether the requests of a Workload may have changed: a LimitRange concerns every Workload of its
-// namespace, a RuntimeClass those for which namesRuntimeClass is true.
+// namespace, a RuntimeClass the Workloads for which namesRuntimeClass is true.
 type accountant struct {
 	counting podspec.Counting
 	// limitRanges are by namespace, and sorted by name.

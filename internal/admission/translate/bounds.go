@@ -24,9 +24,9 @@ const (
 	maxLabels = 16
 )
 
-// setBounds gives the pod sets the constraints between their pods that place.Bound can say: required pod anti-affinity and
-// affinity, and hard spread constraints. Those that concern no pod of the Workload, or that depend on more than the pod
-// templates say, are left to kube-scheduler.
+// setBounds gives the pod sets the constraints between their pods that place.Bound can say: required pod anti-affinity
+// and affinity, and hard spread constraints. Constraints that concern no pod of the Workload, or that depend on more
+// than the pod templates say, are left to kube-scheduler.
 func setBounds(w *kueue.Workload, podSets []engine.PodSet) {
 	var pods []podLabels // only if any pod set has constraints
 	for i := range w.Spec.PodSets {
@@ -51,8 +51,8 @@ type podLabels struct {
 	labels labels.Set
 }
 
-// podLabelsOf returns the labels of the pods of each pod set: those of the template, and those that the controller of the
-// job gives all of them.
+// podLabelsOf returns the labels of the pods of each pod set: the labels of the template, and the labels that the
+// controller of the job gives all pods.
 func podLabelsOf(w *kueue.Workload) []podLabels {
 	out := make([]podLabels, len(w.Spec.PodSets))
 	owner := metav1.GetControllerOfNoCopy(w)
@@ -111,8 +111,8 @@ func labelsIn(selector *metav1.LabelSelector) int {
 	return len(selector.MatchLabels) + len(selector.MatchExpressions)
 }
 
-// isOwnTerm reports whether the term concerns pods of the namespace. Labels of namespaces are not looked at, nor keys by
-// which the pods must differ.
+// isOwnTerm reports whether the term concerns pods of the namespace. Labels of namespaces are not looked at, nor keys
+// by which the pods must differ.
 func isOwnTerm(term *corev1.PodAffinityTerm, namespace string) bool {
 	everywhere := term.NamespaceSelector != nil && len(term.NamespaceSelector.MatchLabels)+len(term.NamespaceSelector.MatchExpressions) == 0
 	own := len(term.Namespaces) == 0 && term.NamespaceSelector == nil || slices.Contains(term.Namespaces, namespace)
@@ -129,8 +129,8 @@ func evenBy(c *corev1.TopologySpreadConstraint) place.Bound {
 	return out
 }
 
-// counted returns, sorted, the pod sets whose pods a selector matches; ok is false if that depends on labels that only the
-// pods have. matchKeys are labels of which the pods must have the values of the i-th pod set.
+// counted returns, sorted, the pod sets whose pods a selector matches; ok is false if that depends on labels that only
+// the pods have. matchKeys are labels of which the pods must have the values of the i-th pod set.
 func counted(selector *metav1.LabelSelector, matchKeys []string, pods []podLabels, i int) (out []string, ok bool) {
 	matches, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

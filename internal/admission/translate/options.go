@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 )
 
-// checkWaitingEvery is the time between two checks of workloads that wait while the engine is at rest. Each evaluates one
-// class of workloads, which takes a millisecond or so.
+// checkWaitingEvery is the time between two checks of workloads that wait while the engine is at rest. Each evaluates
+// one class of workloads, which takes a millisecond or so.
 const checkWaitingEvery = time.Second
 
 // EngineOptions returns the options of the engine under the configuration.
@@ -36,7 +36,7 @@ func QueuePolicyOf(cfg *config.Configuration) QueuePolicy {
 
 // QueuePolicy is the part of the configuration that orders Workloads in a queue.
 type QueuePolicy struct {
-	// requeueByEviction queues a workload that was evicted because its pods were not ready in time by the time of
-	// that eviction, behind those already waiting.
+	// requeueByEviction queues a workload that was evicted because its pods were not ready in time by the time of the
+	// eviction, behind the workloads that wait already.
 	requeueByEviction bool
 }

@@ -42,8 +42,8 @@ func podOf(pod *corev1.Pod) place.Pod {
 	return out
 }
 
-// exclusiveKeyOf returns the node label whose domain the pod's Job claims for itself, "" if it shares. The engine decides
-// whether the claim counts. As for JobSet's own controller, the annotation means that on pods of JobSets only.
+// exclusiveKeyOf returns the node label whose domain the pod's Job claims for itself, "" if it shares. The engine
+// decides whether the claim counts. As for JobSet's own controller, the annotation means that on pods of JobSets only.
 func exclusiveKeyOf(pod *corev1.Pod) string {
 	if pod.Labels[jobset.JobSetNameKey] == "" {
 		return ""
@@ -157,13 +157,13 @@ func isCapacityRefusal(why string) bool {
 }
 
 // isPodRefusal reports whether kube-scheduler would bind the pod to no node at all, for instance because its claim is
-// missing or not bound yet: another place would not help. What it holds against nodes begins with their number.
+// missing or not bound yet: another place would not help. A complaint about nodes begins with their number.
 func isPodRefusal(message string) bool {
 	_, why, found := strings.Cut(message, nodesAvailable)
 	return found && why != "" && !unicode.IsDigit(rune(why[0])) && !strings.HasPrefix(why, "node(s) ")
 }
 
-// nodesAvailable stands in kube-scheduler's messages between the number of nodes and what it holds against them.
+// nodesAvailable stands in kube-scheduler's messages between the number of nodes and the complaint about them.
 const nodesAvailable = " nodes are available: "
 
 // nodeRefusals returns what a kube-scheduler message holds against the nodes of the pod's places, leaving out the

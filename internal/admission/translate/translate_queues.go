@@ -81,7 +81,7 @@ func CannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck)
 	if !q.DeletionTimestamp.IsZero() {
 		return kueue.ClusterQueueActiveReasonTerminating, lifecycle.TerminatingMessage
 	}
-	// The API server refuses such a selector, but the object may be older than that validation.
+	// The API server refuses an invalid selector, but the object may be older than the validation.
 	if err := selectorProblem(q.Spec.NamespaceSelector); err != nil {
 		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector is invalid and must be changed: %v", err)
 	}
@@ -144,7 +144,7 @@ func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {
 	return out
 }
 
-// markUnnamed marks, in the ClusterQueue of a Volcano Queue, the resources of which the Queue does not say what it
+// markUnnamed marks, in the ClusterQueue of a Volcano Queue, the resources that the Queue does not name in what it
 // deserves: they have no nominal quota there.
 func markUnnamed(quotas quota.Quotas, q *kueue.ClusterQueue) {
 	owner := metav1.GetControllerOf(q)

@@ -42,7 +42,7 @@ func backoffReason(w *kueue.Workload) string {
 			state.RequeueAt.UTC().Format(time.RFC3339), ptr.Deref(state.Count, 0))
 	}
 	if workload.IsDrained(w) {
-		return "" // the stop policy of its queue holds it back, and no longer than those that came later
+		return "" // the stop policy of its queue holds it back, and no longer than Workloads that came later
 	}
 	if requeued != nil && requeued.Status == metav1.ConditionFalse {
 		return requeued.Message
@@ -74,8 +74,8 @@ func awaitsReadiness(w *kueue.Workload) bool {
 	return w.DeletionTimestamp.IsZero() && workload.ReportsReadiness(w) && !workload.IsTrue(w, kueue.WorkloadPodsReady)
 }
 
-// isLeaving reports whether the Workload is being evicted or deleted. Its condition Evicted stays true until it is admitted
-// again, and says nothing about that next admission while its write is pending.
+// isLeaving reports whether the Workload is being evicted or deleted. Its condition Evicted stays true until it is
+// admitted again, and says nothing about that next admission while its write is pending.
 func isLeaving(w *kueue.Workload) bool {
 	return workload.HoldsQuota(w) && workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero()
 }

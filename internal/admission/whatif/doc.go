@@ -1,4 +1,4 @@
-// Package whatif answers questions with an engine of its own, which knows the objects that the caller gives, as the
-// operator's engine would. It is for those who ask, such as the command line: it writes nothing, and its decisions have
-// no effect.
+// Package whatif answers questions with an engine of its own, the what-if engine. This engine knows the objects that
+// the caller gives, as the operator's engine would. The command line uses it to explain jobs: nothing is written, and
+// decisions of this engine have no effect.
 package whatif

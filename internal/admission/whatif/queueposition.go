@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Rank returns the Workload's position among those waiting in its queue under the configuration, which must be
-// complete; in a ClusterQueue that is ordered by usage, RecentUsage comes before it. considered is false if something
-// about the Workload itself, such as a backoff or a gate, keeps it out of the queue.
+// Rank returns the Workload's position among the Workloads that wait in its queue under the configuration, which must
+// be complete; in a ClusterQueue that is ordered by usage, RecentUsage comes before it. considered is false if
+// something about the Workload itself, such as a backoff or a gate, keeps it out of the queue.
 func Rank(w *kueue.Workload, cfg *config.Configuration) (rank order.Rank, considered bool) {
 	return order.Rank{
 		Priority: ptr.Deref(w.Spec.Priority, 0), First: translate.LostNodes(w), Since: translate.QueuePolicyOf(cfg).QueuedAt(w), Key: translate.KeyOf(w),

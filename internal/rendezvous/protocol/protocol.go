@@ -89,13 +89,13 @@ type Response struct {
 type Round struct {
 	// Number increases with each round of a job, from 1.
 	Number int64 `json:"number"`
-	// ID tells the round apart from all others of the job, even from one with the same number and master: an operator
-	// that restarts may begin such a round. It has no other meaning.
+	// ID tells the round apart from all others of the job, even from one with the same number and master: an operator that
+	// restarts may begin a round with the same number and master. It has no other meaning.
 	ID string `json:"id,omitempty"`
 	// Rank is the agent's rank among the Size members, from 0.
 	Rank int `json:"rank"`
 	Size int `json:"size"`
-	// MasterAddress and MasterPort are those of the member with rank 0.
+	// MasterAddress and MasterPort are the address and port of the member with rank 0.
 	MasterAddress string `json:"masterAddress"`
 	MasterPort    int    `json:"masterPort"`
 	// Min and Max bound the size of the job's rounds.

@@ -35,9 +35,8 @@ type Group struct {
 	pods     map[string]*member
 	// states counts the pods by the state that their agents have reported; pods that have succeeded are Done.
 	states map[protocol.State]int
-	// target is how many pods the job is to have now, those that have succeeded included; 0 if that is not known. awaiting
-	// is since when those that do not exist are waited for: the last round has ended, a member of it was lost, or the
-	// job was given more pods.
+	// target is how many pods the job is to have now, succeeded pods included; 0 if this is not known. awaiting is since
+	// when missing pods are waited for: the last round has ended, a member of it was lost, or the job was given more pods.
 	target   int
 	awaiting time.Time
 	// due is no later than the next deadline; zero if there is none.
@@ -100,8 +99,8 @@ func (g *Group) Resize(min, max int, now time.Time) {
 	g.settle(now)
 }
 
-// SetTarget sets how many pods the job is to have now, those that have succeeded included. A round that is gathered
-// waits for those that do not exist yet as long as for those that do: the pod of a lost member is about to be replaced.
+// SetTarget sets how many pods the job is to have now, succeeded pods included. A round that is gathered waits for pods
+// that do not exist yet as long as for pods that do: the pod of a lost member is about to be replaced.
 func (g *Group) SetTarget(pods int, now time.Time) {
 	if pods > g.target {
 		g.await(now)

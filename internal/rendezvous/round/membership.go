@@ -115,8 +115,8 @@ func (g *Group) excluded() map[*member]bool {
 	return out
 }
 
-// expected returns how many pods a round waits for: not those that have succeeded, nor those that have not asked within
-// Gather of being added or of the end of the last round.
+// expected returns how many pods a round waits for: all but pods that have succeeded, and pods that have not asked
+// within Gather of being added or of the end of the last round.
 func (g *Group) expected(now time.Time) int {
 	excluded := g.excluded()
 	n := g.missing(len(g.pods)-len(excluded), now)

@@ -119,7 +119,7 @@ func (a *apiServer) run(ctx context.Context) error {
 	return prepared.Run(ctx)
 }
 
-// slowHooks write the default roles and priority classes to an empty database, one after the other. Clients with all
+// slowHooks write the default roles and priority classes to an empty database, one after another. Clients with all
 // rights need not wait for them.
 var slowHooks = []string{"poststarthook/rbac/bootstrap-roles",
 	"poststarthook/scheduling/bootstrap-system-priority-classes"}

@@ -47,7 +47,7 @@ type view struct {
 	now      time.Time
 }
 
-// decision is an action with what it needs.
+// decision is an action with its parameters.
 type decision struct {
 	action action
 	// grace is for toKill, in seconds; nil is what the pod's spec says.

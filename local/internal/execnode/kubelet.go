@@ -61,7 +61,7 @@ type kubelet struct {
 	sink     record.EventBroadcaster // sends events
 
 	processes *process.Runtime               // the container runtime
-	runtime   kuberuntime.KubeGenericRuntime // decides what it does
+	runtime   kuberuntime.KubeGenericRuntime // decides about the containers
 	status    status.Manager                 // writes pod status
 	podStore  kubeletpod.Manager             // the pods as the status manager sees them
 	prober    prober.Manager
@@ -115,7 +115,7 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 	return k, nil
 }
 
-// startEvents sends events to the API server, apart from those that carry no information here.
+// startEvents sends events to the API server, apart from events that carry no information here.
 func (k *kubelet) startEvents(ctx context.Context) {
 	k.sink = record.NewBroadcaster(record.WithContext(ctx))
 	k.sink.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.node.client.CoreV1().Events("")})

@@ -129,7 +129,7 @@ func (p *pods) removeLeftovers(ctx context.Context) error {
 
 // The kubelet's status manager and runtime manager call the following methods.
 
-// PodCouldHaveRunningContainers keeps a pod from being reported as ended, or deleted, while something of it runs.
+// PodCouldHaveRunningContainers keeps a pod from being reported as ended, or deleted, while a process of the pod runs.
 func (p *pods) PodCouldHaveRunningContainers(pod *corev1.Pod) bool {
 	w := p.worker(pod.UID)
 	return w != nil && !w.isStopped()

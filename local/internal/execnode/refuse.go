@@ -86,7 +86,7 @@ func unsupported(what, why string) *podstatus.Failure {
 // serviceAccountPath is where the API server's admission adds a token to every pod.
 const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// isServiceAccountMount reports whether the API server added the mount: a pod must not fail because of it.
+// isServiceAccountMount reports whether the API server added the mount: a pod must not fail because of this mount.
 func isServiceAccountMount(mount corev1.VolumeMount) bool {
 	return mount.MountPath == serviceAccountPath && strings.HasPrefix(mount.Name, "kube-api-access-")
 }

@@ -103,7 +103,7 @@ func (n *Node) takeOver(ctx context.Context, wanted *corev1.Node) error {
 	return n.patch(ctx, old, current, "status")
 }
 
-// keepTimes returns the new conditions with the times of those that were so before.
+// keepTimes returns the new conditions. A condition whose status has not changed keeps its time.
 func keepTimes(conditions, before []corev1.NodeCondition) []corev1.NodeCondition {
 	conditions = slices.Clone(conditions)
 	for i := range conditions {

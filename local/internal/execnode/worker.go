@@ -37,7 +37,7 @@ type worker struct {
 	mu      sync.Mutex
 	pod     *corev1.Pod // as the API server has it
 	gone    bool        // deleted from the API server
-	stopped bool        // no container of it runs or will run
+	stopped bool        // no container of the pod runs or will run
 	volumes map[string]podvolume.Volume
 
 	// The following fields are used only by that goroutine.
@@ -141,7 +141,7 @@ func (w *worker) run(ctx context.Context) {
 type observed struct {
 	pod    *corev1.Pod              // as the API server has it
 	gone   bool                     // deleted from the API server
-	state  *kubecontainer.PodStatus // what the container runtime has of it
+	state  *kubecontainer.PodStatus // the pod as the container runtime has it
 	status corev1.PodStatus         // follows from these
 }
 

@@ -52,7 +52,7 @@ func startNodes(ctx context.Context, n Nodes, endpoints []netip.AddrPort, plane 
 		}
 		stops = append(stops, node.Stop)
 	}
-	// Call it also for zero nodes: it removes those of an earlier start.
+	// Call it also for zero nodes: it removes the nodes of an earlier start.
 	simulated, err := startWithin(ctx, func(ctx context.Context) (*simnode.Cluster, error) {
 		return simnode.Start(ctx, simnode.Config{
 			RestConfig: plane.Admin(),

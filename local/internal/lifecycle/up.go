@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// operatorNamespace and operatorUser are those of the chart's service account where it is installed by its own name.
+	// operatorNamespace and operatorUser are the namespace and the user of the service account of a chart that is
+	// installed by its own name.
 	operatorNamespace = "muster-system"
 	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":muster-operator"
 )
@@ -51,8 +52,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Up starts a cluster, reports it, and keeps it running until ctx ends or a part of it dies, which is an error. In
-// either case it stops everything before it returns.
+// Up starts a cluster, reports it, and keeps it running until ctx ends or a part of the cluster dies, which is an
+// error. In either case it stops everything before it returns.
 func Up(ctx context.Context, o Options) (err error) {
 	out := newReport(o.Out)
 	defer context.AfterFunc(ctx, func() { out.line("stopping") })()

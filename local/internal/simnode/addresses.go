@@ -51,7 +51,7 @@ func (a *addresses) assign(pod types.UID) (netip.Addr, error) {
 	return netip.Addr{}, errNoAddress
 }
 
-// keep records an address that a pod has from an earlier run. It ignores addresses outside the range and those that
+// keep records an address that a pod has from an earlier run. It ignores addresses outside the range and addresses that
 // another pod holds.
 func (a *addresses) keep(pod types.UID, ip string) {
 	address, err := netip.ParseAddr(ip)

@@ -15,7 +15,7 @@ type Config struct {
 	// RestConfig is that of a user who may write nodes and the status of pods. It is copied, since the simulation sets
 	// its own request limits.
 	RestConfig *rest.Config
-	// Nodes is how many machines there are. Zero is allowed, and removes those of an earlier run.
+	// Nodes is how many machines there are. Zero is allowed, and removes the machines of an earlier run.
 	Nodes int
 	// GPUs is how many each machine has. Zero makes machines without GPUs and without GPU labels.
 	GPUs int

@@ -15,8 +15,8 @@ import (
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 )
 
-// Labels of a simulated machine that are not Kubernetes' own. The nvidia.com ones are those that NVIDIA's feature
-// discovery sets on a real machine.
+// Labels of a simulated machine that are not Kubernetes' own. NVIDIA's feature discovery sets the nvidia.com labels on
+// a real machine.
 const (
 	// LabelSimulated marks a Node whose pods are driven here. It is also the key of its taint.
 	LabelSimulated = "muster.dev/simulated"
@@ -171,8 +171,8 @@ func (m model) node(index int, now time.Time) *corev1.Node {
 	}
 }
 
-// declaredFeatures are those of a kubelet that kube-scheduler requires for pods that restart in place: without them
-// such pods would wait for ever.
+// declaredFeatures are the features of a kubelet that kube-scheduler requires for pods that restart in place: without
+// them these pods would wait for ever.
 var declaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits}
 
 // simulatedTaint keeps away pods that do not tolerate a machine that runs nothing.

@@ -25,7 +25,7 @@ type Facts struct {
 	PodIPs []string
 	// Allocatable stands in for limits that a container does not have.
 	Allocatable corev1.ResourceList
-	// Services of the cluster. Those that a pod sees become variables.
+	// Services of the cluster. The services that a pod sees become variables.
 	Services []*corev1.Service
 	// ConfigMap and Secret read objects. For one that does not exist they return the API's NotFound error.
 	ConfigMap func(namespace, name string) (*corev1.ConfigMap, error)
@@ -76,8 +76,8 @@ func Build(pod *corev1.Pod, container *corev1.Container, facts Facts) ([]kubecon
 	return list, nil
 }
 
-// visible returns the services that a pod has variables for: the API server's always, those of its namespace if it asks
-// for them.
+// visible returns the services that a pod has variables for: always the API server's, and the services of its namespace
+// if it asks for them.
 func visible(services []*corev1.Service, pod *corev1.Pod) []*corev1.Service {
 	byName := map[string]*corev1.Service{}
 	for _, service := range services {

@@ -94,8 +94,8 @@ const lockName = "@muster-podnet"
 // lockTimeout is how long another process may take to set up its network.
 const lockTimeout = time.Minute
 
-// lockMachine keeps two processes from taking the same subnet: one of them owns the socket, and the other waits for
-// the end of a connection to it.
+// lockMachine keeps two processes from taking the same subnet: one process owns the socket, and another waits for the
+// end of a connection to the socket.
 func lockMachine() (unlock func(), err error) {
 	deadline := time.Now().Add(lockTimeout)
 	for {

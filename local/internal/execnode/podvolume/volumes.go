@@ -28,9 +28,9 @@ type Options struct {
 	// Dir is for what the plugins keep beside pods; PodDir gives the directory of a pod.
 	Dir    string
 	PodDir func(types.UID) string
-	// MemoryDir is a directory in memory, for volumes that must not be on a disk. It is emptied at the start and
-	// removed by Close. Directories beside it whose names differ only after the last dash are taken for those of other
-	// nodes, and removed if their nodes have died.
+	// MemoryDir is a directory in memory, for volumes that must not be on a disk. It is emptied at the start and removed
+	// by Close. Directories beside it whose names differ only after the last dash count as directories of other nodes, and
+	// are removed if their nodes have died.
 	MemoryDir   string
 	NodeName    string
 	Allocatable corev1.ResourceList
@@ -86,8 +86,8 @@ func (u *UnsupportedError) Error() string {
 	return fmt.Sprintf("volume %q is %s, which this node cannot make; use emptyDir, configMap, secret, downwardAPI, projected, hostPath or a claim on a hostPath or local volume", u.Volume, u.Why)
 }
 
-// SetUp creates all volumes of a pod, or updates those whose content follows objects of the cluster. An error other
-// than UnsupportedError may be temporary: a ConfigMap may not exist yet, or a claim not be bound.
+// SetUp creates all volumes of a pod, or updates the volumes whose content follows objects of the cluster. An error
+// other than UnsupportedError may be temporary: a ConfigMap may not exist yet, or a claim not be bound.
 func (v *Volumes) SetUp(ctx context.Context, pod *corev1.Pod) (map[string]Volume, error) {
 	made := make(map[string]Volume, len(pod.Spec.Volumes))
 	var failures []error

@@ -50,7 +50,8 @@ type ExecOptions struct {
 	Command        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Terminal runs the command on a terminal: Stderr is not used. Sizes are those of the user's window, as they change.
+	// Terminal runs the command on a terminal: Stderr is not used. Sizes are the sizes of the user's window, as they
+	// change.
 	Terminal bool
 	Sizes    <-chan Size
 }

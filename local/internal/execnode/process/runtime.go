@@ -63,8 +63,8 @@ type Runtime struct {
 	containers map[string]*container
 }
 
-// New returns a runtime that knows the containers of an earlier one on the same directory. It reports those that were
-// still running then as killed.
+// New returns a runtime that knows the containers of an earlier one on the same directory. It reports containers that
+// were still running then as killed.
 func New(options Options) (*Runtime, error) {
 	r := &Runtime{options: options, sandboxes: map[string]*sandbox{}, containers: map[string]*container{}}
 	for _, dir := range []string{r.recordsDir(), r.stagingDir()} {

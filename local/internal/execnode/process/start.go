@@ -221,8 +221,8 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// connect returns the input, output and errors of the container's command; what it says goes to its log until the
-// wait group is done.
+// connect returns the input, output and errors of the container's command. The output goes to the container's log until
+// the wait group is done.
 func (c *container) connect(output *sync.WaitGroup) (files [3]*os.File, err error) {
 	if c.config.GetTty() {
 		return c.connectTerminal(output)

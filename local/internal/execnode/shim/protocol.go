@@ -107,7 +107,7 @@ func Encode(message any) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, headerBytes+len(body)), uint32(len(body))), body...), nil
 }
 
-// Decode reads one message. It gives io.EOF when the other side has gone.
+// Decode reads one message. It gives io.EOF when the peer has gone.
 func Decode(from io.Reader, message any) error {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(from, header[:]); err != nil {
