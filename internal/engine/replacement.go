@@ -83,7 +83,8 @@ func (n *nodes) refusedItsPods(w *workload) bool {
 }
 
 // keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
-// that it lost to a pod that is leaving needs none: it is its own again once that pod is gone.
+// that it lost to a pod that is leaving needs none: it is its own again once that pod is gone. Where all its pods move, as
+// those of a slice do, some of the promised places may be its own: these are free for it, although not beside it.
 func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 	if w.replacement == nil || p.engine.nodes.departing == 0 {
 		return false
@@ -98,10 +99,15 @@ func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 	p.engine.nodes.places.Try(func() {
 		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
 		needed, ok := p.engine.nodes.finder.RepairOnceGone(w.Key)
-		keeps = ok && p.engine.nodes.finder.FitsAt(asks, at, place.Planned) &&
-			!slices.ContainsFunc(needed.Gained, func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] })
+		lacks := func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] }
+		enough := !slices.ContainsFunc(needed.Gained, lacks)
+		keeps = ok && enough && (samePlaces(at, needed.Gained) || p.engine.nodes.finder.FitsAt(asks, at, place.Planned))
 	})
 	return keeps
+}
+
+func samePlaces(a, b []place.Assignment) bool {
+	return slices.EqualFunc(a, b, func(a, b place.Assignment) bool { return a.PodSet == b.PodSet && slices.Equal(a.Nodes, b.Nodes) })
 }
 
 func countOf(places []place.NodeCount) (sum int32) {

@@ -91,3 +91,36 @@ func TestReasonsAreWrittenWhileTheEngineHasWork(t *testing.T) {
 		t.Error("the job has no reason after two seconds")
 	}
 }
+
+// TestAReplacementThatMovesAllPodsIsFoundOnce: the pods of two slices all move, and one of the new places is a place that the
+// workload has already. This place is free for the workload, although not beside the workload. The replacement was taken
+// back and found again in each pass, and each time the workloads that wait for nodes were evaluated: without end, where
+// these are more than a pass can evaluate.
+func TestAReplacementThatMovesAllPodsIsFoundOnce(t *testing.T) {
+	gang := job("gang", "q", 3, 2, 1, 0)
+	gang.PodSets[0].Topology = &flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}}
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 100), localOf("q"),
+		node("a1", "a", 4), node("a2", "a", 2), gang})...)
+	s.happens(node("b1", "b", 4), job("runs", "q", 1, 4, 0, 1))
+	s.happens(node("a2", "a", 4), node("b2", "b", 2), job("old", "q", 2, 2, 0, 2))
+	s.wantPlaces("gang", "a1:2", "a2:1")
+	s.wantPlaces("old", "a2:1", "b2:1")
+	for n, node := range []string{"a2", "b2"} {
+		s.happens(PodBound{place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprint("old-", n)}, Node: node, Requests: map[string]int64{"cpu": 2},
+			Workload: Key{Namespace: "ns", Name: "old"}, PodSet: "main"}})
+	}
+	s.happens(s.changed("old", func(w *Workload) { w.Evicted = true }))
+	for i := range 3 {
+		s.happens(job(fmt.Sprint("waits", i), "q", 1, int64(4+i), 0, 3+i))
+	}
+	s.engine.budget = 1
+	s.happens(failed(node("a1", "a", 4)))
+	if s.engine.workloads[gang.Key].replacement == nil {
+		t.Fatalf("the gang holds %v, and waits for no other places", s.engine.Holds(gang.Key).PodSets[0].Places)
+	}
+	before := s.engine.nodes.placesVersion
+	s.engine.Apply(job("another", "q", 1, 99, 0, 9))
+	if s.happens(); s.engine.nodes.placesVersion != before {
+		t.Error("what was nominated for the gang has changed, want the same places")
+	}
+}
