@@ -21,8 +21,8 @@ import (
 
 var fromLog = flag.String("log", "", "decision log that TestSceneFromLog writes as a scene; an absolute path")
 
-// TestSceneFromLog writes the decision log that -log names into testdata/scenes, as a scene with the recorded decisions.
-// TestScenes plays it then. `make scene LOG=FILE` calls it.
+// TestSceneFromLog writes the decision log that -log names into testdata/scenes, as a scene with the recorded
+// decisions. TestScenes plays it then. `make scene LOG=FILE` calls it.
 func TestSceneFromLog(t *testing.T) {
 	if *fromLog == "" {
 		t.Skip("-log names no decision log")

@@ -26,7 +26,9 @@ type kind struct {
 }
 
 // kindOf returns the kind of line for events of type E, with objects of type T.
-func kindOf[E engine.Event, T any](name string, v vocabulary[T], fresh func(name string) T, of func(T) E, object func(E) (T, string)) kind {
+func kindOf[E engine.Event, T any](
+	name string, v vocabulary[T], fresh func(name string) T, of func(T) E, object func(E) (T, string),
+) kind {
 	return kind{name,
 		func(name string, words []string) (engine.Event, error) {
 			it := fresh(name)
@@ -73,31 +75,39 @@ var kinds = []kind{
 		func(e engine.PodBound) (place.Pod, string) { return e.Pod, formatKey(e.Key) }),
 	named("pod-ended", vocabulary[engine.PodEnded]{words: []word[engine.PodEnded]{
 		key("job", func(e *engine.PodEnded) *engine.Key { return &e.Of.Workload }),
-		text("set", func(e *engine.PodEnded) *string { return &e.Of.PodSet })}}, func(e *engine.PodEnded) *engine.Key { return &e.Key }),
+		text("set", func(e *engine.PodEnded) *string { return &e.Of.PodSet })}},
+		func(e *engine.PodEnded) *engine.Key { return &e.Key }),
 	named("pod-gone", vocabulary[engine.PodGone]{}, func(e *engine.PodGone) *engine.Key { return &e.Key }),
 	named("unschedulable", vocabulary[engine.PodUnschedulable]{words: []word[engine.PodUnschedulable]{
 		text("node", func(e *engine.PodUnschedulable) *string { return &e.Node }),
-		text("why", func(e *engine.PodUnschedulable) *string { return &e.Why })}}, func(e *engine.PodUnschedulable) *engine.Key { return &e.Workload }),
+		text("why", func(e *engine.PodUnschedulable) *string { return &e.Why })}},
+		func(e *engine.PodUnschedulable) *engine.Key { return &e.Workload }),
 	named("gone", vocabulary[engine.WorkloadGone]{}, func(e *engine.WorkloadGone) *engine.Key { return &e.Key }),
 	named("written", vocabulary[engine.Written]{words: []word[engine.Written]{
 		uid(func(e *engine.Written) (engine.Key, *string) { return e.Key, &e.UID }),
 		number("serial", func(e *engine.Written) *int64 { return &e.Serial }),
-		number("version", func(e *engine.Written) *int64 { return &e.Version })}}, func(e *engine.Written) *engine.Key { return &e.Key }),
+		number("version", func(e *engine.Written) *int64 { return &e.Version })}},
+		func(e *engine.Written) *engine.Key { return &e.Key }),
 	named("refused", vocabulary[engine.Refused]{words: []word[engine.Refused]{
 		uid(func(e *engine.Refused) (engine.Key, *string) { return e.Key, &e.UID }),
 		number("serial", func(e *engine.Refused) *int64 { return &e.Serial }),
 		number("generation", func(e *engine.Refused) *int64 { return &e.Generation }),
 		text("message", func(e *engine.Refused) *string { return &e.Message }),
-		moment("at", func(e *engine.Refused) *time.Time { return &e.At })}}, func(e *engine.Refused) *engine.Key { return &e.Key }),
+		moment("at", func(e *engine.Refused) *time.Time { return &e.At })}},
+		func(e *engine.Refused) *engine.Key { return &e.Key }),
 	named("tried", vocabulary[engine.Tried]{words: []word[engine.Tried]{
 		uid(func(e *engine.Tried) (engine.Key, *string) { return e.Key, &e.UID }),
-		number("serial", func(e *engine.Tried) *int64 { return &e.Serial })}}, func(e *engine.Tried) *engine.Key { return &e.Key }),
+		number("serial", func(e *engine.Tried) *int64 { return &e.Serial })}},
+		func(e *engine.Tried) *engine.Key { return &e.Key }),
 	named("failed", vocabulary[engine.Failed]{words: []word[engine.Failed]{
 		uid(func(e *engine.Failed) (engine.Key, *string) { return e.Key, &e.UID }),
-		number("serial", func(e *engine.Failed) *int64 { return &e.Serial })}}, func(e *engine.Failed) *engine.Key { return &e.Key }),
-	deleted("delete-clusterqueue", func(name string) engine.ClusterQueueDeleted { return engine.ClusterQueueDeleted{Name: name} },
+		number("serial", func(e *engine.Failed) *int64 { return &e.Serial })}},
+		func(e *engine.Failed) *engine.Key { return &e.Key }),
+	deleted("delete-clusterqueue",
+		func(name string) engine.ClusterQueueDeleted { return engine.ClusterQueueDeleted{Name: name} },
 		func(e engine.ClusterQueueDeleted) string { return e.Name }),
-	deleted("delete-localqueue", func(name string) engine.LocalQueueDeleted { return engine.LocalQueueDeleted{Key: parseKey(name)} },
+	deleted("delete-localqueue",
+		func(name string) engine.LocalQueueDeleted { return engine.LocalQueueDeleted{Key: parseKey(name)} },
 		func(e engine.LocalQueueDeleted) string { return formatKey(e.Key) }),
 	deleted("delete-cohort", func(name string) engine.CohortDeleted { return engine.CohortDeleted{Name: name} },
 		func(e engine.CohortDeleted) string { return e.Name }),
@@ -163,7 +173,8 @@ func newWorkload(name string) engine.Workload {
 }
 
 func newNode(name string) place.Node {
-	return place.Node{Name: name, Labels: map[string]string{place.Hostname: name}, Allocatable: map[string]int64{place.Pods: podsOfNode}}
+	return place.Node{Name: name, Labels: map[string]string{place.Hostname: name},
+		Allocatable: map[string]int64{place.Pods: podsOfNode}}
 }
 
 // lineOf returns the line of an event. An event for which there are no words becomes a line of JSON.
@@ -222,8 +233,10 @@ func eventOf(line string) (engine.Event, error) {
 }
 
 func jsonEvent(kind, text string) (engine.Event, error) {
-	for _, ev := range []engine.Event{engine.ClusterQueueSet{}, engine.LocalQueueSet{}, engine.CohortSet{}, engine.FlavorSet{},
-		engine.NamespaceSet{}, engine.WorkloadSet{}, engine.NodeSet{}, engine.PodBound{}} {
+	for _, ev := range []engine.Event{
+		engine.ClusterQueueSet{}, engine.LocalQueueSet{}, engine.CohortSet{}, engine.FlavorSet{},
+		engine.NamespaceSet{}, engine.WorkloadSet{}, engine.NodeSet{}, engine.PodBound{},
+	} {
 		if of := reflect.TypeOf(ev); of.Name() == kind {
 			at := reflect.New(of)
 			err := json.Unmarshal([]byte(text), at.Interface())

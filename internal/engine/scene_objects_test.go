@@ -48,16 +48,20 @@ var rules = []string{"never", "lower-priority", "lower-or-newer-equal-priority",
 var clusterQueueWords = vocabulary[engine.ClusterQueue]{
 	words: []word[engine.ClusterQueue]{
 		text("cohort", func(q *engine.ClusterQueue) *string { return &q.Cohort }),
-		choice("strategy", func(q *engine.ClusterQueue) *engine.Strategy { return &q.Strategy }, "best-effort", "strict", "by-resource"),
+		choice("strategy", func(q *engine.ClusterQueue) *engine.Strategy { return &q.Strategy },
+			"best-effort", "strict", "by-resource"),
 		choice("within-queue", func(q *engine.ClusterQueue) *preempt.Rule { return &q.Preemption.WithinQueue }, rules...),
 		choice("reclaim", func(q *engine.ClusterQueue) *preempt.Rule { return &q.Preemption.Reclaim }, rules...),
 		toggle("while-borrowing", func(q *engine.ClusterQueue) *bool { return &q.Preemption.WhileBorrowing }),
 		asJSON("threshold", func(q *engine.ClusterQueue) **int32 { return &q.Preemption.Threshold }),
 		number("rank", func(q *engine.ClusterQueue) *int32 { return &q.Preemption.Rank }),
 		toggle("protected", func(q *engine.ClusterQueue) *bool { return &q.Preemption.Protected }),
-		toggle("next-flavor-before-borrowing", func(q *engine.ClusterQueue) *bool { return &q.Fungibility.NextBeforeBorrowing }),
-		toggle("next-flavor-before-preempting", func(q *engine.ClusterQueue) *bool { return &q.Fungibility.NextBeforePreempting }),
-		toggle("preempt-rather-than-borrow", func(q *engine.ClusterQueue) *bool { return &q.Fungibility.PreemptsRatherThanBorrows }),
+		toggle("next-flavor-before-borrowing",
+			func(q *engine.ClusterQueue) *bool { return &q.Fungibility.NextBeforeBorrowing }),
+		toggle("next-flavor-before-preempting",
+			func(q *engine.ClusterQueue) *bool { return &q.Fungibility.NextBeforePreempting }),
+		toggle("preempt-rather-than-borrow",
+			func(q *engine.ClusterQueue) *bool { return &q.Fungibility.PreemptsRatherThanBorrows }),
 		toggle("covers-all", func(q *engine.ClusterQueue) *bool { return &q.CoversAll }),
 		toggle("on-demand", func(q *engine.ClusterQueue) *bool { return &q.OnDemand }),
 		toggle("by-usage", func(q *engine.ClusterQueue) *bool { return &q.ByUsage }),
@@ -95,7 +99,9 @@ var flavorWords = vocabulary[engine.Flavor]{
 		taints(func(f *engine.Flavor) *[]corev1.Taint { return &f.NodeTaints }),
 		tolerations(func(f *engine.Flavor) *[]corev1.Toleration { return &f.Tolerations }),
 	},
-	amounts: []amountWords[engine.Flavor]{labels("label:", func(f *engine.Flavor) *map[string]string { return &f.NodeLabels })},
+	amounts: []amountWords[engine.Flavor]{
+		labels("label:", func(f *engine.Flavor) *map[string]string { return &f.NodeLabels }),
+	},
 }
 
 var topologyWords = vocabulary[place.Topology]{words: []word[place.Topology]{
@@ -123,12 +129,12 @@ var nodeWords = vocabulary[place.Node]{
 		}},
 	},
 	amounts: []amountWords[place.Node]{
-		labels("label:", func(n *place.Node) *map[string]string { return &n.Labels }).except(func(n *place.Node, label string) bool {
-			return label == levels["rack"] || label == place.Hostname && n.Labels[label] == n.Name
-		}),
-		resources("", func(n *place.Node) *map[string]int64 { return &n.Allocatable }).except(func(_ *place.Node, resource string) bool {
-			return resource == place.Pods
-		}),
+		labels("label:", func(n *place.Node) *map[string]string { return &n.Labels }).except(
+			func(n *place.Node, label string) bool {
+				return label == levels["rack"] || label == place.Hostname && n.Labels[label] == n.Name
+			}),
+		resources("", func(n *place.Node) *map[string]int64 { return &n.Allocatable }).except(
+			func(_ *place.Node, resource string) bool { return resource == place.Pods }),
 	},
 }
 
@@ -448,7 +454,8 @@ func readGroups(q *engine.ClusterQueue, text string) error {
 		if !ok {
 			return fmt.Errorf("%q has no flavors", group)
 		}
-		q.Groups = append(q.Groups, flavor.Group{Resources: strings.Split(resources, ","), Flavors: strings.Split(flavors, ",")})
+		q.Groups = append(q.Groups,
+			flavor.Group{Resources: strings.Split(resources, ","), Flavors: strings.Split(flavors, ",")})
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ var startOfScene = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // epoch is when the present scene began. Times within a day of it are written as the time since then.
 var epoch = startOfScene
 
-// word is one property of an object of type T, as a scene writes it: key=value, or only the key for a property that is on.
+// word is one property of an object of type T, as a scene writes it: key=value, or only the key for a property that is
+// on.
 type word[T any] struct {
 	key  string
 	read func(*T, string) error
@@ -26,8 +27,8 @@ type word[T any] struct {
 	write func(*T) (string, bool)
 }
 
-// vocabulary has the words of an object. Words that it does not know are amounts of resources, if there is a function for
-// those.
+// vocabulary has the words of an object. Words that it does not know are amounts of resources, if there is a function
+// for amounts.
 type vocabulary[T any] struct {
 	words   []word[T]
 	amounts []amountWords[T]
@@ -148,7 +149,8 @@ func fields(line string) (out []string) {
 
 // quoted returns the text in double quotes if it has spaces or quotes and is no JSON.
 func quoted(text string) string {
-	if json := strings.HasPrefix(text, "{") || strings.HasPrefix(text, "["); !json && strings.ContainsAny(text, " \"\\\n\t") {
+	isJSON := strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
+	if !isJSON && strings.ContainsAny(text, " \"\\\n\t") {
 		return strconv.Quote(text)
 	}
 	return text
@@ -162,7 +164,9 @@ func unquoted(text string) string {
 }
 
 // wordOf returns a word for a comparable value. The zero value is not written.
-func wordOf[T any, V comparable](key string, at func(*T) *V, parse func(string) (V, error), format func(V) string) word[T] {
+func wordOf[T any, V comparable](
+	key string, at func(*T) *V, parse func(string) (V, error), format func(V) string,
+) word[T] {
 	return word[T]{key,
 		func(of *T, text string) (err error) {
 			*at(of), err = parse(text)

@@ -117,8 +117,9 @@ func usageOf(s *scene) *engine.AdmissionFairSharing {
 
 // emptyScene returns a scene without an engine.
 func emptyScene() *scene {
-	return &scene{jobs: map[engine.Key]engine.Workload{}, others: map[string]engine.Event{}, decided: map[engine.Key]*engine.Admission{},
-		refuses: map[engine.Key]string{}, delayed: map[engine.Key][]engine.Decision{}}
+	return &scene{jobs: map[engine.Key]engine.Workload{}, others: map[string]engine.Event{},
+		decided: map[engine.Key]*engine.Admission{}, refuses: map[engine.Key]string{},
+		delayed: map[engine.Key][]engine.Decision{}}
 }
 
 // newScene returns a scene without objects but for the flavor default. It writes a decision log if log is not nil.
@@ -421,8 +422,8 @@ func (s *scene) run(names []string) error {
 			at = append(at, slices.Repeat([]string{p.Node}, int(p.Count))...)
 		}
 		for n, node := range at {
-			s.happens(engine.PodBound{Pod: place.Pod{Key: parseKey(fmt.Sprintf("%s-%d", name, n)), Node: node, Requests: w.PodSets[0].PerPod,
-				Workload: w.Key, PodSet: w.PodSets[0].Name}})
+			s.happens(engine.PodBound{Pod: place.Pod{Key: parseKey(fmt.Sprintf("%s-%d", name, n)), Node: node,
+				Requests: w.PodSets[0].PerPod, Workload: w.Key, PodSet: w.PodSets[0].Name}})
 		}
 	}
 	return nil
@@ -455,7 +456,9 @@ func (s *scene) restart() {
 
 // names returns the keys of the jobs, sorted.
 func (s *scene) names() []engine.Key {
-	return slices.SortedFunc(maps.Keys(s.jobs), func(a, b engine.Key) int { return cmp.Compare(formatKey(a), formatKey(b)) })
+	return slices.SortedFunc(maps.Keys(s.jobs), func(a, b engine.Key) int {
+		return cmp.Compare(formatKey(a), formatKey(b))
+	})
 }
 
 // decide lets the engine decide until it is idle, stores the decisions, and returns one line for each.
@@ -552,8 +555,9 @@ func (s *scene) evictionLine(name string, e *engine.Eviction) string {
 	if e.Preemptor != (engine.Key{}) {
 		out += " for " + formatKey(e.Preemptor)
 	}
-	out += ": " + map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing",
-		preempt.FairShare: "fair share", preempt.NodeFailures: "NodeFailures"}[e.Cause]
+	out += ": " + map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed",
+		preempt.ReclaimedWhileBorrowing: "while borrowing", preempt.FairShare: "fair share",
+		preempt.NodeFailures: "NodeFailures"}[e.Cause]
 	if s.messages && e.Path != "" {
 		out += fmt.Sprintf(", in %s for %s", e.Path, e.PreemptorPath)
 	}
@@ -603,14 +607,15 @@ func (s *scene) write(d engine.Decision) {
 	}
 }
 
-// settle lets the pods of evicted and shrunk jobs terminate until nothing more is decided, and returns the decisions and
-// the sizes of all jobs in the end.
+// settle lets the pods of evicted and shrunk jobs terminate until nothing more is decided, and returns the decisions
+// and the sizes of all jobs in the end.
 func (s *scene) settle() (lines []string) {
 	for range 50 {
 		changed := false
 		for _, k := range s.names() {
 			w := s.jobs[k]
-			surplus := w.Admission != nil && slices.ContainsFunc(w.Admission.PodSets, func(a engine.Assignment) bool { return len(a.Surplus) > 0 })
+			surplus := w.Admission != nil && slices.ContainsFunc(w.Admission.PodSets,
+				func(a engine.Assignment) bool { return len(a.Surplus) > 0 })
 			word := map[bool]string{true: "stopped", false: "shrunk"}[w.Evicted]
 			if changed = changed || w.Evicted || surplus; w.Evicted || surplus {
 				if err := s.apply(word + " " + formatKey(k)); err != nil {

@@ -9,15 +9,16 @@ import (
 	"testing"
 )
 
-// TestEachFileOfTheEngineHasAScene checks that the table of docs/develop/engine.md names each scene and each file of the
-// engine, and nothing else.
+// TestEachFileOfTheEngineHasAScene checks that the table of docs/develop/engine.md names each scene and each file of
+// the engine, and nothing else.
 func TestEachFileOfTheEngineHasAScene(t *testing.T) {
 	page, err := os.ReadFile("../../docs/develop/engine.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var scenes, files []string
-	for _, row := range regexp.MustCompile(`(?m)^\| \[.*/scenes/(\S+)\) \|.*\| (.*) \|$`).FindAllStringSubmatch(string(page), -1) {
+	rows := regexp.MustCompile(`(?m)^\| \[.*/scenes/(\S+)\) \|.*\| (.*) \|$`)
+	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {
 		scenes = append(scenes, row[1])
 		for file := range strings.SplitSeq(row[2], ", ") {
 			files = append(files, strings.Trim(file, "` "))
@@ -25,7 +26,9 @@ func TestEachFileOfTheEngineHasAScene(t *testing.T) {
 	}
 	const engine = "../../internal/engine/"
 	compare(t, "scene", scenes, base(t, engine+"testdata/scenes/*.txt"))
-	compare(t, "file", files, slices.DeleteFunc(base(t, engine+"*.go"), func(file string) bool { return strings.HasSuffix(file, "_test.go") }))
+	compare(t, "file", files, slices.DeleteFunc(base(t, engine+"*.go"), func(file string) bool {
+		return strings.HasSuffix(file, "_test.go")
+	}))
 }
 
 // base returns the names of the files that match.

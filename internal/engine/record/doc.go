@@ -4,5 +4,6 @@
 //
 // A log is lines of JSON. A run begins with a line that has the engine's options, followed, in order, by the events
 // and the passes with their decisions. A restarted engine begins a new run, in the same file or in another. The
-// admission package writes logs with Log; the command line replays them with Replay.
+// admission package writes logs with Log; the command line replays them with Replay. `make scene` reads one with
+// Read, and writes it as a scene of the engine.
 package record

@@ -35,8 +35,8 @@ type Difference struct {
 	Recorded, Replayed string
 }
 
-// Step is one line of a log: the beginning of a run, an event, a pass, a check of waiting workloads, or that the rest of a
-// run was not written. Exactly one of Begin, Event, Pass, Check and Cut is set.
+// Step is one line of a log: the beginning of a run, an event, a pass, a check of waiting workloads, or that the rest
+// of a run was not written. Exactly one of Begin, Event, Pass, Check and Cut is set.
 type Step struct {
 	// Line is its line in the log, from 1.
 	Line  int
@@ -52,8 +52,8 @@ type Step struct {
 	Cut string
 }
 
-// Read calls take for each step of the log, in order, and ends with the first error of that. An incomplete last line of a
-// run is ignored.
+// Read calls take for each step of the log, in order, and ends with the first error that take returns. An incomplete
+// last line of a run is ignored.
 func Read(log io.Reader, take func(Step) error) error {
 	r := reader{lines: bufio.NewReader(log)}
 	for {
@@ -149,7 +149,8 @@ func (r *reader) take(what line, take func(Step) error) error {
 	switch {
 	case what.Begin != nil:
 		if what.Begin.Format != format {
-			return fmt.Errorf("it has format %d, and this program replays format %d: use the version that wrote it", what.Begin.Format, format)
+			return fmt.Errorf("it has format %d, and this program replays format %d: use the version that wrote it",
+				what.Begin.Format, format)
 		}
 		r.begun, r.broken = true, nil
 		return take(Step{Line: r.number, Begin: &what.Begin.Options})
@@ -179,7 +180,8 @@ func (r *replay) check(what Step) error {
 	if slices.Equal(what.Missed, missed) {
 		return nil
 	}
-	r.result.Difference = &Difference{Line: what.Line, At: *what.Check, Recorded: fmt.Sprint(what.Missed), Replayed: fmt.Sprint(missed)}
+	r.result.Difference = &Difference{Line: what.Line, At: *what.Check,
+		Recorded: fmt.Sprint(what.Missed), Replayed: fmt.Sprint(missed)}
 	return errDiffers
 }
 
@@ -217,7 +219,8 @@ func (r *replay) decide(pass Step) error {
 	for index < len(before) && index < len(after) && bytes.Equal(before[index], after[index]) {
 		index++
 	}
-	r.result.Difference = &Difference{Line: pass.Line, At: *pass.Pass, Index: index, Recorded: textAt(before, index), Replayed: textAt(after, index)}
+	r.result.Difference = &Difference{Line: pass.Line, At: *pass.Pass, Index: index,
+		Recorded: textAt(before, index), Replayed: textAt(after, index)}
 	return errDiffers
 }
 
