@@ -43,7 +43,7 @@ func (w *world) resizes(t *rapid.T, longest, dearest int) {
 		GrowAfter:  time.Duration(rapid.IntRange(0, longest).Draw(t, "growth rests")) * time.Second,
 		ResizeCost: time.Duration(rapid.IntRange(0, dearest).Draw(t, "a resize costs")) * time.Second,
 	}
-	w.engine.options.Elastic = w.options.Elastic
+	w.engine.growths.policy = w.options.Elastic
 }
 
 // TestSizesStayWithinBoundsAndQuota: a running job always has a size from its minimum to its maximum, no job is

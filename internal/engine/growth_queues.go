@@ -43,7 +43,7 @@ func (p *pass) growthTurnOf(t *resizable) growthTurn {
 			break
 		}
 		turn.highest = job.Priority
-		if !p.engine.options.Elastic.GrowsAt(job, job.Max).After(p.engine.growths.now) {
+		if !p.engine.growths.policy.GrowsAt(job, job.Max).After(p.engine.growths.now) {
 			turn.rests = false
 			break
 		}

@@ -66,7 +66,7 @@ const (
 
 // whenGrows returns when a resizable workload may grow to the size, and notes the time if it is not now.
 func (p *pass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthTime {
-	at := p.engine.options.Elastic.GrowsAt(&t.jobs[i], to)
+	at := p.engine.growths.policy.GrowsAt(&t.jobs[i], to)
 	if !at.After(p.engine.growths.now) {
 		return atOnce
 	}
