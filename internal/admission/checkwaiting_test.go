@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
-// TestWaitingJobsAreCheckedOnceASecond: while a job waits, the loop comes back each second to check one, and records that
-// in the decision log. Nothing is missed.
+// TestWaitingJobsAreCheckedOnceASecond: while a job waits, the loop comes back each second to check one, and records
+// that in the decision log. Nothing is missed.
 func TestWaitingJobsAreCheckedOnceASecond(t *testing.T) {
 	w := admissiontest.NewWorld(t)
 	clock := clocktesting.NewFakeClock(admissiontest.Now)
@@ -29,8 +29,9 @@ func TestWaitingJobsAreCheckedOnceASecond(t *testing.T) {
 	}
 	l.log = log
 	before := metricstest.Values(t)["muster_engine_missed_wakes_total"]
-	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"),
-		admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("large", 5, quantities("cpu", "1"))} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewWorkload("large", 5, quantities("cpu", "1"))} {
 		l.mailbox.put(message{changed: o})
 	}
 	for range 3 {

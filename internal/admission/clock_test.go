@@ -20,7 +20,8 @@ import (
 // TestAClockThatJumpsLosesNoWorkload: the clock jumps for the loop and for the deadlines. Running workloads keep
 // running, waiting ones have a reason and are admitted when quota is free, and quota is counted once.
 func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"))
 	hand := clocktesting.NewFakeClock(admissiontest.Now)
 	r, stop := startOver(w, hand, func(l *loop) { l.auditor.Every = 0 })
 	defer stop()
@@ -44,17 +45,20 @@ func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 		if wait := deadlines.settle(t, runs, w); wait <= 0 {
 			t.Errorf("after a jump of %s: no requeue is scheduled for the deadline of %s", jump, runs)
 		}
-		if o := w.Workload(runs); o.Status.Admission == nil || meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) != nil {
+		if o := w.Workload(runs); o.Status.Admission == nil ||
+			meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) != nil {
 			t.Errorf("after a jump of %s: %s lost its admission: %v", jump, runs, admissiontest.Conditions(o.Status.Conditions))
 		}
 		r.updateStatus(runs, func(o *kueue.Workload) {
-			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
+			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished,
+				Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
 		})
 		r.waitFor(waits, isAdmitted)
 	}
 	r.Await("the queue counts only the last Workload", func() bool {
 		var q kueue.ClusterQueue
-		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 0
+		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 &&
+			q.Status.PendingWorkloads == 0
 	})
 }
 
@@ -63,7 +67,8 @@ func TestAClockThatJumpsLosesNoWorkload(t *testing.T) {
 func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 	brief, other := admissiontest.AdmittedWorkload("a"), admissiontest.AdmittedWorkload("b")
 	brief.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
-	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), brief, other)
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"), brief, other)
 	deadlines := newWorkloads(w, lifecyclePolicy(config.Default()))
 	deadlines.clock = clocktesting.NewFakeClock(admissiontest.Now.Add(time.Hour))
 	deadlines.settle(t, "a", w)
@@ -80,7 +85,8 @@ func TestAClockSetForwardDeactivatesForExecutionTime(t *testing.T) {
 // TestFinishedWorkloadsAreKeptByDefault: by default, finished Workloads are neither deleted nor requeued for deletion.
 func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
 	over := admissiontest.NewWorkload("a", 1, nil)
-	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(admissiontest.Now)}}
+	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue,
+		Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(admissiontest.Now)}}
 	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), over)
 	r := newWorkloads(w, lifecyclePolicy(config.Default()))
 	for _, later := range []time.Duration{0, time.Hour, 10 * 365 * 24 * time.Hour} {

@@ -25,11 +25,14 @@ func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, stop := startRecorded(t, log, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
-			admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")), admissiontest.NewWorkload("c", 5, quantities("cpu", "1")))
+		r, stop := startRecorded(t, log, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+			admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+			admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")),
+			admissiontest.NewWorkload("c", 5, quantities("cpu", "1")))
 		r.waitFor("a", isAdmitted)
 		r.updateStatus("a", func(w *kueue.Workload) {
-			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+			w.Status.Conditions = append(w.Status.Conditions,
+				metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 		})
 		r.waitFor("b", isAdmitted)
 		stop()
@@ -132,7 +135,8 @@ func TestNothingFollowsAGapInTheLog(t *testing.T) {
 }
 
 func TestALogThatCannotBeOpenedIsRefused(t *testing.T) {
-	if _, err := openDecisionLog(t.TempDir(), engine.Options{}); err == nil || !strings.Contains(err.Error(), "opening the decision log") {
+	if _, err := openDecisionLog(t.TempDir(), engine.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "opening the decision log") {
 		t.Errorf("got error %v, want one about opening the log", err)
 	}
 }

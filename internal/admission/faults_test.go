@@ -38,7 +38,8 @@ const (
 	killsAfter
 )
 
-var faults = map[fault]string{fails: "fails", isLost: "is lost", killsBefore: "kills before it", killsAfter: "kills after it"}
+var faults = map[fault]string{fails: "fails", isLost: "is lost", killsBefore: "kills before it",
+	killsAfter: "kills after it"}
 
 // faultRun runs admission with a fault at the k-th write of a Workload. Evicted Workloads release their quota.
 type faultRun struct {
@@ -170,7 +171,8 @@ func (f *faultRun) until(name, condition string) {
 		case <-f.killed:
 			f.restart()
 		case <-timeout:
-			f.T.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition, admissiontest.Conditions(w.Status.Conditions), f.Written())
+			f.T.Fatalf("timed out waiting until %s has the condition %s; conditions: %v; writes: %v", name, condition,
+				admissiontest.Conditions(w.Status.Conditions), f.Written())
 		}
 	}
 }
@@ -181,7 +183,8 @@ func (f *faultRun) giveBack(name string) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	var w kueue.Workload
-	if err := f.Get(f.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil || !workload.IsEvicted(&w) || w.Status.Admission == nil {
+	if err := f.Get(f.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil ||
+		!workload.IsEvicted(&w) || w.Status.Admission == nil {
 		return
 	}
 	workload.GiveBack(&w, admissiontest.Now)
@@ -224,7 +227,8 @@ func TestFailedWritesConvergeToTheSameState(t *testing.T) {
 	stage := func(t *testing.T, f fault, at int32) *faultRun {
 		q := admissiontest.NewClusterQueue("cq", "4")
 		q.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-		return newFaultRun(t, f, at, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), q, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("low", 4, quantities("cpu", "1")))
+		return newFaultRun(t, f, at, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), q,
+			admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("low", 4, quantities("cpu", "1")))
 	}
 	undisturbed := stage(t, noFault, 0)
 	want := undisturbed.play()

@@ -54,7 +54,8 @@ func clusterQueueKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 	}
 }
 
-// flavorInUseReason is the reason of the event of a ResourceFlavor whose deletion waits. ClusterQueues have a condition.
+// flavorInUseReason is the reason of the event of a ResourceFlavor whose deletion waits. ClusterQueues have a
+// condition.
 const flavorInUseReason = "InUse"
 
 // flavorKeeper keeps ResourceFlavors that ClusterQueues list.
@@ -76,7 +77,8 @@ func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterqueue-in-use").
 		For(&kueue.ClusterQueue{}, builder.WithPredicates(deletionOrFinalizerChanged)).
-		Watches(&kueue.Workload{}, clusterQueues.enqueueUsed(indexes.ReservedQueue), builder.WithPredicates(useChanged(indexes.ReservedQueue))).
+		Watches(&kueue.Workload{}, clusterQueues.enqueueUsed(indexes.ReservedQueue),
+			builder.WithPredicates(useChanged(indexes.ReservedQueue))).
 		Complete(clusterQueues)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
@@ -85,7 +87,8 @@ func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("resourceflavor-in-use").
 		For(&kueue.ResourceFlavor{}, builder.WithPredicates(deletionOrFinalizerChanged)).
-		Watches(&kueue.ClusterQueue{}, flavors.enqueueUsed(indexes.ListedFlavors), builder.WithPredicates(useChanged(indexes.ListedFlavors))).
+		Watches(&kueue.ClusterQueue{}, flavors.enqueueUsed(indexes.ListedFlavors),
+			builder.WithPredicates(useChanged(indexes.ListedFlavors))).
 		Complete(flavors)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ResourceFlavors in use: %w", err)
@@ -97,7 +100,8 @@ func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
 // removed.
 var deletionOrFinalizerChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
-		controllerutil.ContainsFinalizer(e.ObjectOld, kueue.ResourceInUseFinalizer) != controllerutil.ContainsFinalizer(e.ObjectNew, kueue.ResourceInUseFinalizer)
+		controllerutil.ContainsFinalizer(e.ObjectOld,
+			kueue.ResourceInUseFinalizer) != controllerutil.ContainsFinalizer(e.ObjectNew, kueue.ResourceInUseFinalizer)
 }}
 
 // enqueueUsed maps an event of a user to the objects that it used before or uses now, if they have no finalizer yet
@@ -110,7 +114,8 @@ func (i *inUseKeeper) enqueueUsed(names func(client.Object) []string) handler.Ev
 			if err := i.cache.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy); err != nil {
 				continue // it does not exist; its creation is an event of its own
 			}
-			if !object.GetDeletionTimestamp().IsZero() || !controllerutil.ContainsFinalizer(object, kueue.ResourceInUseFinalizer) {
+			if !object.GetDeletionTimestamp().IsZero() ||
+				!controllerutil.ContainsFinalizer(object, kueue.ResourceInUseFinalizer) {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
 			}
 		}
@@ -121,7 +126,9 @@ func (i *inUseKeeper) enqueueUsed(names func(client.Object) []string) handler.Ev
 // useChanged passes a user that is created, deleted or uses something else: few updates of Workloads change what they
 // use.
 func useChanged(names func(client.Object) []string) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !slices.Equal(names(e.ObjectOld), names(e.ObjectNew)) }}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !slices.Equal(names(e.ObjectOld), names(e.ObjectNew))
+	}}
 }
 
 // Reconcile adds or removes the finalizer according to the use of the object.
@@ -149,7 +156,8 @@ func (i *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	err = i.client.Patch(ctx, object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
+	err = i.client.Patch(ctx, object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}),
+		client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Another writer was faster, usually with the status, and the update event of that is filtered out.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil

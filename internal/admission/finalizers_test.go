@@ -19,7 +19,8 @@ import (
 )
 
 func finished(w *kueue.Workload) *kueue.Workload {
-	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", admissiontest.Now)
+	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "",
+		admissiontest.Now)
 	return w
 }
 
@@ -46,18 +47,25 @@ func TestObjectsInUseAreKept(t *testing.T) {
 		of      string
 		writes  []string
 	}{
-		"an unused ClusterQueue":                    {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
-		"a ClusterQueue that was used before":       {[]client.Object{queue(), finished(admissiontest.AdmittedWorkload("a"))}, clusterQueueKeeper, "cq", nil},
-		"a ClusterQueue in use":                     {[]client.Object{queue(), admissiontest.ReservedWorkload("a")}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
-		"a ClusterQueue in use with the finalizer":  {[]client.Object{withFinalizer(queue()), admissiontest.AdmittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
+		"an unused ClusterQueue": {[]client.Object{queue()}, clusterQueueKeeper, "cq", nil},
+		"a ClusterQueue that was used before": {[]client.Object{queue(), finished(admissiontest.AdmittedWorkload("a"))},
+			clusterQueueKeeper, "cq", nil},
+		"a ClusterQueue in use": {[]client.Object{queue(), admissiontest.ReservedWorkload("a")},
+			clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"a ClusterQueue in use with the finalizer": {[]client.Object{withFinalizer(queue()),
+			admissiontest.AdmittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
 		"an unused ClusterQueue with the finalizer": {[]client.Object{withFinalizer(queue())}, clusterQueueKeeper, "cq", nil},
-		"a terminating ClusterQueue in use":         {[]client.Object{terminating(queue()), admissiontest.AdmittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
-		"an unused terminating ClusterQueue":        {[]client.Object{terminating(queue()), admissiontest.NewWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
-		"an unused ResourceFlavor":                  {[]client.Object{flavor()}, flavorKeeper, "f", nil},
-		"a ResourceFlavor in use":                   {[]client.Object{flavor(), queue()}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
-		"a terminating ResourceFlavor in use":       {[]client.Object{terminating(flavor()), queue()}, flavorKeeper, "f", nil},
-		"an unused terminating ResourceFlavor":      {[]client.Object{terminating(flavor())}, flavorKeeper, "f", []string{"change ResourceFlavor f"}},
-		"a missing ResourceFlavor":                  {nil, flavorKeeper, "f", nil},
+		"a terminating ClusterQueue in use": {[]client.Object{terminating(queue()),
+			admissiontest.AdmittedWorkload("a")}, clusterQueueKeeper, "cq", nil},
+		"an unused terminating ClusterQueue": {[]client.Object{terminating(queue()),
+			admissiontest.NewWorkload("a", 1, nil)}, clusterQueueKeeper, "cq", []string{"change ClusterQueue cq"}},
+		"an unused ResourceFlavor": {[]client.Object{flavor()}, flavorKeeper, "f", nil},
+		"a ResourceFlavor in use": {[]client.Object{flavor(), queue()}, flavorKeeper, "f",
+			[]string{"change ResourceFlavor f"}},
+		"a terminating ResourceFlavor in use": {[]client.Object{terminating(flavor()), queue()}, flavorKeeper, "f", nil},
+		"an unused terminating ResourceFlavor": {[]client.Object{terminating(flavor())}, flavorKeeper, "f",
+			[]string{"change ResourceFlavor f"}},
+		"a missing ResourceFlavor": {nil, flavorKeeper, "f", nil},
 		"a terminating object with another finalizer": {[]client.Object{func() client.Object {
 			f := terminating(flavor())
 			f.Finalizers = []string{"example.com/mine"}
@@ -67,7 +75,8 @@ func TestObjectsInUseAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorld(t, test.objects...)
 			for range 2 { // the second time there is nothing to change
-				if _, err := test.keeper(w, w).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: test.of}}); err != nil {
+				if _, err := test.keeper(w, w).Reconcile(t.Context(),
+					ctrl.Request{NamespacedName: client.ObjectKey{Name: test.of}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -79,9 +88,12 @@ func TestObjectsInUseAreKept(t *testing.T) {
 // TestADeletedFlavorSaysWhoUsesIt: kubectl delete waits, and a ResourceFlavor has no status that could say for what.
 func TestADeletedFlavorSaysWhoUsesIt(t *testing.T) {
 	recorder := events.NewFakeRecorder(2)
-	for _, flavor := range []*kueue.ResourceFlavor{withFinalizer(admissiontest.NewFlavor("f")), terminating(admissiontest.NewFlavor("f"))} {
-		w := admissiontest.NewWorld(t, flavor, admissiontest.NewClusterQueue("b", "8"), admissiontest.NewClusterQueue("a", "8"))
-		if _, err := flavorKeeper(w, w, recorder).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "f"}}); err != nil {
+	for _, flavor := range []*kueue.ResourceFlavor{withFinalizer(admissiontest.NewFlavor("f")),
+		terminating(admissiontest.NewFlavor("f"))} {
+		w := admissiontest.NewWorld(t, flavor, admissiontest.NewClusterQueue("b", "8"),
+			admissiontest.NewClusterQueue("a", "8"))
+		if _, err := flavorKeeper(w, w, recorder).Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: client.ObjectKey{Name: "f"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +102,8 @@ func TestADeletedFlavorSaysWhoUsesIt(t *testing.T) {
 	for event := range recorder.Events {
 		got = append(got, event)
 	}
-	admissiontest.ExpectEqual(t, "events", got, []string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"})
+	admissiontest.ExpectEqual(t, "events", got,
+		[]string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"})
 }
 
 func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {
@@ -98,7 +111,8 @@ func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {
 	w.Before = func(string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "clusterqueues"}, "cq", nil)
 	}
-	result, err := clusterQueueKeeper(w, w).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "cq"}})
+	result, err := clusterQueueKeeper(w, w).Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: client.ObjectKey{Name: "cq"}})
 	if err != nil || result.RequeueAfter != conflictPause {
 		t.Errorf("Reconcile returned %+v, %v, want a requeue after the pause", result, err)
 	}
@@ -110,16 +124,22 @@ func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 		before, after *kueue.Workload
 		want          []string
 	}{
-		"first use":                              {admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewWorkload("a", 1, nil), admissiontest.ReservedWorkload("a"), []string{"cq after 0s"}},
-		"use of a queue with the finalizer":      {withFinalizer(admissiontest.NewClusterQueue("cq", "8")), admissiontest.NewWorkload("a", 1, nil), admissiontest.ReservedWorkload("a"), nil},
-		"one of many Workloads ends":             {withFinalizer(admissiontest.NewClusterQueue("cq", "8")), admissiontest.AdmittedWorkload("a"), finished(admissiontest.AdmittedWorkload("a")), nil},
-		"a Workload ends in a terminating queue": {terminating(admissiontest.NewClusterQueue("cq", "8")), admissiontest.AdmittedWorkload("a"), finished(admissiontest.AdmittedWorkload("a")), []string{"cq after 0s"}},
-		"a waiting Workload":                     {admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewWorkload("a", 1, nil), admissiontest.NewWorkload("a", 1, nil), nil},
+		"first use": {admissiontest.NewClusterQueue("cq", "8"),
+			admissiontest.NewWorkload("a", 1, nil), admissiontest.ReservedWorkload("a"), []string{"cq after 0s"}},
+		"use of a queue with the finalizer": {withFinalizer(admissiontest.NewClusterQueue("cq", "8")),
+			admissiontest.NewWorkload("a", 1, nil), admissiontest.ReservedWorkload("a"), nil},
+		"one of many Workloads ends": {withFinalizer(admissiontest.NewClusterQueue("cq", "8")),
+			admissiontest.AdmittedWorkload("a"), finished(admissiontest.AdmittedWorkload("a")), nil},
+		"a Workload ends in a terminating queue": {terminating(admissiontest.NewClusterQueue("cq", "8")),
+			admissiontest.AdmittedWorkload("a"), finished(admissiontest.AdmittedWorkload("a")), []string{"cq after 0s"}},
+		"a waiting Workload": {admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewWorkload("a", 1, nil),
+			admissiontest.NewWorkload("a", 1, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorld(t, test.queue)
 			var q queued
-			clusterQueueKeeper(w, w).enqueueUsed(indexes.ReservedQueue).Update(t.Context(), event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
+			clusterQueueKeeper(w, w).enqueueUsed(indexes.ReservedQueue).Update(t.Context(),
+				event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
 			admissiontest.ExpectEqual(t, "requests", q.requests, test.want)
 		})
 	}

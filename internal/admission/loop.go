@@ -99,18 +99,19 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration, now clock.WithTicker) 
 	box, budget := newMailbox(), decisions.NewWriteBudget(now)
 	outcome := func(ev engine.Event) { box.put(message{event: ev}) }
 	out := &loop{
-		mgr:        mgr,
-		engine:     engine.New(translate.EngineOptions(cfg)),
-		translator: translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
-		mailbox:    box,
-		decisions:  decisions.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), now, budget, outcome),
-		pending:    report.NewPendingWriter(mgr.GetClient(), now, budget),
-		queues:     report.NewQueueStatusWriter(mgr.GetClient(), now, budget, cfg.QueueStatus.Interval.Duration),
-		binds:      report.NewBindTimes(func(took time.Duration) { report.BindSeconds.Observe(took.Seconds()) }),
-		gauges:     report.Served,
-		stall:      report.ServedStall,
-		auditor:    &audit.Auditor{Cache: mgr.GetCache(), Every: audit.Interval},
-		clock:      now,
+		mgr:    mgr,
+		engine: engine.New(translate.EngineOptions(cfg)),
+		translator: translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg),
+			cfg.NodeFailure.NotReadyGrace.Duration),
+		mailbox:   box,
+		decisions: decisions.NewWriter(mgr.GetClient(), mgr.GetAPIReader(), now, budget, outcome),
+		pending:   report.NewPendingWriter(mgr.GetClient(), now, budget),
+		queues:    report.NewQueueStatusWriter(mgr.GetClient(), now, budget, cfg.QueueStatus.Interval.Duration),
+		binds:     report.NewBindTimes(func(took time.Duration) { report.BindSeconds.Observe(took.Seconds()) }),
+		gauges:    report.Served,
+		stall:     report.ServedStall,
+		auditor:   &audit.Auditor{Cache: mgr.GetCache(), Every: audit.Interval},
+		clock:     now,
 	}
 	out.queues.Gauges, out.translator.Pods.Filled = out.gauges, out.engine.Filled
 	out.queues.Unshared = report.Unshared{ByShare: cfg.FairSharing == nil, ByUsage: cfg.AdmissionFairSharing == nil}
@@ -153,7 +154,8 @@ func (l *loop) Start(ctx context.Context) error {
 
 // setAlarm sets the timer for the next time that there is something to do without a new event.
 func (l *loop) setAlarm() {
-	due := translate.Sooner(translate.Sooner(l.engine.Due(), l.engine.CheckDue()), translate.Sooner(l.translator.NextDue(), l.auditor.Due()))
+	due := translate.Sooner(translate.Sooner(l.engine.Due(), l.engine.CheckDue()),
+		translate.Sooner(l.translator.NextDue(), l.auditor.Due()))
 	if due.Equal(l.due) {
 		return
 	}
@@ -290,7 +292,8 @@ func (l *loop) checkWaiting(ctx context.Context) {
 	l.log.recordCheck(now, missed)
 	for _, key := range missed {
 		report.MissedWakesTotal.Inc()
-		ctrl.LoggerFrom(ctx).Error(nil, "the workload waited although it could have been admitted; it is evaluated now", "workload", key.String())
+		ctrl.LoggerFrom(ctx).Error(nil, "the workload waited although it could have been admitted; it is evaluated now",
+			"workload", key.String())
 	}
 	if len(missed) > 0 {
 		l.mailbox.wakeUp()
@@ -314,7 +317,8 @@ func (l *loop) audit(ctx context.Context) {
 	audit.Total.WithLabelValues(result).Inc()
 	for _, name := range l.queues.SetDifferences(messages) {
 		if message, differs := messages[name]; differs {
-			ctrl.LoggerFrom(ctx).Error(nil, "the engine counts other quota than Workloads hold", "clusterQueue", name, "difference", message)
+			ctrl.LoggerFrom(ctx).Error(nil, "the engine counts other quota than Workloads hold", "clusterQueue", name,
+				"difference", message)
 		}
 		if usage, ok := l.engine.QueueUsage(name); ok {
 			l.queues.NoteClusterQueue(name, usage)

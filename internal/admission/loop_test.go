@@ -52,7 +52,8 @@ func (f *feed) List(ctx context.Context, list client.ObjectList, options ...clie
 	return f.world.List(ctx, list, options...)
 }
 
-func (f *feed) GetInformer(_ context.Context, kind client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+func (f *feed) GetInformer(_ context.Context, kind client.Object,
+	_ ...cache.InformerGetOption) (cache.Informer, error) {
 	return &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), feed: f, kind: kind}, nil
 }
 
@@ -62,7 +63,8 @@ type informer struct {
 	kind client.Object
 }
 
-func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i *informer) AddEventHandler(
+	h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	gvk, err := apiutil.GVKForObject(i.kind, admissiontest.Scheme)
 	if err != nil {
 		return nil, err
@@ -166,8 +168,10 @@ func (r *running) updateStatus(name string, change func(w *kueue.Workload)) {
 const isAdmitted = "Admitted=True Admitted: The workload is admitted"
 
 func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
-	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
-		admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")), admissiontest.NewWorkload("c", 5, quantities("cpu", "1")))
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")),
+		admissiontest.NewWorkload("c", 5, quantities("cpu", "1")))
 	r.waitFor("a", isAdmitted)
 	r.waitFor("a", "QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq")
 	r.waitFor("b", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 1 more needed")
@@ -175,10 +179,12 @@ func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 		"previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)")
 	r.Await("the status of the queue counts them", func() bool {
 		var q kueue.ClusterQueue
-		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 2
+		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 &&
+			q.Status.PendingWorkloads == 2
 	})
 	r.updateStatus("a", func(w *kueue.Workload) {
-		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+		w.Status.Conditions = append(w.Status.Conditions,
+			metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 	})
 	r.waitFor("b", isAdmitted)
 }
@@ -186,9 +192,12 @@ func TestWorkloadsAreAdmittedAndQuotaIsReused(t *testing.T) {
 // TestARestartKnowsWhatWasAdmittedBefore: quota that is held according to the API server is not given to others, and
 // nothing is written again.
 func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
-	a, b := admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 3, quantities("cpu", "1"))
-	admissiontest.Admit(b, admissiontest.Given("cq", b.Spec.PodSets[0].Count), admissiontest.Now) // although a would be first in order
-	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a, b)
+	a, b := admissiontest.NewWorkload("a", 3, quantities("cpu", "1")),
+		admissiontest.NewWorkload("b", 3, quantities("cpu", "1"))
+	// although a would be first in order
+	admissiontest.Admit(b, admissiontest.Given("cq", b.Spec.PodSets[0].Count), admissiontest.Now)
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a, b)
 	r.waitFor("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
 	for _, write := range r.Written() {
 		if write == "status Workload b" {
@@ -198,8 +207,9 @@ func TestARestartKnowsWhatWasAdmittedBefore(t *testing.T) {
 }
 
 func TestADeletedWorkloadReleasesItsQuota(t *testing.T) {
-	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
-		admissiontest.NewWorkload("a", 4, quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, quantities("cpu", "1")))
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 4,
+			quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, quantities("cpu", "1")))
 	r.waitFor("a", isAdmitted)
 	a := r.Workload("a")
 	r.Remove(a)
@@ -208,8 +218,9 @@ func TestADeletedWorkloadReleasesItsQuota(t *testing.T) {
 }
 
 func TestAMissedDeletionIsHandled(t *testing.T) {
-	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
-		admissiontest.NewWorkload("a", 4, quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, quantities("cpu", "1")))
+	r := start(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 4,
+			quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, quantities("cpu", "1")))
 	r.waitFor("a", isAdmitted)
 	a := r.Workload("a")
 	r.Remove(a)
@@ -268,8 +279,11 @@ func (h handTimer) Stop() bool { return true }
 
 // TestATimerThatFiresTooEarlyIsSetAgain: a timer fires too early if the clock was set back after it was set.
 func TestATimerThatFiresTooEarlyIsSetAgain(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 3, quantities("cpu", "1")))
-	refused := admissiontest.Once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
+	w := admissiontest.NewWorld(t, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewWorkload("a", 3, quantities("cpu", "1")))
+	refused := admissiontest.Once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a",
+		errors.New("a policy says no")))
 	w.Before = func(write string) error {
 		if write != "status Workload a" {
 			return nil
@@ -313,7 +327,8 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 	if l.alarm != nil {
 		t.Fatal("an alarm is set although nothing is due")
 	}
-	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), queue, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), queue,
+		admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))} {
 		l.mailbox.put(message{changed: o})
 	}
 	l.turn()
@@ -334,7 +349,8 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 		}
 	}
 	usage, _ := l.engine.LocalQueueUsage(engine.Key{Namespace: "ns", Name: "q"})
-	if usage.Consumption == nil || !usage.Consumption.At.Equal(admissiontest.Now.Add(15*time.Minute)) || usage.Consumption.Resources["cpu"] == 0 {
+	if usage.Consumption == nil || !usage.Consumption.At.Equal(admissiontest.Now.Add(15*time.Minute)) ||
+		usage.Consumption.Resources["cpu"] == 0 {
 		t.Errorf("consumption = %+v, want one sampled after 15 minutes", usage.Consumption)
 	}
 }
@@ -342,15 +358,19 @@ func TestTheLoopWakesWhenTheEngineIsDue(t *testing.T) {
 // TestACheckListedTwiceCountsOnce: the API permits listing a check twice, for different flavors or by mistake.
 func TestACheckListedTwiceCountsOnce(t *testing.T) {
 	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
-		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
+		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}},
+		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
 	for name, spec := range map[string]kueue.ClusterQueueSpec{
-		"for all flavors": {AdmissionChecks: []kueue.AdmissionCheckReference{"check", "check"}}, "for some": {AdmissionChecksStrategy: strategy},
+		"for all flavors": {AdmissionChecks: []kueue.AdmissionCheckReference{"check", "check"}},
+		"for some":        {AdmissionChecksStrategy: strategy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q, check := admissiontest.NewClusterQueue("cq", "8"), &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
+			q, check := admissiontest.NewClusterQueue("cq", "8"),
+				&kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
 			q.Spec.AdmissionChecks, q.Spec.AdmissionChecksStrategy = spec.AdmissionChecks, spec.AdmissionChecksStrategy
 			check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
-			objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), check, q, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))}
+			objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), check, q,
+				admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))}
 			w := admissiontest.NewWorld(t, objects...)
 			l := newLoop(manager{feed: &feed{world: w}}, config.Default(), clock.RealClock{})
 			for _, o := range objects {

@@ -29,7 +29,8 @@ func TestTheQueueReportsWhatAnAuditFound(t *testing.T) {
 	runs := admissiontest.NewWorkload("runs", 3, quantities("cpu", "1"))
 	runs.ResourceVersion = "7"
 	admissiontest.Admit(runs, admissiontest.Given("cq", 3), admissiontest.Now)
-	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), runs} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), runs} {
 		l.mailbox.put(message{changed: o})
 	}
 	l.turn()

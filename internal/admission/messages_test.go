@@ -22,17 +22,19 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 		change func(*twoQueues)
 		of     *kueue.Workload
 	}{
-		"the LocalQueue is held":            {stopping(kueue.Hold, kueue.None), admissiontest.ReservedWorkload("a")},
-		"the LocalQueue is drained":         {stopping(kueue.HoldAndDrain, kueue.None), admissiontest.AdmittedWorkload("a")},
-		"the ClusterQueue is held":          {stopping(kueue.None, kueue.Hold), admissiontest.ReservedWorkload("a")},
-		"the ClusterQueue is drained":       {stopping(kueue.None, kueue.HoldAndDrain), admissiontest.AdmittedWorkload("a")},
-		"both are held":                     {stopping(kueue.Hold, kueue.Hold), admissiontest.ReservedWorkload("a")},
-		"both are drained":                  {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), admissiontest.AdmittedWorkload("a")},
+		"the LocalQueue is held":      {stopping(kueue.Hold, kueue.None), admissiontest.ReservedWorkload("a")},
+		"the LocalQueue is drained":   {stopping(kueue.HoldAndDrain, kueue.None), admissiontest.AdmittedWorkload("a")},
+		"the ClusterQueue is held":    {stopping(kueue.None, kueue.Hold), admissiontest.ReservedWorkload("a")},
+		"the ClusterQueue is drained": {stopping(kueue.None, kueue.HoldAndDrain), admissiontest.AdmittedWorkload("a")},
+		"both are held":               {stopping(kueue.Hold, kueue.Hold), admissiontest.ReservedWorkload("a")},
+		"both are drained": {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain),
+			admissiontest.AdmittedWorkload("a")},
 		"the LocalQueue is being deleted":   {ending(true, false), admissiontest.ReservedWorkload("a")},
 		"the ClusterQueue is being deleted": {ending(false, true), admissiontest.ReservedWorkload("a")},
 		"the LocalQueue is missing":         {func(q *twoQueues) { q.local = nil }, admissiontest.ReservedWorkload("a")},
 		"the ClusterQueue is missing":       {func(q *twoQueues) { q.cluster = nil }, admissiontest.ReservedWorkload("a")},
-		"it names no LocalQueue":            {func(q *twoQueues) { q.local = nil }, unnamed(admissiontest.ReservedWorkload("a"))},
+		"it names no LocalQueue": {func(q *twoQueues) { q.local = nil },
+			unnamed(admissiontest.ReservedWorkload("a"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &twoQueues{admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4")}
@@ -40,7 +42,8 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 			if !workload.IsAdmitted(tc.of) {
 				tc.of.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStatePending}}
 			}
-			step := lifecycle.Next(tc.of, lifecycle.Facts{LocalQueue: q.local, ClusterQueue: q.cluster}, lifecycle.Policy{}, admissiontest.Now)
+			step := lifecycle.Next(tc.of, lifecycle.Facts{LocalQueue: q.local, ClusterQueue: q.cluster}, lifecycle.Policy{},
+				admissiontest.Now)
 			if step.Status == nil || workload.HoldsQuota(step.Status) {
 				t.Fatalf("step = %+v, want one that releases the quota", step.Status)
 			}
@@ -63,7 +66,8 @@ func TestMessagesMatchThoseOfTheEngine(t *testing.T) {
 				t.Fatalf("engine decisions = %+v, want one", decided)
 			}
 			why := decided[0].Why
-			admissiontest.ExpectEqual(t, "reason", []string{reported.Reason, reported.Message}, []string{string(why.Code), why.Message()})
+			admissiontest.ExpectEqual(t, "reason", []string{reported.Reason, reported.Message},
+				[]string{string(why.Code), why.Message()})
 		})
 	}
 }

@@ -41,7 +41,8 @@ func (wo *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string 
 		return ""
 	}
 	var pods corev1.PodList
-	if err := wo.live.List(ctx, &pods, client.InNamespace(w.Namespace), client.MatchingLabels{label: owner.Name}, client.Limit(problemPods)); err != nil {
+	if err := wo.live.List(ctx, &pods, client.InNamespace(w.Namespace), client.MatchingLabels{label: owner.Name},
+		client.Limit(problemPods)); err != nil {
 		ctrl.LoggerFrom(ctx).Info("the pods of a job that were not ready in time cannot be read", "cause", err.Error())
 		return ""
 	}
@@ -57,14 +58,16 @@ func (wo *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string 
 		return ""
 	}
 	first := problems[0]
-	return plain.Cut(fmt.Sprintf("%d of %d pods like %s: %s", first.Pods, len(pods.Items), first.Example, first), problemText)
+	return plain.Cut(fmt.Sprintf("%d of %d pods like %s: %s", first.Pods, len(pods.Items), first.Example,
+		first), problemText)
 }
 
 // claimsOf looks for the claims that pods without a node mount, as far as they can be read.
 func (wo *workloads) claimsOf(ctx context.Context, namespace string, pods []corev1.Pod) podproblem.Claims {
-	found, err := podproblem.LookForClaims(pods, problemClaims, func(name string, into *metav1.PartialObjectMetadata) error {
-		return wo.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
-	})
+	found, err := podproblem.LookForClaims(pods,
+		problemClaims, func(name string, into *metav1.PartialObjectMetadata) error {
+			return wo.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
+		})
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("not all claims of pods that were not ready in time can be read", "cause", err.Error())
 	}
@@ -76,7 +79,8 @@ func (wo *workloads) claimsOf(ctx context.Context, namespace string, pods []core
 func (wo *workloads) mountsOf(ctx context.Context, namespace string, pods []corev1.Pod) (found podproblem.Mounts) {
 	for _, pod := range podproblem.AwaitingMounts(pods, problemMounts) {
 		var events corev1.EventList
-		if err := wo.live.List(ctx, &events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)}, client.Limit(problemEvents)); err != nil {
+		if err := wo.live.List(ctx, &events, client.InNamespace(namespace),
+			client.MatchingFields{"involvedObject.uid": string(pod.UID)}, client.Limit(problemEvents)); err != nil {
 			ctrl.LoggerFrom(ctx).Info("the events of a pod that was not ready in time cannot be read", "cause", err.Error())
 			return found
 		}

@@ -24,8 +24,8 @@ package admission
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs,verbs=delete
 // +kubebuilder:rbac:groups=breezeml.ai,resources=trainingjobs,verbs=delete
 
-// What keeps pods from being ready may be a claim that does not exist: only whether it does is read. It may be a ConfigMap
-// or a Secret: events of the pod say so, and neither is read.
+// What keeps pods from being ready may be a claim that does not exist: only whether it does is read. It may be a
+// ConfigMap or a Secret: events of the pod say so, and neither is read.
 //
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=list

@@ -22,7 +22,8 @@ func BenchmarkTakingOver(b *testing.B) {
 	const queues, each = 100, 500
 	objects := []client.Object{admissiontest.NewFlavor("f")}
 	for q := range queues {
-		objects = append(objects, admissiontest.NewClusterQueue(fmt.Sprintf("cq%d", q), fmt.Sprint(each/2)), admissiontest.NewLocalQueue(fmt.Sprintf("q%d", q), fmt.Sprintf("cq%d", q)))
+		objects = append(objects, admissiontest.NewClusterQueue(fmt.Sprintf("cq%d", q), fmt.Sprint(each/2)),
+			admissiontest.NewLocalQueue(fmt.Sprintf("q%d", q), fmt.Sprintf("cq%d", q)))
 	}
 	for n := range each {
 		for q := range queues {
@@ -32,7 +33,8 @@ func BenchmarkTakingOver(b *testing.B) {
 	cfg := config.Default()
 	b.ReportAllocs()
 	for b.Loop() {
-		translator, e := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration), engine.New(translate.EngineOptions(cfg))
+		translator, e := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg),
+			cfg.NodeFailure.NotReadyGrace.Duration), engine.New(translate.EngineOptions(cfg))
 		for _, o := range objects {
 			for _, event := range translator.Changed(o, admissiontest.Now) {
 				e.Apply(event)

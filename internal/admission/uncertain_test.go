@@ -18,9 +18,11 @@ import (
 // TestDroppedDecisionsAreNotWritten: the response to an admission was lost. By the time of the retry, the Workload has
 // released its quota, and another one holds it.
 func TestDroppedDecisionsAreNotWritten(t *testing.T) {
-	a, b := admissiontest.NewWorkload("a", 4, admissiontest.Quantities("cpu", "1")), admissiontest.NewWorkload("b", 4, admissiontest.Quantities("cpu", "1"))
+	a, b := admissiontest.NewWorkload("a", 4, admissiontest.Quantities("cpu", "1")),
+		admissiontest.NewWorkload("b", 4, admissiontest.Quantities("cpu", "1"))
 	b.Spec.Priority = ptr.To[int32](1)
-	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
+	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
 	w := admissiontest.NewWorld(t, objects...)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default(), clock.RealClock{})
 	observe := func(objects ...client.Object) {
@@ -35,7 +37,8 @@ func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 	observe(w.Workload("a"))
 
 	w.EditStatus(a, func() {
-		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, admissiontest.Now)
+		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"},
+			admissiontest.Now)
 	})
 	w.Put(b)
 	observe(w.Workload("a"), b)
@@ -53,7 +56,8 @@ func TestDroppedDecisionsAreNotWritten(t *testing.T) {
 // before the engine observed either.
 func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 	a := admissiontest.NewWorkload("a", 4, admissiontest.Quantities("cpu", "1"))
-	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
+	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), a}
 	w := admissiontest.NewWorld(t, objects...)
 	l := newLoop(manager{feed: &feed{world: w}}, config.Default(), clock.RealClock{})
 	for _, o := range objects {
@@ -66,7 +70,8 @@ func TestQuotaReleasedMeanwhileIsNotGivenAgain(t *testing.T) {
 		t.Fatal("the write whose response was lost took no effect")
 	}
 	w.EditStatus(a, func() {
-		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"}, admissiontest.Now)
+		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by another client"},
+			admissiontest.Now)
 	})
 	l.decisions.Write(t.Context(), translate.KeyOf(a))
 	if workload.HoldsQuota(w.Workload("a")) {

@@ -51,16 +51,20 @@ func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *decisions.J
 	if err := indexes.AddIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policy, clock: clock.RealClock{}, events: events}
+	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), live: mgr.GetAPIReader(), policy: policy,
+		clock: clock.RealClock{}, events: events}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload-lifecycle").
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrentSteps,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, decisions.LongestRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond,
+				decisions.LongestRetry),
 		}).
 		Watches(&kueue.Workload{}, w.enqueueNeedingStep()).
-		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue), builder.WithPredicates(indexes.StopOrChecksChanged)).
-		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue), builder.WithPredicates(indexes.StopOrChecksChanged)).
+		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue),
+			builder.WithPredicates(indexes.StopOrChecksChanged)).
+		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue),
+			builder.WithPredicates(indexes.StopOrChecksChanged)).
 		Complete(w)
 	if err != nil {
 		return fmt.Errorf("adding the lifecycle of Workloads: %w", err)
@@ -160,7 +164,8 @@ func (wo *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fa
 	}
 	var out lifecycle.Facts
 	var local kueue.LocalQueue
-	switch err := wo.cache.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); {
+	switch err := wo.cache.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local,
+		client.UnsafeDisableDeepCopy); {
 	case err == nil:
 		out.LocalQueue = &local
 	case !apierrors.IsNotFound(err):
@@ -191,24 +196,28 @@ func (wo *workloads) carryOut(ctx context.Context, seen *kueue.Workload, step li
 		}
 		return err
 	case step.Object != nil:
-		return wo.client.Patch(ctx, step.Object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
+		return wo.client.Patch(ctx, step.Object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}),
+			client.DisableReadYourWritesConsistency)
 	case step.Delete == lifecycle.TheWorkload:
-		return wo.client.Delete(ctx, seen.DeepCopy(), client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
+		return wo.client.Delete(ctx, seen.DeepCopy(),
+			client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
 	case step.Delete == lifecycle.TheJob:
 		owner := metav1.GetControllerOf(seen)
 		job := &metav1.PartialObjectMetadata{
 			TypeMeta:   metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind},
 			ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: owner.Name},
 		}
-		return wo.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground),
-			client.DisableReadYourWritesConsistency) // which would keep the name of every deleted job
+		return wo.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID},
+			// which would keep the name of every deleted job
+			client.PropagationPolicy(metav1.DeletePropagationBackground), client.DisableReadYourWritesConsistency)
 	}
 	return nil
 }
 
 // enqueueNeedingStep enqueues the Workloads that need a step, now or when it is due.
 func (wo *workloads) enqueueNeedingStep() handler.EventHandler {
-	enqueue := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	enqueue := func(ctx context.Context, object client.Object,
+		queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		step, err := wo.next(ctx, object.(*kueue.Workload))
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch {
@@ -219,10 +228,12 @@ func (wo *workloads) enqueueNeedingStep() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(ctx, e.Object, queue)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			enqueue(ctx, e.ObjectNew, queue)
 		},
 	}
@@ -230,7 +241,8 @@ func (wo *workloads) enqueueNeedingStep() handler.EventHandler {
 
 // ofLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
 func (wo *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
-	return wo.needingStep(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{indexes.QueueIndex: q.GetName()})
+	return wo.needingStep(ctx, client.InNamespace(q.GetNamespace()),
+		client.MatchingFields{indexes.QueueIndex: q.GetName()})
 }
 
 // ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: Workloads that hold its
@@ -238,8 +250,10 @@ func (wo *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconc
 func (wo *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
 	out := wo.needingStep(ctx, client.MatchingFields{indexes.ReservedIndex: q.GetName()})
 	var queues kueue.LocalQueueList
-	if err := wo.cache.List(ctx, &queues, client.MatchingFields{indexes.ClusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing the LocalQueues of a ClusterQueue that has changed", "clusterQueue", q.GetName())
+	if err := wo.cache.List(ctx, &queues, client.MatchingFields{indexes.ClusterQueueIndex: q.GetName()},
+		client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the LocalQueues of a ClusterQueue that has changed",
+			"clusterQueue", q.GetName())
 	}
 	for i := range queues.Items {
 		out = append(out, wo.ofLocalQueue(ctx, &queues.Items[i])...)

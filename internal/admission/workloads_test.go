@@ -33,7 +33,8 @@ func inactive(w *kueue.Workload) *kueue.Workload {
 }
 
 func newWorkloads(w *admissiontest.World, policy lifecycle.Policy) *workloads {
-	return &workloads{client: w, cache: w, live: w, policy: policy, clock: testclock.NewFakePassiveClock(admissiontest.Now)}
+	return &workloads{client: w, cache: w, live: w, policy: policy,
+		clock: testclock.NewFakePassiveClock(admissiontest.Now)}
 }
 
 func requestFor(name string) ctrl.Request {
@@ -79,7 +80,8 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 			admissiontest.NewWorkload("a", 1, nil), nil, workload.IsActive},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), test.workload)
+			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"),
+				admissiontest.NewLocalQueue("q", "cq"), test.workload)
 			newWorkloads(w, lifecycle.Policy{}).settle(t, "a", w)
 			admissiontest.ExpectEqual(t, "writes", w.Written(), test.want)
 			if !test.then(w.Workload("a")) {
@@ -94,7 +96,8 @@ func TestALostResponseDoesNoHarm(t *testing.T) {
 	rejected := admissiontest.AdmittedWorkload("a")
 	rejected.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
 	end := func(lost int) (*kueue.Workload, int) {
-		w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), rejected.DeepCopy())
+		w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"),
+			rejected.DeepCopy())
 		w.After = func(string) error {
 			if len(w.Written()) == lost {
 				return context.DeadlineExceeded
@@ -125,17 +128,20 @@ func TestALostResponseDoesNoHarm(t *testing.T) {
 }
 
 func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.ReservedWorkload("a"))
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.ReservedWorkload("a"))
 	w.Before = func(string) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "workloads"}, "a", nil)
 	}
-	if result, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil || result.RequeueAfter != 0 {
+	if result, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil ||
+		result.RequeueAfter != 0 {
 		t.Errorf("Reconcile returned %+v, %v, want no error and no requeue", result, err)
 	}
 }
 
 func TestAFailedStepIsRetried(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.ReservedWorkload("a"))
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.ReservedWorkload("a"))
 	w.Before = func(string) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
 	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err == nil {
 		t.Error("Reconcile returned no error, want that of the write")
@@ -161,11 +167,14 @@ func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
 func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 	policy := lifecycle.Policy{AfterFinished: ptr.To(time.Duration(0)), AfterDeactivated: ptr.To(time.Duration(0))}
 	finished := admissiontest.NewWorkload("a", 1, nil)
-	workload.SetCondition(finished, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", admissiontest.Now)
+	workload.SetCondition(finished, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded,
+		"", admissiontest.Now)
 	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job-uid"}}
 	ours := inactive(admissiontest.NewWorkload("a", 1, nil))
-	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}
-	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", admissiontest.Now)
+	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job,
+		corev1.SchemeGroupVersion.WithKind("Pod"))}
+	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue,
+		kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", admissiontest.Now)
 	for name, test := range map[string]struct {
 		workload *kueue.Workload
 		want     []string
@@ -189,10 +198,13 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 func TestAJobThatMayNotBeDeletedIsLeft(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "kubeflow.org", Version: "v1", Kind: "PyTorchJob"}
 	ours := inactive(admissiontest.NewWorkload("a", 1, nil))
-	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", UID: "job-uid"}}, kind)}
-	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", admissiontest.Now)
+	ours.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", UID: "job-uid"}}, kind)}
+	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue,
+		kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", admissiontest.Now)
 	for name, answer := range map[string]error{
-		"no right":         apierrors.NewForbidden(schema.GroupResource{Group: kind.Group, Resource: "pytorchjobs"}, "job", nil),
+		"no right": apierrors.NewForbidden(schema.GroupResource{Group: kind.Group,
+			Resource: "pytorchjobs"}, "job", nil),
 		"no longer served": &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +213,8 @@ func TestAJobThatMayNotBeDeletedIsLeft(t *testing.T) {
 				tried = append(tried, write)
 				return answer
 			}
-			result, err := newWorkloads(w, lifecycle.Policy{AfterDeactivated: ptr.To(time.Duration(0))}).Reconcile(t.Context(), requestFor("a"))
+			result, err := newWorkloads(w, lifecycle.Policy{AfterDeactivated: ptr.To(time.Duration(0))}).
+				Reconcile(t.Context(), requestFor("a"))
 			if err != nil || result.RequeueAfter != time.Hour {
 				t.Errorf("Reconcile returned %+v, %v, want no error and a requeue after an hour", result, err)
 			}
@@ -228,33 +241,39 @@ func TestOnlyUpdatesThatNeedAStepAreEnqueued(t *testing.T) {
 	timed := admissiontest.AdmittedWorkload("timed")
 	timed.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60)
 	var q queued
-	for _, o := range []*kueue.Workload{admissiontest.NewWorkload("waits", 1, nil), admissiontest.AdmittedWorkload("runs"), inactive(admissiontest.AdmittedWorkload("ends")), timed} {
+	for _, o := range []*kueue.Workload{admissiontest.NewWorkload("waits", 1, nil), admissiontest.AdmittedWorkload("runs"),
+		inactive(admissiontest.AdmittedWorkload("ends")), timed} {
 		r.enqueueNeedingStep().Create(t.Context(), event.CreateEvent{Object: o}, &q)
 		r.enqueueNeedingStep().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
 	}
-	admissiontest.ExpectEqual(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
+	admissiontest.ExpectEqual(t, "requests", q.requests,
+		[]string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
 }
 
 func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
 	held := admissiontest.NewWorkload("held", 1, nil)
-	workload.SetCondition(held, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", admissiontest.Now)
-	objects := []client.Object{admissiontest.NewLocalQueue("q", "cq"), admissiontest.AdmittedWorkload("runs"), admissiontest.NewWorkload("waits", 1, nil), held}
+	workload.SetCondition(held, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped,
+		"", admissiontest.Now)
+	objects := []client.Object{admissiontest.NewLocalQueue("q", "cq"), admissiontest.AdmittedWorkload("runs"),
+		admissiontest.NewWorkload("waits", 1, nil), held}
 
 	open := admissiontest.NewClusterQueue("cq", "8")
 	w := admissiontest.NewWorld(t, append(objects, open)...)
-	admissiontest.ExpectEqual(t, "after the restart", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
+	admissiontest.ExpectEqual(t, "after the restart",
+		newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
 
 	drained := admissiontest.NewClusterQueue("cq", "8")
 	drained.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	w = admissiontest.NewWorld(t, append(objects, drained)...)
-	admissiontest.ExpectEqual(t, "when it is drained", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
+	admissiontest.ExpectEqual(t, "when it is drained",
+		newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
 		[]reconcile.Request{requestFor("runs"), requestFor("runs")})
 
 	local := admissiontest.NewLocalQueue("q", "cq")
 	local.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	w = admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), local, admissiontest.AdmittedWorkload("runs"))
-	admissiontest.ExpectEqual(t, "when the LocalQueue is drained", newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local),
-		[]reconcile.Request{requestFor("runs")})
+	admissiontest.ExpectEqual(t, "when the LocalQueue is drained",
+		newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local), []reconcile.Request{requestFor("runs")})
 }
 
 func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
@@ -271,10 +290,16 @@ func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 		"its quota":               {func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups = nil }, false},
 		"its stop policy":         {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) }, true},
 		"its default stop policy": {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.None) }, false},
-		"its checks":              {func(q *kueue.ClusterQueue) { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"} }, true},
-		"its closed annotation":   {func(q *kueue.ClusterQueue) { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} }, true},
-		"its deletion":            {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now)) }, true},
-		"a finalizer of its":      {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
+		"its checks": {func(q *kueue.ClusterQueue) {
+			q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"}
+		}, true},
+		"its closed annotation": {func(q *kueue.ClusterQueue) {
+			q.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
+		}, true},
+		"its deletion": {func(q *kueue.ClusterQueue) {
+			q.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
+		}, true},
+		"a finalizer of its": {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
 	} {
 		if got := change(test.edit); got != test.want {
 			t.Errorf("change of %s: enqueued = %t, want %t", name, got, test.want)
@@ -285,24 +310,30 @@ func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 	cfg := &config.Configuration{
 		WaitForPodsReady: &config.WaitForPodsReady{
-			Enable: ptr.To(true), Timeout: &metav1.Duration{Duration: time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: time.Second},
-			RequeuingStrategy: &config.RequeuingStrategy{BackoffLimitCount: ptr.To[int32](3), BackoffBaseSeconds: ptr.To[int32](60), BackoffMaxSeconds: ptr.To[int32](3600)},
+			Enable: ptr.To(true), Timeout: &metav1.Duration{Duration: time.Minute},
+			RecoveryTimeout: &metav1.Duration{Duration: time.Second},
+			RequeuingStrategy: &config.RequeuingStrategy{BackoffLimitCount: ptr.To[int32](3),
+				BackoffBaseSeconds: ptr.To[int32](60), BackoffMaxSeconds: ptr.To[int32](3600)},
 		},
-		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
+		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{
+			Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
 	}
 	admissiontest.ExpectEqual(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
-		PodsReady:     &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute, BackoffLimit: ptr.To[int32](3)},
+		PodsReady: &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute,
+			BackoffLimit: ptr.To[int32](3)},
 		BackoffMax:    time.Hour,
 		AfterFinished: ptr.To(time.Hour),
 	})
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
-	admissiontest.ExpectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
+	admissiontest.ExpectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady,
+		(*lifecycle.PodsReady)(nil))
 }
 
 // TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce: as for decisions of the engine.
 func TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
 	owned := inactive(admissiontest.AdmittedWorkload("a"))
-	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job", Controller: ptr.To(true)}}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job",
+		Controller: ptr.To(true)}}
 	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), owned)
 	w.Before = admissiontest.Once(admissiontest.ErrTooLarge)
 	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil {

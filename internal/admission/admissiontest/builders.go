@@ -28,9 +28,12 @@ var Now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // NewWorkload returns ns/name in the queue q, with count pods in the pod set main.
 func NewWorkload(name string, count int32, requests corev1.ResourceList) *kueue.Workload {
 	return &kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), Generation: 1, CreationTimestamp: metav1.NewTime(Now)},
-		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: count, Template: corev1.PodTemplateSpec{
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}}}}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), Generation: 1,
+			CreationTimestamp: metav1.NewTime(Now)},
+		Spec: kueue.WorkloadSpec{QueueName: "q",
+			PodSets: []kueue.PodSet{{Name: "main", Count: count, Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
+					Resources: corev1.ResourceRequirements{Requests: requests}}}}}}}},
 	}
 }
 
@@ -50,7 +53,8 @@ func NewClusterQueue(name, cpu string) *kueue.ClusterQueue {
 
 // NewLocalQueue returns a LocalQueue in the namespace ns.
 func NewLocalQueue(name, clusterQueue string) *kueue.LocalQueue {
-	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Generation: 1}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(clusterQueue)}}
+	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Generation: 1},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(clusterQueue)}}
 }
 
 // Namespace is the namespace ns.
@@ -103,7 +107,8 @@ func Gang(places ...place.NodeCount) *engine.Admission {
 		count += p.Count
 	}
 	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
-		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
+		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"},
+		Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
 }
 
 // PlacedFlavor returns a ResourceFlavor that names a topology.
@@ -120,7 +125,8 @@ func BoundPod(name, workload, node string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
 		Spec: corev1.PodSpec{NodeName: node, NodeSelector: map[string]string{corev1.LabelHostname: "n"},
-			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: Quantities("cpu", "1")}}}},
+			Containers: []corev1.Container{{Name: "c",
+				Resources: corev1.ResourceRequirements{Requests: Quantities("cpu", "1")}}}},
 	}
 	if workload != "" {
 		pod.Annotations = map[string]string{"kueue.x-k8s.io/workload": workload}
@@ -131,7 +137,8 @@ func BoundPod(name, workload, node string) *corev1.Pod {
 
 // Unschedulable returns the pod as kube-scheduler leaves it that finds no node for it.
 func Unschedulable(pod *corev1.Pod) *corev1.Pod {
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable}}
 	return pod
 }
 
@@ -146,9 +153,10 @@ func Ended(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodSucceeded
 
 // ToHosts returns an affinity for any of the hosts.
 func ToHosts(hosts ...string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
 // Topology returns a Topology with these levels.
@@ -204,7 +212,8 @@ func Admit(w *kueue.Workload, given *engine.Admission, at time.Time) {
 // Given returns the admission of that many pods of one CPU in the pod set main, in the flavor f.
 func Given(clusterQueue string, pods int32) *engine.Admission {
 	return &engine.Admission{ClusterQueue: clusterQueue, PodSets: []engine.Assignment{{
-		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}
+		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"},
+		Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}
 }
 
 // ErrTooLarge is the API server's answer to an object that etcd refuses to store for its size.
@@ -212,7 +221,8 @@ var ErrTooLarge = InternalError("etcdserver: request is too large")
 
 // InternalError is the answer of an API server to an error that it does not know.
 func InternalError(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonUnknown, Message: message}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
+		Reason: metav1.StatusReasonUnknown, Message: message}}
 }
 
 // Always returns the error for every write.

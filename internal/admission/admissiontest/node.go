@@ -12,7 +12,9 @@ type NodeBuilder struct{ Node *corev1.Node }
 
 // Node returns a builder of a Linux node without a Ready condition.
 func Node(name string, allocatable ...string) NodeBuilder {
-	return NodeBuilder{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name}}, Status: corev1.NodeStatus{Allocatable: Quantities(allocatable...)}}}
+	return NodeBuilder{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Allocatable: Quantities(allocatable...)}}}
 }
 
 // Tainted adds the taint with the key t and the effect.
@@ -23,7 +25,8 @@ func (n NodeBuilder) Tainted(effect corev1.TaintEffect) NodeBuilder {
 
 // TaintedBy adds a NoSchedule taint with the key, as nodes with devices have.
 func (n NodeBuilder) TaintedBy(key string) NodeBuilder {
-	n.Node.Spec.Taints = append(n.Node.Spec.Taints, corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
+	n.Node.Spec.Taints = append(n.Node.Spec.Taints,
+		corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
 	return n
 }
 
@@ -48,6 +51,7 @@ func (n NodeBuilder) Deleting(since time.Time) NodeBuilder {
 
 // Ready sets the Ready condition and its transition time.
 func (n NodeBuilder) Ready(status corev1.ConditionStatus, since time.Time) NodeBuilder {
-	n.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+	n.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status,
+		LastTransitionTime: metav1.NewTime(since)}}
 	return n
 }

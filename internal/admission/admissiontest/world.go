@@ -73,13 +73,15 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				return w.write("create", o, func() error { return c.Create(ctx, o, opts...) })
 			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				opts ...client.PatchOption) error {
 				return w.write("change", o, func() error { return c.Patch(ctx, o, p, opts...) })
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				return w.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+				opts ...client.SubResourcePatchOption) error {
 				return w.write(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()

@@ -35,7 +35,8 @@ var (
 	Total = metrics.NewCounter("muster_quota_audits_total",
 		"Comparisons of what the engine counts with what the API's Workloads hold, by result: `equal`, `different` or `failed`.", "result")
 	// Seconds measures audits.
-	Seconds = metrics.NewHistogram("muster_quota_audit_seconds", "Time of one such comparison, during which nothing is decided.",
+	Seconds = metrics.NewHistogram("muster_quota_audit_seconds",
+		"Time of one such comparison, during which nothing is decided.",
 		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25}).WithLabelValues()
 )
 
@@ -102,7 +103,8 @@ func differencesOf(e *engine.Engine, queues iter.Seq[string], workloads []kueue.
 	if all > both { // only then can there be holdings without a Workload
 		for h := range unconfirmed(e, workloads) {
 			for _, a := range h.Held {
-				differ(difference{AmountOf: report.AmountOf{Queue: h.ClusterQueue, FlavorResource: e.AmountName(a.Index)}, Workload: h.Key}, a.Value)
+				differ(difference{AmountOf: report.AmountOf{Queue: h.ClusterQueue, FlavorResource: e.AmountName(a.Index)},
+					Workload: h.Key}, a.Value)
 			}
 		}
 	}
@@ -135,7 +137,8 @@ func compareWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(
 			differ(at(report.AmountOf{Queue: h.ClusterQueue, FlavorResource: e.AmountName(a.Index)}), a.Value)
 		}
 		for _, a := range holds {
-			differ(at(report.AmountOf{Queue: string(w.Status.Admission.ClusterQueue), FlavorResource: a.FlavorResource}), -a.amount)
+			differ(at(report.AmountOf{Queue: string(w.Status.Admission.ClusterQueue), FlavorResource: a.FlavorResource}),
+				-a.amount)
 		}
 	}
 	return both
@@ -207,7 +210,8 @@ func heldBy(w *kueue.Workload, into []held) []held {
 		surplus := translate.SurplusOf(w, a)
 		for name, flavor := range a.Flavors {
 			of := quota.FlavorResource{Flavor: string(flavor), Resource: string(name)}
-			amount := quota.Add(translate.Share(quota.FromQuantity(name, a.ResourceUsage[name]), left, given), surplus[string(name)])
+			amount := quota.Add(translate.Share(quota.FromQuantity(name, a.ResourceUsage[name]), left, given),
+				surplus[string(name)])
 			if at := slices.IndexFunc(into, func(h held) bool { return h.FlavorResource == of }); at >= 0 {
 				into[at].amount = quota.Add(into[at].amount, amount)
 			} else {
@@ -267,7 +271,8 @@ func differenceMessages(found map[difference]int64) map[string]string {
 	sums := byQueue(found)
 	for _, of := range slices.SortedFunc(maps.Keys(sums), compareAmounts) {
 		by := quota.ToQuantity(corev1.ResourceName(of.Resource), sums[of])
-		amounts[of.Queue] = append(amounts[of.Queue], fmt.Sprintf("%s of flavor %s by %s", of.Resource, of.Flavor, by.String()))
+		amounts[of.Queue] = append(amounts[of.Queue],
+			fmt.Sprintf("%s of flavor %s by %s", of.Resource, of.Flavor, by.String()))
 	}
 	keys := slices.SortedFunc(maps.Keys(found), func(a, b difference) int {
 		return cmp.Or(compareAmounts(a.AmountOf, b.AmountOf), cmp.Compare(a.Workload.String(), b.Workload.String()))
@@ -284,7 +289,8 @@ func differenceMessages(found map[difference]int64) map[string]string {
 	out := map[string]string{}
 	for queue, list := range amounts {
 		out[queue] = fmt.Sprintf("The engine counts more quota as held than Workloads hold (less if negative): %s; for example %s. "+
-			"Restart the operator, which then counts from scratch, and report this with its log", strings.Join(list, ", "), strings.Join(examples[queue], ", "))
+			"Restart the operator, which then counts from scratch, and report this with its log", strings.Join(list, ", "),
+			strings.Join(examples[queue], ", "))
 	}
 	return out
 }

@@ -27,7 +27,8 @@ import (
 func admitted(name string, pods int32) *kueue.Workload {
 	w := admissiontest.NewWorkload(name, pods, admissiontest.Quantities("cpu", "1"))
 	w.ResourceVersion = "7"
-	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u", Controller: ptr.To(true)}}
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u",
+		Controller: ptr.To(true)}}
 	admissiontest.Admit(w, admissiontest.Given("cq", pods), admissiontest.Now)
 	// Objects read from the API server.
 	w.Status.Admission.PodSetAssignments[0].ResourceUsage = admissiontest.Quantities("cpu", strconv.Itoa(int(pods)))
@@ -37,7 +38,8 @@ func admitted(name string, pods int32) *kueue.Workload {
 // engineWith returns an engine that has observed a queue and the Workloads.
 func engineWith(workloads ...*kueue.Workload) *engine.Engine {
 	e, tr := engine.New(engine.Options{}), newTranslator()
-	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq")}
+	objects := []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq")}
 	for _, w := range workloads {
 		objects = append(objects, w)
 	}
@@ -50,14 +52,17 @@ func engineWith(workloads ...*kueue.Workload) *engine.Engine {
 }
 
 func TestAuditFindsNoDifferenceInAnyState(t *testing.T) {
-	runs, ending, leaving, shrinks, over := admitted("runs", 3), admitted("ending", 4), admitted("leaving", 2), admitted("shrinks", 4), admitted("over", 1)
+	runs, ending, leaving, shrinks, over := admitted("runs", 3), admitted("ending", 4), admitted("leaving", 2),
+		admitted("shrinks", 4), admitted("over", 1)
 	ending.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
 	workload.Evict(leaving, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, admissiontest.Now)
 	shrinks.Status.Admission.PodSetAssignments[0].Count = new(int32(2))
 	shrinks.Status.Admission.PodSetAssignments[0].ResourceUsage = admissiontest.Quantities("cpu", "2")
-	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main", Resources: admissiontest.Quantities("cpu", "4")}}
+	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main",
+		Resources: admissiontest.Quantities("cpu", "4")}}
 	workload.SetCondition(over, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", admissiontest.Now)
-	all := []*kueue.Workload{runs, ending, leaving, shrinks, over, admissiontest.NewWorkload("waits", 9, admissiontest.Quantities("cpu", "1"))}
+	all := []*kueue.Workload{runs, ending, leaving, shrinks, over,
+		admissiontest.NewWorkload("waits", 9, admissiontest.Quantities("cpu", "1"))}
 	e := engineWith(all...)
 	var list []kueue.Workload
 	for _, w := range all {
@@ -87,12 +92,15 @@ func TestAuditFindsDifferences(t *testing.T) {
 		want             map[difference]int64
 	}{
 		"no difference": {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
-		"a Workload that the engine does not know":    {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[difference]int64{about("b", "7"): -3000}},
-		"a Workload whose deletion the engine missed": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[difference]int64{about("b", ""): 3000}},
+		"a Workload that the engine does not know": {[]*kueue.Workload{a}, []*kueue.Workload{a, b},
+			map[difference]int64{about("b", "7"): -3000}},
+		"a Workload whose deletion the engine missed": {[]*kueue.Workload{a, b}, []*kueue.Workload{a},
+			map[difference]int64{about("b", ""): 3000}},
 		"another amount": {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[difference]int64{about("a", "7"): -3000}},
 		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[difference]int64{
 			about("a", "7"): 2000,
-			{AmountOf: report.AmountOf{Queue: "other", FlavorResource: of.FlavorResource}, Workload: engine.Key{Namespace: "ns", Name: "a"}, Version: "7"}: -2000,
+			{AmountOf: report.AmountOf{Queue: "other", FlavorResource: of.FlavorResource},
+				Workload: engine.Key{Namespace: "ns", Name: "a"}, Version: "7"}: -2000,
 		}},
 	} {
 		var stored []kueue.Workload
@@ -134,7 +142,8 @@ func TestAuditIgnoresADecisionInFlight(t *testing.T) {
 	cq := admissiontest.NewClusterQueue("cq", "8")
 	cq.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
 	tr := newTranslator()
-	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), cq, admissiontest.NewLocalQueue("q", "cq"), urgent} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), cq,
+		admissiontest.NewLocalQueue("q", "cq"), urgent} {
 		for _, ev := range tr.Changed(o, admissiontest.Now) {
 			e.Apply(ev)
 		}
@@ -182,7 +191,8 @@ func TestTheMessageNamesAFewOfTheWorkloads(t *testing.T) {
 		of.Queue = "one"
 		found[difference{AmountOf: of, Workload: engine.Key{Namespace: "ns", Name: "a"}}] = 1000
 	}
-	found[difference{AmountOf: report.AmountOf{Queue: "other", FlavorResource: quota.FlavorResource{Flavor: "f", Resource: "cpu"}}}] = -1000
+	found[difference{AmountOf: report.AmountOf{Queue: "other",
+		FlavorResource: quota.FlavorResource{Flavor: "f", Resource: "cpu"}}}] = -1000
 	got := differenceMessages(found)
 	if len(got) != 3 {
 		t.Errorf("messages = %q, want one for each of three queues", got)

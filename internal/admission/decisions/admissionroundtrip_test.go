@@ -22,22 +22,26 @@ func TestAnAdmissionReadsBackAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		given := &engine.Admission{ClusterQueue: "cq"}
 		for i := range rapid.IntRange(0, 3).Draw(t, "pod sets") {
-			a := engine.Assignment{PodSet: fmt.Sprintf("ps%d", i), Count: rapid.Int32Min(0).Draw(t, "count"), Flavors: map[string]string{}, Usage: map[string]int64{}}
+			a := engine.Assignment{PodSet: fmt.Sprintf("ps%d", i), Count: rapid.Int32Min(0).Draw(t, "count"),
+				Flavors: map[string]string{}, Usage: map[string]int64{}}
 			for _, name := range []string{"cpu", "memory", "nvidia.com/gpu", "pods"} {
 				if rapid.Bool().Draw(t, "asks for "+name) {
 					a.Flavors[name], a.Usage[name] = "f", amount.Draw(t, name)
 				}
 			}
 			for j := range rapid.IntRange(0, 3).Draw(t, "nodes") {
-				a.Places = append(a.Places, place.NodeCount{Node: fmt.Sprintf("n%d", j), Count: rapid.Int32Range(1, 9).Draw(t, "pods there")})
+				a.Places = append(a.Places,
+					place.NodeCount{Node: fmt.Sprintf("n%d", j), Count: rapid.Int32Range(1, 9).Draw(t, "pods there")})
 			}
 			given.PodSets = append(given.PodSets, a)
 		}
-		levels := rapid.SampledFrom([][]string{{"block", corev1.LabelHostname}, {"block", "rack"}, {corev1.LabelHostname}}).Draw(t, "levels")
+		levels := rapid.SampledFrom([][]string{{"block", corev1.LabelHostname}, {"block", "rack"},
+			{corev1.LabelHostname}}).Draw(t, "levels")
 		places := map[string]*kueue.TopologyAssignment{}
 		for _, a := range given.PodSets {
 			if len(a.Places) > 0 {
-				places[a.PodSet] = translate.TopologyAssignment(a.Places, levels, func(string) map[string]string { return map[string]string{"block": "b", "rack": "r"} })
+				places[a.PodSet] = translate.TopologyAssignment(a.Places, levels,
+					func(string) map[string]string { return map[string]string{"block": "b", "rack": "r"} })
 			}
 		}
 		var w, read kueue.Workload

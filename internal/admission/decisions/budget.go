@@ -78,7 +78,8 @@ type WriteBudget struct {
 
 // NewWriteBudget returns a budget that nothing was spent of.
 func NewWriteBudget(clock clock.PassiveClock) *WriteBudget {
-	return &WriteBudget{clock: clock, reasons: newWriteCredit(allowedReasons), events: newWriteCredit(allowedEvents), queues: newWriteCredit(allowedQueues)}
+	return &WriteBudget{clock: clock, reasons: newWriteCredit(allowedReasons), events: newWriteCredit(allowedEvents),
+		queues: newWriteCredit(allowedQueues)}
 }
 
 // noteWrite counts a write for a job.

@@ -128,7 +128,8 @@ func TestEachTimeOfLoadBeginsWithSomeStatusesOfQueues(t *testing.T) {
 // The wait is bounded, and there is none while the API server is quiet.
 func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond, time.Minute: longestLag,
+		10 * time.Millisecond: 200 * time.Millisecond, 80 * time.Millisecond: 1600 * time.Millisecond,
+		time.Minute: longestLag,
 	} {
 		b := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 		for range 1000 {

@@ -36,7 +36,8 @@ func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.
 		}
 		for resource, name := range a.Flavors {
 			assignment.Flavors[corev1.ResourceName(resource)] = kueue.ResourceFlavorReference(name)
-			assignment.ResourceUsage[corev1.ResourceName(resource)] = quota.ToQuantity(corev1.ResourceName(resource), a.Usage[resource])
+			assignment.ResourceUsage[corev1.ResourceName(resource)] = quota.ToQuantity(corev1.ResourceName(resource),
+				a.Usage[resource])
 		}
 		w.Status.Admission.PodSetAssignments = append(w.Status.Admission.PodSetAssignments, assignment)
 	}
@@ -44,14 +45,17 @@ func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.
 		fmt.Sprintf("Quota reserved in ClusterQueue %s", given.ClusterQueue), now)
 	awaitChecks(w, given.Checks, now)
 	if len(given.Checks) == 0 {
-		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, lifecycle.AdmittedMessage, now)
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason,
+			lifecycle.AdmittedMessage, now)
 	} else {
-		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, lifecycle.ChecksMessage, now)
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks,
+			lifecycle.ChecksMessage, now)
 	}
 	workload.ResumeQueueing(w, now)
 	for _, past := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, past); c != nil && c.Status == metav1.ConditionTrue {
-			workload.SetCondition(w, past, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "Previously: "+c.Message, now)
+			workload.SetCondition(w, past, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason,
+				"Previously: "+c.Message, now)
 		}
 	}
 }
@@ -63,7 +67,8 @@ func awaitChecks(w *kueue.Workload, names []string, now time.Time) {
 	for _, name := range names {
 		check := kueue.AdmissionCheckState{
 			Name: kueue.AdmissionCheckReference(name), State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now)}
-		if at := slices.IndexFunc(w.Status.AdmissionChecks, func(c kueue.AdmissionCheckState) bool { return string(c.Name) == name }); at >= 0 {
+		if at := slices.IndexFunc(w.Status.AdmissionChecks,
+			func(c kueue.AdmissionCheckState) bool { return string(c.Name) == name }); at >= 0 {
 			check = w.Status.AdmissionChecks[at]
 		}
 		listed = append(listed, check)
@@ -73,10 +78,11 @@ func awaitChecks(w *kueue.Workload, names []string, now time.Time) {
 
 // causes are the reasons and the wording for each cause of a preemption.
 var causes = map[preempt.Cause]struct{ reason, words string }{
-	preempt.InQueue:                 {kueue.InClusterQueueReason, "prioritization in the ClusterQueue"},
-	preempt.Reclaimed:               {kueue.InCohortReclamationReason, "reclamation within the cohort"},
-	preempt.ReclaimedWhileBorrowing: {kueue.InCohortReclaimWhileBorrowingReason, "reclamation within the cohort while borrowing"},
-	preempt.FairShare:               {kueue.InCohortFairSharingReason, "Fair Sharing within the cohort"},
+	preempt.InQueue:   {kueue.InClusterQueueReason, "prioritization in the ClusterQueue"},
+	preempt.Reclaimed: {kueue.InCohortReclamationReason, "reclamation within the cohort"},
+	preempt.ReclaimedWhileBorrowing: {kueue.InCohortReclaimWhileBorrowingReason,
+		"reclamation within the cohort while borrowing"},
+	preempt.FairShare: {kueue.InCohortFairSharingReason, "Fair Sharing within the cohort"},
 }
 
 // replace changes the places in the Workload's admission and nothing else. It reports whether they changed.
@@ -98,12 +104,14 @@ func evict(w *kueue.Workload, e *engine.Eviction, by preemptorJob, now time.Time
 		return
 	}
 	cause := causes[e.Cause]
-	message := fmt.Sprintf(translate.PreemptorBegins+"%s"+translate.PreemptorEnds+" JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
+	message := fmt.Sprintf(translate.PreemptorBegins+"%s"+translate.PreemptorEnds+
+		" JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
 		e.PreemptorUID, by.uid, cause.words, e.PreemptorPath, e.Path)
 	if by.title != "" && e.Preemptor.Namespace == w.Namespace {
 		message += preemptorName + by.title // who may read this Workload may read that job, also once it is gone
 	}
-	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: cause.reason, Message: message}, now)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: cause.reason,
+		Message: message}, now)
 	workload.SetCondition(w, kueue.WorkloadPreempted, metav1.ConditionTrue, cause.reason, message, now)
 }
 

@@ -21,16 +21,21 @@ import (
 func TestAdmit(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "1500m", "memory", "1Gi"))
 	w.Generation = 4
-	places := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{{Values: []string{"n"}, Count: 2}}}
+	places := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname},
+		Domains: []kueue.TopologyDomainAssignment{{Values: []string{"n"}, Count: 2}}}
 	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: 2,
-		Flavors: map[string]string{"cpu": "f", "memory": "g"}, Usage: map[string]int64{"cpu": 3000, "memory": 2 << 30}}}}, map[string]*kueue.TopologyAssignment{"main": places}, admissiontest.Now)
+		Flavors: map[string]string{"cpu": "f", "memory": "g"}, Usage: map[string]int64{"cpu": 3000, "memory": 2 << 30}}}},
+		map[string]*kueue.TopologyAssignment{"main": places}, admissiontest.Now)
 	condition := func(kind, message string) metav1.Condition {
-		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message, ObservedGeneration: 4, LastTransitionTime: metav1.NewTime(admissiontest.Now)}
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message,
+			ObservedGeneration: 4, LastTransitionTime: metav1.NewTime(admissiontest.Now)}
 	}
 	want := kueue.WorkloadStatus{
-		Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
-			Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f", "memory": "g"},
-			ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("2Gi")}, TopologyAssignment: places}}},
+		Admission: &kueue.Admission{ClusterQueue: "cq",
+			PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
+				Flavors:            map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f", "memory": "g"},
+				ResourceUsage:      corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("2Gi")},
+				TopologyAssignment: places}}},
 		Conditions: []metav1.Condition{
 			condition("QuotaReserved", "Quota reserved in ClusterQueue cq"),
 			condition("Admitted", "The workload is admitted"),
@@ -52,10 +57,13 @@ func TestAdmitClearsPastEvictions(t *testing.T) {
 		"a waiting Workload": {
 			[]metav1.Condition{past("QuotaReserved", metav1.ConditionFalse, "waits")}, []string{}},
 		"an evicted and preempted Workload": {
-			[]metav1.Condition{past("Evicted", metav1.ConditionTrue, "for another"), past("Preempted", metav1.ConditionTrue, "by another")},
-			[]string{"Evicted=False QuotaReserved: Previously: for another", "Preempted=False QuotaReserved: Previously: by another"}},
+			[]metav1.Condition{past("Evicted", metav1.ConditionTrue, "for another"),
+				past("Preempted", metav1.ConditionTrue, "by another")},
+			[]string{"Evicted=False QuotaReserved: Previously: for another",
+				"Preempted=False QuotaReserved: Previously: by another"}},
 		"a Workload evicted from a stopped queue that has restarted": {
-			[]metav1.Condition{{Type: "Requeued", Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByLocalQueueStopped, Message: "The LocalQueue is stopped"}},
+			[]metav1.Condition{{Type: "Requeued", Status: metav1.ConditionFalse,
+				Reason: kueue.WorkloadEvictedByLocalQueueStopped, Message: "The LocalQueue is stopped"}},
 			[]string{"Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"}},
 		"a Workload with an earlier eviction": {
 			[]metav1.Condition{past("Evicted", metav1.ConditionFalse, "Previously: long ago")},
@@ -86,7 +94,8 @@ func TestAdmitClearsPastEvictions(t *testing.T) {
 func TestWait(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 1, nil)
 	Wait(w, reason.Inadmissiblef("LocalQueue %s doesn't exist", "q"), admissiontest.Now)
-	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"}, admissiontest.Conditions(w.Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
+		admissiontest.Conditions(w.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
@@ -96,7 +105,8 @@ func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 	long := strings.Repeat("x", 40000)
 	w := admissiontest.NewWorkload("w", 1, nil)
 	Wait(w, reason.Inadmissiblef("%s", long), admissiontest.Now)
-	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, Message: long[:32768]})
+	w.Status.Conditions = append(w.Status.Conditions,
+		metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, Message: long[:32768]})
 	admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 	Wait(w, reason.Inadmissiblef("%s", long), admissiontest.Now)
 	for _, c := range w.Status.Conditions {
@@ -115,8 +125,10 @@ func TestAPreemptionSaysWhyInTheWordsOfTheAPI(t *testing.T) {
 		preempt.FairShare:               {"InCohortFairSharing", "Fair Sharing within the cohort"},
 	} {
 		w := admissiontest.AdmittedWorkload("w")
-		evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"}, preemptorJob{uid: "j"}, admissiontest.Now)
-		message := "Preempted to accommodate a workload (UID: u, JobUID: j) due to " + want[1] + "; preemptor path: /lab/a; preemptee path: /lab/b"
+		evict(w, &engine.Eviction{Cause: cause, PreemptorUID: "u", PreemptorPath: "/lab/a", Path: "/lab/b"},
+			preemptorJob{uid: "j"}, admissiontest.Now)
+		message := "Preempted to accommodate a workload (UID: u, JobUID: j) due to " + want[1] +
+			"; preemptor path: /lab/a; preemptee path: /lab/b"
 		for kind, reason := range map[string]string{"Evicted": "Preempted", "Preempted": want[0]} {
 			c := meta.FindStatusCondition(w.Status.Conditions, kind)
 			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reason || c.Message != message {

@@ -15,7 +15,8 @@ import (
 
 // desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
 // decision in that case: already there, or superseded.
-func (wr *Writer) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
+func (wr *Writer) desired(ctx context.Context, seen *kueue.Workload,
+	d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
 		return wr.evicted(ctx, seen, d.Evict, d.Lost)
@@ -30,7 +31,8 @@ func (wr *Writer) desired(ctx context.Context, seen *kueue.Workload, d engine.De
 }
 
 // evicted implements desired for an eviction, where lost are the nodes that the preemptor lost, as in engine.Decision.
-func (wr *Writer) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction, lost []string) (*kueue.Workload, result, error) {
+func (wr *Writer) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction,
+	lost []string) (*kueue.Workload, result, error) {
 	switch {
 	case !workload.HoldsQuota(seen):
 		return nil, superseded, nil
@@ -46,7 +48,8 @@ func (wr *Writer) evicted(ctx context.Context, seen *kueue.Workload, e *engine.E
 }
 
 // replaced implements desired for a change of places.
-func (wr *Writer) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
+func (wr *Writer) replaced(ctx context.Context, seen *kueue.Workload,
+	given *engine.Admission) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, given.ClusterQueue) {
 		return nil, superseded, nil
 	}
@@ -62,7 +65,8 @@ func (wr *Writer) replaced(ctx context.Context, seen *kueue.Workload, given *eng
 }
 
 // admitted implements desired for an admission of the Workload in this generation.
-func (wr *Writer) admitted(ctx context.Context, seen *kueue.Workload, given *engine.Admission, generation int64) (*kueue.Workload, result, error) {
+func (wr *Writer) admitted(ctx context.Context, seen *kueue.Workload, given *engine.Admission,
+	generation int64) (*kueue.Workload, result, error) {
 	switch {
 	case workload.HoldsQuota(seen):
 		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
@@ -106,7 +110,8 @@ func (wr *Writer) nameOf(ctx context.Context, key engine.Key) string {
 
 // places returns the places of an admission in the form of the API, where before is the one that it replaces. known is
 // false if an object that they refer to is gone.
-func (wr *Writer) places(ctx context.Context, given *engine.Admission, before *kueue.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
+func (wr *Writer) places(ctx context.Context, given *engine.Admission,
+	before *kueue.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
 	return placeReader{Reader: wr.client}.assignments(ctx, given, before)
 }
 

@@ -64,7 +64,8 @@ type openDecision struct {
 
 // NewWriter returns a writer that writes with the client, and reads from live what the cache may not have yet. It hands
 // the outcome of each decision to report.
-func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *WriteBudget, report func(engine.Event)) *Writer {
+func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *WriteBudget,
+	report func(engine.Event)) *Writer {
 	a := &Writer{client: c, live: live, clock: clock, Budget: budget, report: report, open: map[engine.Key]*openDecision{},
 		denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, LongestRetry)}
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -183,7 +184,8 @@ func (wr *Writer) begin(key engine.Key) *openDecision {
 
 // settle acts on the outcome of an attempt to write a decision: it queues the next one, or ends the decision and
 // reports its outcome to the engine. again is set if this was a retry.
-func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result, version int64, err error) {
+func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result,
+	version int64, err error) {
 	d := open.Decision
 	switch {
 	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
@@ -198,7 +200,8 @@ func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision
 	case outcome == refused && (d.Admit != nil || d.Try != nil):
 		wr.reportRefusal(key, open, err)
 	case outcome == refused:
-		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload", "workload", key.String())
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to evict, move or resize a Workload",
+			"workload", key.String())
 		open.refusal = err
 		wr.queue.AddAfter(key, wr.denials.When(struct{}{}))
 	case !wr.close(key, open): // the engine has made another decision since, or withdrawn this one
@@ -217,7 +220,8 @@ func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision
 // reportRefusal reports the API server's refusal to the engine, unless the decision is no longer open.
 func (wr *Writer) reportRefusal(key engine.Key, open *openDecision, err error) {
 	if wr.close(key, open) {
-		wr.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: plain.Text(err.Error()), At: wr.clock.Now()})
+		wr.report(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation,
+			Message: plain.Text(err.Error()), At: wr.clock.Now()})
 	}
 }
 
@@ -234,7 +238,8 @@ func (wr *Writer) close(key engine.Key, is *openDecision) bool {
 }
 
 // Work runs n workers that process the queue until the context ends.
-func Work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], n int, do func(context.Context, K)) {
+func Work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], n int,
+	do func(context.Context, K)) {
 	var workers sync.WaitGroup
 	for range n {
 		workers.Go(func() {

@@ -55,11 +55,12 @@ func newSingleWriter(t *testing.T, w *admissiontest.World) *singleWriter {
 // newSingleWriterOf returns a singleWriter with that decision.
 func newSingleWriterOf(w *admissiontest.World, decision engine.Decision) *singleWriter {
 	d := &singleWriter{decision: decision}
-	d.Writer = NewWriter(cached{w, w.Workload("a")}, w, clocktesting.NewFakePassiveClock(admissiontest.Now), NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.reported = append(d.reported, ev)
-	})
+	d.Writer = NewWriter(cached{w, w.Workload("a")}, w, clocktesting.NewFakePassiveClock(admissiontest.Now),
+		NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.reported = append(d.reported, ev)
+		})
 	return d
 }
 
@@ -123,10 +124,12 @@ func TestDecisionWriter(t *testing.T) {
 			then: func(w *admissiontest.World) {
 				w.EditStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
 			},
-			tries: 2, reported: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Version: 1000}}},
+			tries: 2, reported: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid",
+				Serial: 1, Version: 1000}}},
 		"a permanent rejection by the API server": {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
-			tries:  1, reported: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Generation: 1,
+			tries:  1, reported: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid",
+				Serial: 1, Generation: 1,
 				Message: `workloads "a" is forbidden: a policy says no`, At: admissiontest.Now}}},
 		"a deleted Workload": {
 			then:  func(w *admissiontest.World) { w.Remove(&a) },
@@ -141,7 +144,8 @@ func TestDecisionWriter(t *testing.T) {
 			tries: 2, reported: failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+				admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			if tc.then != nil {
 				tc.then(w)
@@ -154,7 +158,8 @@ func TestDecisionWriter(t *testing.T) {
 			}
 			if tc.admitted {
 				tc.reported = []engine.Event{engine.Written{
-					Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: translate.VersionOf(w.Workload("a"))}}
+					Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial,
+					Version: translate.VersionOf(w.Workload("a"))}}
 			}
 			if diff := cmp.Diff(tc.reported, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
@@ -174,7 +179,8 @@ func TestDecisionWriter(t *testing.T) {
 // TestANewerDecisionOutlivesTheOneBeingWritten: the newer decision is made while an older one, about a deleted Workload
 // of the same name, is in flight.
 func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	newer := d.decision
 	newer.UID, newer.Admit = "later-uid", &engine.Admission{ClusterQueue: "cq"}
@@ -198,13 +204,16 @@ func TestDecisionsAreWrittenConcurrently(t *testing.T) {
 	for i := range 50 {
 		objects = append(objects, admissiontest.NewWorkload(fmt.Sprintf("w%d", i), 1, nil))
 	}
-	w := admissiontest.NewWorld(t, append([]client.Object{admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq")}, objects...)...)
+	w := admissiontest.NewWorld(t,
+		append([]client.Object{admissiontest.NewClusterQueue("cq", "8"),
+			admissiontest.NewLocalQueue("q", "cq")}, objects...)...)
 	w.Before = admissiontest.Once(apierrors.NewServiceUnavailable("overloaded"))
-	a := NewWriter(w, w, clocktesting.NewFakePassiveClock(admissiontest.Now), NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
-		if _, ok := ev.(engine.Written); !ok {
-			t.Errorf("reported %+v, want Written", ev)
-		}
-	})
+	a := NewWriter(w, w, clocktesting.NewFakePassiveClock(admissiontest.Now),
+		NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), func(ev engine.Event) {
+			if _, ok := ev.(engine.Written); !ok {
+				t.Errorf("reported %+v, want Written", ev)
+			}
+		})
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { a.Run(ctx) })
@@ -231,12 +240,14 @@ func giveQuota(w *admissiontest.World) {
 
 // TestAnEvictionOutrunsTheCache: an eviction is written although the cache does not have the recent admission.
 func TestAnEvictionOutrunsTheCache(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("b", 1, asked), admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("b", 1, asked), admissiontest.NewWorkload("a", 2, asked),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w) // its cache is from before the admission
 	giveQuota(w)
 	d.evicting()
 	d.work(t, 2)
-	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: translate.VersionOf(w.Workload("a"))}}
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial,
+		Version: translate.VersionOf(w.Workload("a"))}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
@@ -245,7 +256,8 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 // TestAnAdmissionNotYetAttemptedIsWithdrawn: it is withdrawn without a write. The same Workload may be decided on again
 // at once, and that decision is written.
 func TestAnAdmissionNotYetAttemptedIsWithdrawn(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	d.Take(d.decision)
 	d.Withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
@@ -265,7 +277,8 @@ func TestAnAdmissionNotYetAttemptedIsWithdrawn(t *testing.T) {
 
 // TestAnAdmissionInFlightIsNotWithdrawn: its write may have taken effect, and its outcome is reported as usual.
 func TestAnAdmissionInFlightIsNotWithdrawn(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	w.After = func(string) error {
 		d.Withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
@@ -275,7 +288,8 @@ func TestAnAdmissionInFlightIsNotWithdrawn(t *testing.T) {
 	d.work(t, 2)
 	// A second withdrawal, after the outcome.
 	d.Withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
-	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: translate.VersionOf(w.Workload("a"))}}
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial,
+		Version: translate.VersionOf(w.Workload("a"))}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
@@ -300,7 +314,8 @@ func TestDecisionsAreWrittenByUrgency(t *testing.T) {
 
 // TestAnEvictionWaitsForLateEvents: the eviction of a Workload that ends meanwhile is not written.
 func TestAnEvictionWaitsForLateEvents(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("b", 1, asked), admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("b", 1, asked), admissiontest.NewWorkload("a", 2, asked),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	giveQuota(w)
 	d.evicting()
@@ -313,7 +328,8 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 		t.Error("the eviction is queued at once, want it delayed while the API server is slow")
 	}
 	ended := w.Workload("a")
-	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", admissiontest.Now)
+	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "",
+		admissiontest.Now)
 	d.client = cached{w, ended}
 	key, _ := d.queue.Get()
 	d.Writer.Write(t.Context(), key) // at the turn of an earlier decision, which is too early
@@ -325,7 +341,8 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 	if len(w.Written()) != 0 {
 		t.Errorf("writes = %v, want none", w.Written())
 	}
-	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.reported); diff != "" {
+	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID, Serial: d.decision.Serial}},
+		d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
 }
@@ -333,7 +350,8 @@ func TestAnEvictionWaitsForLateEvents(t *testing.T) {
 // TestADecisionDoesNotWaitForAnEarlierOne: the retries of an earlier decision about the same Workload do not delay a
 // new one.
 func TestADecisionDoesNotWaitForAnEarlierOne(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("b", 1, asked), admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("b", 1, asked), admissiontest.NewWorkload("a", 2, asked),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	w.Before = func(string) error { return apierrors.NewServiceUnavailable("overloaded") }
 	d.Take(d.decision)

@@ -32,8 +32,9 @@ func (f *failures) note(seen *kueue.Workload, err error) {
 	f.times, f.last = f.times+1, err
 }
 
-// refusal returns the last error if that many writes to this version have failed, as read from the API server since the last
-// one: none of them took effect, and the next one will not either. Meanwhile, what was decided on is used by nobody.
+// refusal returns the last error if that many writes to this version have failed, as read from the API server since the
+// last one: none of them took effect, and the next one will not either. Meanwhile, what was decided on is used by
+// nobody.
 func (f *failures) refusal(seen *kueue.Workload) error {
 	if f.version != seen.ResourceVersion || f.times < refusedAfter {
 		return nil
@@ -62,7 +63,8 @@ const (
 
 // try reads the Workload and, if the decision still applies to it, writes the decision. version is the Workload's
 // version after a successful write.
-func (wr *Writer) try(ctx context.Context, reader client.Reader, open *openDecision) (_ result, version int64, _ error) {
+func (wr *Writer) try(ctx context.Context, reader client.Reader,
+	open *openDecision) (_ result, version int64, _ error) {
 	var seen kueue.Workload
 	d := open.Decision
 	if err := reader.Get(ctx, translate.ObjectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {

@@ -2,6 +2,6 @@
 // of sizes, and evictions. Each decision is checked once more against the cache before its write, is one conditional
 // write, and is reported back to the engine: written, refused, or overtaken by another change.
 //
-// The package also keeps the budget of writes that only inform users, and records decisions as events on jobs and in the
-// log.
+// The package also keeps the budget of writes that only inform users, and records decisions as events on jobs and in
+// the log.
 package decisions

@@ -42,12 +42,14 @@ func (j *JobEvents) Waits(w *kueue.Workload, why reason.Reason) {
 	if j == nil || owner == nil {
 		return
 	}
-	j.Recorder.Eventf(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), EventAction, "%s", workload.Cut(why.Message(), EventMessageBytes))
+	j.Recorder.Eventf(jobRef(w, owner), versionRef(w), corev1.EventTypeWarning, string(why.Code), EventAction, "%s",
+		workload.Cut(why.Message(), EventMessageBytes))
 }
 
 // jobRef returns a reference to the job that owns the Workload.
 func jobRef(w *kueue.Workload, owner *metav1.OwnerReference) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: w.Namespace, Name: owner.Name, UID: owner.UID}
+	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: w.Namespace,
+		Name: owner.Name, UID: owner.UID}
 }
 
 // versionRef returns a reference to the Workload at the version before the change, to be the event's related object. It
@@ -63,7 +65,8 @@ func versionRef(before *kueue.Workload) *corev1.ObjectReference {
 // admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. This
 // admission needs no event; the job's own status says that the job runs.
 func admittedAtOnce(before *kueue.Workload, c change) bool {
-	return c.Reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
+	return c.Reason == kueue.WorkloadAdmittedReason &&
+		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }
 
 // change is a status change that users want to know of.
@@ -81,17 +84,20 @@ func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 		resized := newResize(before, after)
 		return change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true
 	case workload.IsAdmitted(after) && !workload.IsAdmitted(before):
-		return change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
+		return change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason,
+			"Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
 	case workload.HoldsQuota(after) && !workload.HoldsQuota(before):
 		return change{corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
-			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet", after.Status.Admission.ClusterQueue)}, true
+			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet",
+				after.Status.Admission.ClusterQueue)}, true
 	}
 	return change{}, false
 }
 
 // newResize returns the condition of a resize between the two versions, nil if there was none.
 func newResize(before, after *kueue.Workload) *metav1.Condition {
-	was, is := meta.FindStatusCondition(before.Status.Conditions, muster.ResizedCondition), meta.FindStatusCondition(after.Status.Conditions, muster.ResizedCondition)
+	was, is := meta.FindStatusCondition(before.Status.Conditions, muster.ResizedCondition),
+		meta.FindStatusCondition(after.Status.Conditions, muster.ResizedCondition)
 	if is == nil || was != nil && was.Message == is.Message && was.LastTransitionTime.Equal(&is.LastTransitionTime) {
 		return nil
 	}

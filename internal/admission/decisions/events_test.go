@@ -32,13 +32,16 @@ func TestDecisionsAreRecordedAsEventsOnTheJob(t *testing.T) {
 	budget := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 	recorded := &JobEvents{NewBoundedRecorder(recorder, budget)}
 	waits := admissiontest.NewWorkload("w", 1, nil)
-	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+		Controller: ptr.To(true)}}
 	fresh := waits.DeepCopy()
-	workload.SetCondition(waits, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "", admissiontest.Now)
+	workload.SetCondition(waits, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "",
+		admissiontest.Now)
 	runs := waits.DeepCopy()
 	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 	evicted := runs.DeepCopy()
-	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"},
+		admissiontest.Now)
 
 	recorded.StatusChanged(fresh, runs) // it was never reported to wait
 	recorded.StatusChanged(waits, runs)
@@ -93,7 +96,8 @@ func TestOnlyEventsNeverRecordedCountAsDropped(t *testing.T) {
 func TestEventsHaveNoControlCharacters(t *testing.T) {
 	fake := events.NewFakeRecorder(1)
 	recorder := NewBoundedRecorder(fake, NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
-	recorder.Eventf(admissiontest.NewWorkload("w", 1, nil), nil, "Warning", "InvalidJob", EventAction, "no class %q, %s", "a\u202e", "100%d\x1b[2J")
+	recorder.Eventf(admissiontest.NewWorkload("w", 1, nil), nil, "Warning", "InvalidJob", EventAction, "no class %q, %s",
+		"a\u202e", "100%d\x1b[2J")
 	if got, want := <-fake.Events, `Warning InvalidJob no class "a\u202e", 100%d\x1b[2J`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -160,9 +164,11 @@ func TestEachEvictionHasItsOwnEvent(t *testing.T) {
 	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 		t.Fatal(err)
 	}
-	reporter := &JobEvents{NewBoundedRecorder(broadcaster.NewRecorder(runtime.NewScheme(), "muster"), NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))}
+	reporter := &JobEvents{NewBoundedRecorder(broadcaster.NewRecorder(runtime.NewScheme(), "muster"),
+		NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))}
 	w := admissiontest.NewWorkload("w", 1, nil)
-	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+		Controller: ptr.To(true)}}
 	for i, reason := range []string{kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedByPodsReadyTimeout} {
 		admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 		w.ResourceVersion = strconv.Itoa(i + 1)
@@ -196,9 +202,10 @@ func TestWhichChangesUsersAreToldOf(t *testing.T) {
 		{"it waits", "", func() {
 			workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "Pending", "", admissiontest.Now)
 		}},
-		{"its checks are not ready", "Normal QuotaReserved: Quota reserved in ClusterQueue cq; admission checks are not ready yet", func() {
-			w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
-		}},
+		{"its checks are not ready",
+			"Normal QuotaReserved: Quota reserved in ClusterQueue cq; admission checks are not ready yet", func() {
+				w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
+			}},
 		{"they are", "Normal Admitted: Admitted by ClusterQueue cq", func() {
 			workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, "Admitted", "", admissiontest.Now)
 		}},
@@ -206,10 +213,12 @@ func TestWhichChangesUsersAreToldOf(t *testing.T) {
 		{"its pods are ready", "", func() {
 			workload.SetCondition(w, kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", admissiontest.Now)
 		}},
-		{"it grows in the same way later", "Normal Grown: from 2 to 3 pods", func() { resized(w, admissiontest.Now.Add(time.Minute)) }},
+		{"it grows in the same way later", "Normal Grown: from 2 to 3 pods",
+			func() { resized(w, admissiontest.Now.Add(time.Minute)) }},
 		{"it is evicted", "Warning Evicted: Preempted: for another", func() {
 			w.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
-			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
+			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"},
+				admissiontest.Now)
 		}},
 		{"its pods are gone", "", func() { workload.GiveBack(w, admissiontest.Now) }},
 	} {
@@ -227,10 +236,12 @@ func TestWhichChangesUsersAreToldOf(t *testing.T) {
 // TestALongEventIsTruncatedBetweenCharacters: the API rejects invalid UTF-8.
 func TestALongEventIsTruncatedBetweenCharacters(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
-	(&JobEvents{NewBoundedRecorder(recorder, NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))}).record(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
+	(&JobEvents{NewBoundedRecorder(recorder, NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))}).record(
+		nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
 	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
 	if len(note) > EventMessageBytes || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
-		t.Errorf("note has %d bytes and ends in %q, want at most the limit of the API, valid and with an ellipsis", len(note), note[len(note)-10:])
+		t.Errorf("note has %d bytes and ends in %q, want at most the limit of the API, valid and with an ellipsis", len(note),
+			note[len(note)-10:])
 	}
 }
 
@@ -240,10 +251,12 @@ func TestManyEvictionsAreNotManyEvents(t *testing.T) {
 	recorder, budget := events.NewFakeRecorder(10_000), NewWriteBudget(clock)
 	reporter := &JobEvents{NewBoundedRecorder(recorder, budget)}
 	runs := admissiontest.NewWorkload("w", 1, nil)
-	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+		Controller: ptr.To(true)}}
 	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
 	evicted := runs.DeepCopy()
-	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"},
+		admissiontest.Now)
 	const storm = 10_000
 	for range storm {
 		clock.SetTime(clock.Now().Add(20 * time.Second / storm))

@@ -21,7 +21,8 @@ func LogChange(ctx context.Context, before, after *kueue.Workload) {
 	if !ok {
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("decided", "decision", c.Reason, "job", jobName(after), "workload", translate.KeyOf(after).String(), "clusterQueue", FirstQueueOf(after, before), "message", c.Message)
+	ctrl.LoggerFrom(ctx).Info("decided", "decision", c.Reason, "job", jobName(after), "workload",
+		translate.KeyOf(after).String(), "clusterQueue", FirstQueueOf(after, before), "message", c.Message)
 }
 
 // jobName returns the Workload's job as kind/namespace/name; for a Workload that no job controls, the Workload itself.
@@ -47,8 +48,8 @@ func placesMoved(before, after *kueue.Workload) bool {
 	return false
 }
 
-// FirstQueueOf returns the ClusterQueue whose quota a Workload holds in the first of the states in which it holds any, ""
-// if in none.
+// FirstQueueOf returns the ClusterQueue whose quota a Workload holds in the first of the states in which it holds any,
+// "" if in none.
 func FirstQueueOf(states ...*kueue.Workload) string {
 	for _, w := range states {
 		if w.Status.Admission != nil {

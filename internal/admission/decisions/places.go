@@ -22,7 +22,8 @@ type placeReader struct{ client.Reader }
 // assignments returns the places of each placed pod set in the form of the API, by pod set. before is what the Workload
 // has, nil if it is not admitted: it still describes a topology or a node that is gone, since places of pods that have
 // ended are kept there. known is false if a topology or node that they refer to does not exist, and before has it not.
-func (pr placeReader) assignments(ctx context.Context, given *engine.Admission, before *kueue.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
+func (pr placeReader) assignments(ctx context.Context, given *engine.Admission,
+	before *kueue.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
 	for i := range given.PodSets {
 		a := &given.PodSets[i]
 		if len(a.Places) == 0 {
@@ -39,7 +40,8 @@ func (pr placeReader) assignments(ctx context.Context, given *engine.Admission, 
 		if err := pr.addLabels(ctx, a, levels, labels); err != nil {
 			return nil, false, err
 		}
-		assignment := translate.TopologyAssignment(a.Places, levels, func(host string) map[string]string { return labels[host] })
+		assignment := translate.TopologyAssignment(a.Places, levels,
+			func(host string) map[string]string { return labels[host] })
 		if assignment == nil {
 			return nil, false, nil
 		}
@@ -58,7 +60,8 @@ func describedBy(before *kueue.Admission, podSet string) (levels []string, label
 	if before == nil {
 		return nil, labels
 	}
-	at := slices.IndexFunc(before.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return string(a.Name) == podSet })
+	at := slices.IndexFunc(before.PodSetAssignments,
+		func(a kueue.PodSetAssignment) bool { return string(a.Name) == podSet })
 	if at < 0 || before.PodSetAssignments[at].TopologyAssignment == nil {
 		return nil, labels
 	}
@@ -109,7 +112,8 @@ func (pr placeReader) levels(ctx context.Context, a *engine.Assignment) ([]strin
 }
 
 // addLabels adds the labels of the nodes of the places that exist, by hostname, if the levels need them.
-func (pr placeReader) addLabels(ctx context.Context, a *engine.Assignment, levels []string, labels map[string]map[string]string) error {
+func (pr placeReader) addLabels(ctx context.Context, a *engine.Assignment, levels []string,
+	labels map[string]map[string]string) error {
 	if levels[len(levels)-1] == place.Hostname {
 		return nil
 	}
@@ -123,7 +127,8 @@ func (pr placeReader) addLabels(ctx context.Context, a *engine.Assignment, level
 			return fmt.Errorf("reading the Node %s: %w", p.Node, err)
 		default: // the hostname differs from the Node's name
 			var list corev1.NodeList
-			if err := pr.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node}, client.UnsafeDisableDeepCopy); err != nil {
+			if err := pr.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node},
+				client.UnsafeDisableDeepCopy); err != nil {
 				return fmt.Errorf("looking for the node %s: %w", p.Node, err)
 			}
 			if len(list.Items) > 0 {

@@ -26,15 +26,18 @@ func TestPlacesAreConvertedToTheAPI(t *testing.T) {
 	}{
 		"a topology of hostnames": {
 			[]string{"rack", corev1.LabelHostname}, given,
-			admissiontest.Domains([]string{corev1.LabelHostname}, admissiontest.Domain(2, "b"), admissiontest.Domain(1, "host-a"))},
+			admissiontest.Domains([]string{corev1.LabelHostname}, admissiontest.Domain(2, "b"),
+				admissiontest.Domain(1, "host-a"))},
 		"a topology of several levels": {
 			[]string{"rack"}, given,
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(2, "r2", "b"), admissiontest.Domain(1, "r1", "host-a"))},
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(2, "r2", "b"),
+				admissiontest.Domain(1, "r1", "host-a"))},
 		"a missing node": {
 			[]string{"rack"}, admissiontest.Gang(place.NodeCount{Node: "c", Count: 1}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, append(nodes, admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", tc.levels...))...)
+			w := admissiontest.NewWorld(t,
+				append(nodes, admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", tc.levels...))...)
 			got, known, err := placeReader{Reader: w}.assignments(t.Context(), tc.given, nil)
 			if err != nil || known != (tc.want != nil) {
 				t.Fatalf("known = %v, error %v", known, err)
@@ -62,22 +65,30 @@ func TestPlacesAreWrittenThoughOneIsOnANodeThatIsGone(t *testing.T) {
 	}{
 		"of a topology of racks": {
 			[]client.Object{admissiontest.Topology("t", "rack")},
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"), admissiontest.Domain(1, "r3", "c")),
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"), admissiontest.Domain(1, "r2", "b"))},
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"),
+				admissiontest.Domain(1, "r3", "c")),
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"),
+				admissiontest.Domain(1, "r2", "b"))},
 		"of a topology of racks that is gone too": {
 			nil,
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"), admissiontest.Domain(1, "r3", "c")),
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"), admissiontest.Domain(1, "r2", "b"))},
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"),
+				admissiontest.Domain(1, "r3", "c")),
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(1, "r1", "gone"),
+				admissiontest.Domain(1, "r2", "b"))},
 		"of a topology of hostnames that is gone too": {
 			nil,
 			admissiontest.Domains([]string{corev1.LabelHostname}, admissiontest.Domain(1, "gone"), admissiontest.Domain(1, "c")),
-			admissiontest.Domains([]string{corev1.LabelHostname}, admissiontest.Domain(1, "gone"), admissiontest.Domain(1, "b"))},
+			admissiontest.Domains([]string{corev1.LabelHostname}, admissiontest.Domain(1, "gone"),
+				admissiontest.Domain(1, "b"))},
 		"and by another controller were in racks": {
-			[]client.Object{admissiontest.Topology("t", "rack")}, admissiontest.Domains([]string{"rack"}, admissiontest.Domain(2, "r1")), nil},
+			[]client.Object{admissiontest.Topology("t", "rack")},
+			admissiontest.Domains([]string{"rack"}, admissiontest.Domain(2, "r1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, append(tc.objects, admissiontest.PlacedFlavor("f", "t"), admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node)...)
-			before := &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "other"}, {Name: "main", TopologyAssignment: tc.before}}}
+			w := admissiontest.NewWorld(t, append(tc.objects, admissiontest.PlacedFlavor("f", "t"),
+				admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node)...)
+			before := &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "other"},
+				{Name: "main", TopologyAssignment: tc.before}}}
 			got, known, err := placeReader{Reader: w}.assignments(t.Context(), given, before)
 			if err != nil || known != (tc.want != nil) {
 				t.Fatalf("known = %v, error %v", known, err)

@@ -21,7 +21,8 @@ import (
 const bindPatience, retryPatience = 500 * time.Millisecond, 10*time.Second + 500*time.Millisecond
 
 func TestAGangGetsReplacementNodes(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), readyNode("c"),
+		admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
 		t.Fatalf("got decisions %+v, want an admission", got)
 	}
@@ -45,7 +46,8 @@ func TestAGangGetsReplacementNodes(t *testing.T) {
 }
 
 func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"),
+		admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	var silent string
 	for name := range f.on("w") {
@@ -68,20 +70,23 @@ func TestANodeThatStaysNotReadyIsReplaced(t *testing.T) {
 }
 
 func TestAGangThatCannotBeRepairedIsEvicted(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"),
+		admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	f.observe(f.Deleted(readyNode("b"))...)
 	if got := f.decide(); len(got) != 1 || got[0].Evict == nil {
 		t.Fatalf("got decisions %+v, want an eviction", got)
 	}
 	evicted := f.World.Workload("w").Status.Conditions
-	if last := admissiontest.Conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no longer valid, and there is no other capacity close enough for its pods" {
+	if last := admissiontest.Conditions(
+		evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no longer valid, and there is no other capacity close enough for its pods" {
 		t.Errorf("conditions = %q, want Evicted for NodeFailures", admissiontest.Conditions(evicted))
 	}
 }
 
 func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"),
+		admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	var refused string
 	for name := range f.on("w") {
@@ -103,13 +108,15 @@ func TestAPodThatKubeSchedulerRefusesGetsAnotherNode(t *testing.T) {
 // TestAReplacementWaitsForItsTerminatingPod: the place is free again when the terminating pod is gone, and the node is
 // avoided only if kube-scheduler still refuses it long after that.
 func TestAReplacementWaitsForItsTerminatingPod(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"),
+		admissiontest.NewWorkload("w", 1, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	var node string
 	for name := range f.on("w") {
 		node = name
 	}
-	leaving, comes := admissiontest.BoundPod("leaving", "w", node), admissiontest.Unschedulable(admissiontest.BoundPod("comes", "w", ""))
+	leaving, comes := admissiontest.BoundPod("leaving", "w", node),
+		admissiontest.Unschedulable(admissiontest.BoundPod("comes", "w", ""))
 	for _, pod := range []*corev1.Pod{leaving, comes} {
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 		f.observe(f.Changed(pod, f.at)...)
@@ -159,7 +166,8 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 			if tc.sawItEnd {
 				f.observe(f.Changed(leaving, f.at)...)
 			}
-			comes := admissiontest.Saying(admissiontest.Unschedulable(admissiontest.BoundPod("comes", "w", "")), "0/2 nodes are available: "+tc.says+", 1 node(s) didn't match Pod's node affinity/selector. preemption: none.")
+			comes := admissiontest.Saying(admissiontest.Unschedulable(admissiontest.BoundPod("comes", "w", "")),
+				"0/2 nodes are available: "+tc.says+", 1 node(s) didn't match Pod's node affinity/selector. preemption: none.")
 			comes.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"}
 			f.observe(f.Changed(comes, f.at)...)
 			if tc.sawItEnd {
@@ -170,7 +178,8 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 					t.Fatalf("after %s: got events %+v, want none", f.at.Sub(admissiontest.Now), reported)
 				}
 			}
-			want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "a", Why: tc.says}}
+			want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"},
+				Node: "a", Why: tc.says}}
 			if diff := cmp.Diff(want, f.Overdue(f.at)); diff != "" || !f.at.Equal(admissiontest.Now.Add(tc.patience)) {
 				t.Errorf("events after %s (-want +got):\n%s", f.at.Sub(admissiontest.Now), diff)
 			}
@@ -181,7 +190,8 @@ func TestAnUnschedulablePodIsBelievedAfterARetry(t *testing.T) {
 // TestOnlyNodesLackingAPodAreReported: a pod that may go to any node of its Job is refused by all of them; those that
 // already have all their pods must refuse it.
 func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"),
+		admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	f.decide()
 	f.observe(f.Changed(admissiontest.BoundPod("there", "w", "a"), f.at)...)
 	pod := admissiontest.Unschedulable(admissiontest.BoundPod("p", "w", ""))
@@ -196,7 +206,8 @@ func TestOnlyNodesLackingAPodAreReported(t *testing.T) {
 }
 
 func TestForeignPodsOccupyNodes(t *testing.T) {
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
+	f := newNodeScene(t, readyNode("a"), readyNode("b"),
+		admissiontest.NewWorkload("w", 2, admissiontest.Quantities("cpu", "3")))
 	foreign := admissiontest.BoundPod("other", "", "b")
 	foreign.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "2")
 	f.observe(f.Changed(foreign, f.at)...)
@@ -232,8 +243,10 @@ func TestGangsLargerThanAnyNodeAreAdmittedWithNodesOnDemand(t *testing.T) {
 // gone, which will happen without a preemption.
 func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 	queue := admissiontest.NewClusterQueue("cq", "8")
-	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
-	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("going", 1, admissiontest.Quantities("cpu", "4")), admissiontest.NewWorkload("staying", 1, admissiontest.Quantities("cpu", "4")))
+	queue.Generation, queue.Spec.Preemption = 2,
+		&kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	f := newNodeScene(t, readyNode("a"), readyNode("b"), admissiontest.NewWorkload("going", 1,
+		admissiontest.Quantities("cpu", "4")), admissiontest.NewWorkload("staying", 1, admissiontest.Quantities("cpu", "4")))
 	f.observe(f.Changed(queue, f.at)...)
 	f.decide()
 	f.observe(f.Changed(admissiontest.BoundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
@@ -248,7 +261,8 @@ func TestNoPreemptionForWhatATerminatingWorkloadReleases(t *testing.T) {
 		high := admissiontest.NewWorkload("high", 1, admissiontest.Quantities("cpu", "4"))
 		high.Spec.Priority = ptr.To[int32](1)
 		f.observe(f.Changed(high, f.at)...)
-		if got := f.Decide(f.at); len(got) != 1 || got[0].Evict != nil || got[0].Why.Code != reason.WaitingForPreemptedWorkloads {
+		if got := f.Decide(f.at); len(got) != 1 || got[0].Evict != nil ||
+			got[0].Why.Code != reason.WaitingForPreemptedWorkloads {
 			t.Fatalf("evicted %t: got decisions %+v, want a wait for preempted workloads", evicted, got)
 		}
 		f.observe(f.Deleted(high)...)

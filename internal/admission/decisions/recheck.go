@@ -32,14 +32,16 @@ func (wr *Writer) stillOpen(ctx context.Context, w *kueue.Workload, given *engin
 // openQueue returns the ClusterQueue of the Workload's LocalQueue, nil if either is missing, terminating or stopped.
 func (wr *Writer) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.ClusterQueue, error) {
 	var local kueue.LocalQueue
-	if err := wr.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if translate.Stopped(local.Spec.StopPolicy) || !local.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	var queue kueue.ClusterQueue
-	if err := wr.client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if workload.Closed(&queue) || !queue.DeletionTimestamp.IsZero() {
@@ -59,10 +61,10 @@ func (wr *Writer) mayStillGrow(ctx context.Context, w *kueue.Workload, in string
 }
 
 // stillWanted reports whether the Workload for which others are to be preempted or shrunk can still use what they
-// release. It must exist and either wait in a queue that admits, or run in one in which it may grow, or still have places
-// on the nodes that it lost, if any are given. uid is "" if it is not known. An eviction for failed nodes is for no other
-// Workload, and always wanted. Replacements of places are not checked here: their Workload runs, whatever the state of
-// its queue.
+// release. It must exist and either wait in a queue that admits, or run in one in which it may grow, or still have
+// places on the nodes that it lost, if any are given. uid is "" if it is not known. An eviction for failed nodes is for
+// no other Workload, and always wanted. Replacements of places are not checked here: their Workload runs, whatever the
+// state of its queue.
 func (wr *Writer) stillWanted(ctx context.Context, key engine.Key, uid string, lost []string) (bool, error) {
 	if key == (engine.Key{}) {
 		return true, nil
@@ -98,11 +100,14 @@ func hasPlacesOn(w *kueue.Workload, nodes []string) bool {
 
 // isElastic reports whether the Workload may grow while it runs.
 func isElastic(w *kueue.Workload) bool {
-	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return ps.Template.Annotations[muster.MinReplicasAnnotation] != "" })
+	return slices.ContainsFunc(w.Spec.PodSets,
+		func(ps kueue.PodSet) bool { return ps.Template.Annotations[muster.MinReplicasAnnotation] != "" })
 }
 
 // sameChecks reports whether both lists have the same checks, in any order.
 func sameChecks(is []kueue.AdmissionCheckReference, listed []string) bool {
 	return len(is) == len(listed) &&
-		!slices.ContainsFunc(is, func(name kueue.AdmissionCheckReference) bool { return !slices.Contains(listed, string(name)) })
+		!slices.ContainsFunc(is, func(name kueue.AdmissionCheckReference) bool {
+			return !slices.Contains(listed, string(name))
+		})
 }

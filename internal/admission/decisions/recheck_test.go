@@ -23,7 +23,9 @@ import (
 // TestStoppingAQueueStopsPendingDecisions: an unwritten admission is no longer written, and the engine, which may know
 // of the stop by then, decides again.
 func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
-	newQueue, newLocal := func() *kueue.ClusterQueue { return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}} },
+	newQueue, newLocal := func() *kueue.ClusterQueue {
+		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
+	},
 		func() *kueue.LocalQueue {
 			return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
 		}
@@ -81,14 +83,17 @@ func TestStoppingAQueueStopsPendingDecisions(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+				admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			tc.then(w)
 			w.Writes = nil
 			d.work(t, 1)
-			want, reported := []string(nil), engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
+			want, reported := []string(nil),
+				engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
 			if tc.admitted {
-				want, reported = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: translate.VersionOf(w.Workload("a"))}
+				want, reported = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID,
+					Serial: d.decision.Serial, Version: translate.VersionOf(w.Workload("a"))}
 			}
 			if diff := cmp.Diff(want, w.Written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
@@ -110,7 +115,8 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 		"a deletion": func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+				admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			by := w.Workload("a")
 			then(by)
@@ -119,7 +125,8 @@ func TestHoldingBackAWorkloadStopsPendingDecisions(t *testing.T) {
 			if got := w.Written(); len(got) != 0 {
 				t.Errorf("writes = %v, want none", got)
 			}
-			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.reported); diff != "" {
+			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID,
+				Serial: d.decision.Serial}}, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
 		})
@@ -208,8 +215,11 @@ func TestAWorkloadThatMayNotGrowIsNotGrown(t *testing.T) {
 		then    func(f *nodeScene) client.Object
 		written bool
 	}{
-		"shrinks without a change":                               {then: func(*nodeScene) client.Object { return nil }, written: true},
-		"grows without a change":                                 {grows: true, then: func(*nodeScene) client.Object { return nil }, written: true},
+		"shrinks without a change": {then: func(*nodeScene) client.Object {
+			return nil
+		}, written: true},
+		"grows without a change": {grows: true,
+			then: func(*nodeScene) client.Object { return nil }, written: true},
 		"shrinks in a stopped ClusterQueue":                      {then: stopQueue},
 		"grows in a stopped ClusterQueue":                        {grows: true, then: stopQueue},
 		"shrinks in a stopped LocalQueue":                        {then: stopLocal},
@@ -249,8 +259,10 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 	on := func(node string) func(*kueue.Workload) {
 		return func(w *kueue.Workload) {
 			held(w)
-			w.Status.Admission.PodSetAssignments = []kueue.PodSetAssignment{{Name: "main", TopologyAssignment: &kueue.TopologyAssignment{
-				Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{{Values: []string{node}, Count: 1}}}}}
+			w.Status.Admission.PodSetAssignments = []kueue.PodSetAssignment{{Name: "main",
+				TopologyAssignment: &kueue.TopologyAssignment{
+					Levels:  []string{corev1.LabelHostname},
+					Domains: []kueue.TopologyDomainAssignment{{Values: []string{node}, Count: 1}}}}}
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -260,17 +272,24 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 		lost    []string
 		written bool
 	}{
-		"a running preemptor that has places on a lost node": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: on("n2"), lost: []string{"n1", "n2"}, written: true},
-		"a running preemptor that has other places by now":   {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: on("n3"), lost: []string{"n1", "n2"}},
-		"a preemptor that lost places, and then its quota":   {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", lost: []string{"n1"}},
-		"a waiting preemptor":                                {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", written: true},
-		"a missing preemptor":                                {uid: "b-uid"},
-		"a later Workload of the same name":                  {by: admissiontest.NewWorkload("b", 1, asked), uid: "another"},
-		"a deactivated preemptor":                            {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
-		"a preemptor with a missing queue":                   {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
-		"a preemptor that was admitted meanwhile":            {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: held},
-		"a running preemptor that is to grow":                {by: admissiontest.ElasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
-		"no preemptor, because nodes failed":                 {written: true},
+		"a running preemptor that has places on a lost node": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid",
+			change: on("n2"), lost: []string{"n1", "n2"}, written: true},
+		"a running preemptor that has other places by now": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid",
+			change: on("n3"), lost: []string{"n1", "n2"}},
+		"a preemptor that lost places, and then its quota": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid",
+			lost: []string{"n1"}},
+		"a waiting preemptor": {by: admissiontest.NewWorkload("b", 1, asked),
+			uid: "b-uid", written: true},
+		"a missing preemptor":               {uid: "b-uid"},
+		"a later Workload of the same name": {by: admissiontest.NewWorkload("b", 1, asked), uid: "another"},
+		"a deactivated preemptor": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid",
+			change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
+		"a preemptor with a missing queue": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid",
+			change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
+		"a preemptor that was admitted meanwhile": {by: admissiontest.NewWorkload("b", 1, asked), uid: "b-uid", change: held},
+		"a running preemptor that is to grow": {by: admissiontest.ElasticWorkload("b", 1, 3), uid: "b-uid",
+			change: held, written: true},
+		"no preemptor, because nodes failed": {written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := admissiontest.NewWorkload("a", 2, asked)
@@ -283,7 +302,8 @@ func TestNoEvictionForAPreemptorThatCannotBeAdmitted(t *testing.T) {
 				objects = append(objects, tc.by)
 			}
 			w := admissiontest.NewWorld(t, objects...)
-			decision := engine.Decision{Key: translate.KeyOf(a), UID: "a-uid", Generation: 1, Lost: tc.lost, Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
+			decision := engine.Decision{Key: translate.KeyOf(a), UID: "a-uid", Generation: 1, Lost: tc.lost,
+				Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
 			if tc.uid != "" {
 				decision.Evict = &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}, PreemptorUID: tc.uid}
 			}

@@ -35,7 +35,8 @@ func NewBoundedRecorder(recorder events.EventRecorder, budget *WriteBudget) *bou
 
 // Eventf records the event. If there is no budget for it now, a warning waits, since most warnings report something
 // permanent, once; any other event is dropped.
-func (b *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+func (b *boundedRecorder) Eventf(regarding, related runtime.Object,
+	eventtype, reason, action, note string, args ...any) {
 	if eventtype != corev1.EventTypeWarning {
 		b.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
 		return
@@ -51,7 +52,8 @@ func (b *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 }
 
 // recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
-func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object,
+	eventtype, reason, action, note string, args ...any) {
 	if len(b.late) > 0 || !b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
 		droppedEvents.Inc()
 	}
@@ -59,7 +61,8 @@ func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object, eventt
 
 // TryEventf records the event if there is budget for it now, and reports whether it did. An event that it does not
 // record is not counted as dropped: it is for facts that last, which the caller reports later.
-func (b *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
+func (b *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string,
+	args ...any) bool {
 	if !b.budget.mayRecordEvent() {
 		return false
 	}

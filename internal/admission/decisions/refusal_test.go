@@ -22,11 +22,13 @@ import (
 
 // TestAnAdmissionThatDoesNotFitIsRefused: it must not be retried for ever, which would hold quota that nobody uses.
 func TestAnAdmissionThatDoesNotFitIsRefused(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	w.Before = admissiontest.Always(admissiontest.ErrTooLarge)
 	d.work(t, 1)
-	want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: "etcdserver: request is too large", At: admissiontest.Now}}
+	want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1,
+		Message: "etcdserver: request is too large", At: admissiontest.Now}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}
@@ -46,7 +48,8 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 		"a timeout of the etcd": {apierrors.NewTimeoutError("no answer", 1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+				admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			w.Before = admissiontest.Always(test.err)
 			d.Take(d.decision)
@@ -55,7 +58,8 @@ func TestAWriteThatAlwaysFailsIsRefused(t *testing.T) {
 			}
 			var want []engine.Event
 			if test.refused {
-				want = []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1, Message: test.err.Error(), At: admissiontest.Now}}
+				want = []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 1, Generation: 1,
+					Message: test.err.Error(), At: admissiontest.Now}}
 			}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
@@ -79,7 +83,8 @@ func TestFailuresOfOtherVersionsDoNotCount(t *testing.T) {
 	}
 }
 
-// TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce: whoever may annotate a Workload must not make it impossible to evict.
+// TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce: whoever may annotate a Workload must not make it impossible to
+// evict.
 func TestAnEvictionThatDoesNotFitTakesTheQuotaAtOnce(t *testing.T) {
 	for name, decision := range map[string]engine.Decision{
 		"an eviction": {Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}},
@@ -118,7 +123,8 @@ func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
 			if !workload.HoldsQuota(w.Workload("a")) {
 				t.Error("the Workload lost its quota")
 			}
-			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: admissiontest.ErrTooLarge.Error(), At: admissiontest.Now}}
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7,
+				Message: admissiontest.ErrTooLarge.Error(), At: admissiontest.Now}}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
@@ -126,15 +132,16 @@ func TestOtherPlacesThatDoNotFitTakeNoQuota(t *testing.T) {
 	}
 }
 
-// TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget: the evictions for the job may have used it up, and no other event
-// says who refuses the job.
+// TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget: the evictions for the job may have used it up, and no other
+// event says who refuses the job.
 func TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget(t *testing.T) {
 	budget := NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 	for budget.mayRecordEvent() {
 	}
 	recorder := NewBoundedRecorder(events.NewFakeRecorder(1), budget)
 	a := admissiontest.NewWorkload("a", 1, nil)
-	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+		Controller: ptr.To(true)}}
 	(&JobEvents{Recorder: recorder}).Waits(a, reason.RefusedAdmission("a policy says no"))
 	if len(recorder.late) != 1 {
 		t.Error("the event was dropped, want it to wait")
@@ -145,7 +152,8 @@ func TestTheEventOfARefusedAdmissionWaitsForTheWriteBudget(t *testing.T) {
 func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
 	runs := admissiontest.AdmittedWorkload("a")
 	evicted := runs.DeepCopy()
-	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, admissiontest.Now)
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"},
+		admissiontest.Now)
 	got, is := changeOf(runs, workload.InBrief(runs, evicted))
 	if want := (change{Kind: "Warning", Reason: "Evicted", Message: workload.TooLargeMessage}); !is || got != want {
 		t.Errorf("change = %+v, want %+v", got, want)
@@ -155,7 +163,8 @@ func TestAnEvictionInBriefIsAnEvent(t *testing.T) {
 // TestATrialOfAnAdmissionWritesNothing: it is a dry run, whose outcome the engine is told.
 func TestATrialOfAnAdmissionWritesNothing(t *testing.T) {
 	key := engine.Key{Namespace: "ns", Name: "a"}
-	forbidden := apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "a", errors.New("a policy says no"))
+	forbidden := apierrors.NewForbidden(kueue.GroupVersion.WithResource("workloads").GroupResource(), "a",
+		errors.New("a policy says no"))
 	badRequest := apierrors.NewBadRequest("the webhook does not support dry run")
 	refusedFor := func(err error) engine.Event {
 		return engine.Refused{Key: key, UID: "a-uid", Serial: 1, Generation: 1, Message: err.Error(), At: admissiontest.Now}
@@ -165,13 +174,15 @@ func TestATrialOfAnAdmissionWritesNothing(t *testing.T) {
 		change func(*kueue.Workload)
 		want   engine.Event
 	}{
-		"it would be accepted":     {nil, nil, engine.Tried{Key: key, UID: "a-uid", Serial: 1}},
-		"it would be refused":      {forbidden, nil, refusedFor(forbidden)},
-		"it cannot be tried":       {badRequest, nil, refusedFor(badRequest)},
-		"the Workload has changed": {nil, func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }, engine.Failed{Key: key, UID: "a-uid", Serial: 1}},
+		"it would be accepted": {nil, nil, engine.Tried{Key: key, UID: "a-uid", Serial: 1}},
+		"it would be refused":  {forbidden, nil, refusedFor(forbidden)},
+		"it cannot be tried":   {badRequest, nil, refusedFor(badRequest)},
+		"the Workload has changed": {nil, func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) },
+			engine.Failed{Key: key, UID: "a-uid", Serial: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+				admissiontest.NewLocalQueue("q", "cq"))
 			d := newSingleWriter(t, w)
 			d.decision.Admit, d.decision.Try = nil, d.decision.Admit
 			if tc.change != nil {

@@ -18,9 +18,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// resized implements desired for a change of size of an admitted Workload, where lost are the nodes that the Workload lost
-// for which it shrinks, as in engine.Decision.
-func (wr *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize, lost []string) (*kueue.Workload, result, error) {
+// resized implements desired for a change of size of an admitted Workload, where lost are the nodes that the Workload
+// lost for which it shrinks, as in engine.Decision.
+func (wr *Writer) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize,
+	lost []string) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, r.Admission.ClusterQueue) {
 		return nil, superseded, nil
 	}
@@ -73,7 +74,8 @@ func wantedOf(w *kueue.Workload, podSet string) int32 {
 // resize changes the size of a pod set in the Workload's status. What terminating pods beyond the new size still use
 // is kept in resourceRequests and held until workload.FinishShrink removes it. by is the user-visible name of the
 // workload that the resize is for, "" if there is none.
-func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*kueue.TopologyAssignment, now time.Time) {
+func resize(w *kueue.Workload, r *engine.Resize, by string,
+	places map[string]*kueue.TopologyAssignment, now time.Time) {
 	at := slices.IndexFunc(r.Admission.PodSets, func(a engine.Assignment) bool { return a.PodSet == r.PodSet })
 	given := &r.Admission.PodSets[at]
 	for i := range w.Status.Admission.PodSetAssignments {
@@ -91,7 +93,8 @@ func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*k
 		if moved := places[r.PodSet]; moved != nil {
 			a.TopologyAssignment = moved
 		}
-		w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests, func(p kueue.PodSetRequest) bool { return p.Name == a.Name })
+		w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests,
+			func(p kueue.PodSetRequest) bool { return p.Name == a.Name })
 		if given.Surplus != nil {
 			w.Status.ResourceRequests = append(w.Status.ResourceRequests, kueue.PodSetRequest{Name: a.Name, Resources: uses})
 		}

@@ -80,10 +80,12 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 
 	f.at = f.at.Add(time.Minute)
 	one := admissiontest.NewWorkload("one", 1, admissiontest.Quantities("cpu", "3"))
-	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one", UID: "job", Controller: ptr.To(true)}}
+	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one",
+		UID: "job", Controller: ptr.To(true)}}
 	f.create(one)
 	f.decide()
-	f.wantSizes("another Workload needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
+	f.wantSizes("another Workload needs a node", "large", "2", "6 of 9",
+		"Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
 	if f.sizes("one") != nil {
 		t.Error("the other Workload got quota that is still in use")
 	}
@@ -99,7 +101,8 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	f.observe(f.Deleted(f.World.Workload("one"))...)
 	f.decide()
 	f.wantSizes("the other Workload ended", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
-	since := meta.FindStatusCondition(f.World.Workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
+	since := meta.FindStatusCondition(f.World.Workload("large").Status.Conditions,
+		muster.ResizedCondition).LastTransitionTime
 	if !since.Equal(ptr.To(metav1.NewTime(f.at))) {
 		t.Errorf("ResizedAt = %s, want %s", since, f.at)
 	}
@@ -129,15 +132,18 @@ func TestLoweringAJobShrinksIt(t *testing.T) {
 		f.decide()
 	}
 	wants(1)
-	f.wantSizes("lowered to one pod, below the minimum of two", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
+	f.wantSizes("lowered to one pod, below the minimum of two", "large", "2", "6 of 9",
+		"Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
 	f.shrunk("large")
 	wants(2)
-	f.wantSizes("raised to two pods", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
+	f.wantSizes("raised to two pods", "large", "2", "6",
+		"Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
 	says(0)
 	observe()
 	says(2)
 	f.decide()
-	f.wantSizes("lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
+	f.wantSizes("lowered before its growth is written", "large", "2", "6",
+		"Shrunk: pod set main from 3 to 2 pods as its job has ended or asks for no more")
 	wants(0)
 	f.wantSizes("raised to all pods", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 }
@@ -161,35 +167,40 @@ func TestAJobShrinksTwiceBeforeItsPodsAreGone(t *testing.T) {
 	}
 }
 
-// TestAResizeOutrunsTheCache: a job that has just grown shrinks again although the cache has it as it was before, with the
-// very size that it is to have: that is no reason to believe that it has it.
+// TestAResizeOutrunsTheCache: a job that has just grown shrinks again although the cache has it as it was before, with
+// the very size that it is to have: that is no reason to believe that it has it.
 func TestAResizeOutrunsTheCache(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.ElasticWorkload("a", 1, 3), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.ElasticWorkload("a", 1, 3), admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"))
 	sized := func(pods int32) *kueue.Admission {
 		cpu := admissiontest.Quantities("cpu", strconv.Itoa(3*int(pods)))
 		return &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
-			Name: "main", Count: &pods, ResourceUsage: cpu, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "default"}}}}
+			Name: "main", Count: &pods, ResourceUsage: cpu,
+			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "default"}}}}
 	}
 	hold := func(pods int32) {
 		var a kueue.Workload
 		a.Name, a.Namespace = "a", "ns"
 		w.EditStatus(&a, func() {
 			a.Status.Admission = sized(pods)
-			meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved"})
+			meta.SetStatusCondition(&a.Status.Conditions,
+				metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionTrue, Reason: "QuotaReserved"})
 		})
 	}
 	hold(1)
 	d := newSingleWriterOf(w, engine.Decision{}) // its cache is from before it grew
 	hold(2)
 	given := admissionOf(w.Workload("a"))
-	given.PodSets[0].Count, given.PodSets[0].Usage, given.PodSets[0].Surplus = 1, map[string]int64{"cpu": 3000}, map[string]int64{"cpu": 3000}
+	given.PodSets[0].Count, given.PodSets[0].Usage, given.PodSets[0].Surplus = 1, map[string]int64{"cpu": 3000},
+		map[string]int64{"cpu": 3000}
 	d.decision = engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 2, Generation: 1,
 		Resize: &engine.Resize{Admission: given, PodSet: "main", From: 2, To: 1}}
 	d.work(t, 2)
 	if got := *w.Workload("a").Status.Admission.PodSetAssignments[0].Count; got != 1 {
 		t.Errorf("size = %d, want 1", got)
 	}
-	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 2, Version: translate.VersionOf(w.Workload("a"))}}
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: "a-uid", Serial: 2,
+		Version: translate.VersionOf(w.Workload("a"))}}
 	if diff := cmp.Diff(want, d.reported); diff != "" {
 		t.Errorf("reported to the engine (-want +got):\n%s", diff)
 	}

@@ -19,7 +19,8 @@ import (
 func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	t.Helper()
 	e, tr := engine.New(engine.Options{}), newTranslator()
-	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), w} {
+	for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), w} {
 		for _, ev := range tr.Changed(o, admissiontest.Now) {
 			e.Apply(ev)
 		}
@@ -44,7 +45,9 @@ type nodeScene struct {
 func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
 	f := &nodeScene{Translator: newTranslator(), Engine: engine.New(engine.Options{}), at: admissiontest.Now}
 	f.Pods.Filled = f.Filled
-	objects = append([]client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.Topology("t", "rack", corev1.LabelHostname), admissiontest.PlacedFlavor("f", "t"), admissiontest.NewClusterQueue("cq", "100"), admissiontest.NewLocalQueue("q", "cq")}, objects...)
+	objects = append([]client.Object{admissiontest.Namespace.DeepCopy(),
+		admissiontest.Topology("t", "rack", corev1.LabelHostname), admissiontest.PlacedFlavor("f", "t"),
+		admissiontest.NewClusterQueue("cq", "100"), admissiontest.NewLocalQueue("q", "cq")}, objects...)
 	f.World = admissiontest.NewWorld(t, objects...)
 	for _, o := range objects {
 		f.observe(f.Changed(o, f.at)...)
@@ -54,7 +57,8 @@ func newNodeScene(t *testing.T, objects ...client.Object) *nodeScene {
 
 // readyNode returns a Node of 4 cpu that is ready.
 func readyNode(name string) *corev1.Node {
-	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, admissiontest.Now).Node
+	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack",
+		"r").Ready(corev1.ConditionTrue, admissiontest.Now).Node
 }
 
 // observe applies the events to the engine.

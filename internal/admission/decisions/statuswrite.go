@@ -23,7 +23,8 @@ import (
 // WriteStatus changes the status of the Workload from seen to desired and returns the resulting version. It fails with
 // a conflict if the Workload has changed since. Every admission is one of these writes, so the write is kept small: the
 // patch has only what differs, and the response is metadata alone, since the watch delivers the object anyway.
-func WriteStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload, options ...client.SubResourcePatchOption) (version int64, err error) {
+func WriteStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload,
+	options ...client.SubResourcePatchOption) (version int64, err error) {
 	patch, err := statusPatch(seen, desired)
 	if err != nil {
 		return 0, fmt.Errorf("computing the patch of a Workload's status: %w", err)
@@ -39,7 +40,8 @@ func WriteStatus(ctx context.Context, c client.Client, seen, desired *kueue.Work
 
 // WriteStatusThatFits is WriteStatus for a status that may be too large. If it takes quota, it is written in brief
 // then. It returns the Workload as it was written.
-func WriteStatusThatFits(ctx context.Context, c client.Client, seen, desired *kueue.Workload) (written *kueue.Workload, version int64, err error) {
+func WriteStatusThatFits(ctx context.Context, c client.Client,
+	seen, desired *kueue.Workload) (written *kueue.Workload, version int64, err error) {
 	version, err = WriteStatus(ctx, c, seen, desired)
 	if !refusal.IsTooLarge(err) {
 		return desired, version, err

@@ -20,28 +20,36 @@ import (
 // drawStatus draws a status with and without each kind of field: objects, lists, numbers, and maps within objects.
 func drawStatus(t *rapid.T) (out kueue.WorkloadStatus) {
 	if rapid.Bool().Draw(t, "admitted") {
-		assignment := kueue.PodSetAssignment{Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{}, ResourceUsage: corev1.ResourceList{}}
-		for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]corev1.ResourceName{"cpu", "memory", "nvidia.com/gpu"}), rapid.ID).Draw(t, "resources") {
+		assignment := kueue.PodSetAssignment{Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{},
+			ResourceUsage: corev1.ResourceList{}}
+		for _, name := range rapid.SliceOfDistinct(
+			rapid.SampledFrom([]corev1.ResourceName{"cpu", "memory", "nvidia.com/gpu"}), rapid.ID).Draw(t, "resources") {
 			assignment.Flavors[name] = "f"
 			assignment.ResourceUsage[name] = *resource.NewQuantity(rapid.Int64Range(0, 3).Draw(t, "amount"), resource.DecimalSI)
 		}
 		out.Admission = &kueue.Admission{
-			ClusterQueue:      rapid.SampledFrom([]kueue.ClusterQueueReference{"a", "b"}).Draw(t, "queue"),
-			PodSetAssignments: rapid.SampledFrom([][]kueue.PodSetAssignment{nil, {assignment}, {assignment, assignment}}).Draw(t, "assignments"),
+			ClusterQueue: rapid.SampledFrom([]kueue.ClusterQueueReference{"a", "b"}).Draw(t, "queue"),
+			PodSetAssignments: rapid.SampledFrom([][]kueue.PodSetAssignment{nil, {assignment}, {assignment, assignment}}).
+				Draw(t, "assignments"),
 		}
 	}
 	if rapid.Bool().Draw(t, "requeued") {
-		out.RequeueState = &kueue.RequeueState{Count: rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](2)}).Draw(t, "count")}
+		out.RequeueState = &kueue.RequeueState{
+			Count: rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](2)}).Draw(t, "count")}
 		if rapid.Bool().Draw(t, "waits") {
 			out.RequeueState.RequeueAt = ptr.To(metav1.NewTime(admissiontest.Now))
 		}
 	}
-	for _, kind := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted, kueue.WorkloadFinished}), 0, 3, rapid.ID).Draw(t, "conditions") {
+	for _, kind := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted,
+		kueue.WorkloadFinished}), 0, 3, rapid.ID).Draw(t, "conditions") {
 		out.Conditions = append(out.Conditions, metav1.Condition{
-			Type: kind, Status: rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status"), LastTransitionTime: metav1.NewTime(admissiontest.Now)})
+			Type: kind, Status: rapid.SampledFrom([]metav1.ConditionStatus{"True", "False"}).Draw(t, "status"),
+			LastTransitionTime: metav1.NewTime(admissiontest.Now)})
 	}
-	out.AccumulatedPastExexcutionTimeSeconds = rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](7)}).Draw(t, "seconds")
-	out.ReclaimablePods = rapid.SampledFrom([][]kueue.ReclaimablePod{nil, {}, {{Name: "main", Count: 1}}}).Draw(t, "reclaimable")
+	out.AccumulatedPastExexcutionTimeSeconds = rapid.SampledFrom([]*int32{nil, ptr.To[int32](0), ptr.To[int32](7)}).
+		Draw(t, "seconds")
+	out.ReclaimablePods = rapid.SampledFrom([][]kueue.ReclaimablePod{nil, {}, {{Name: "main", Count: 1}}}).
+		Draw(t, "reclaimable")
 	return out
 }
 

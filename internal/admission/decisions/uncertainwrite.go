@@ -24,5 +24,6 @@ func mayHaveTakenEffect(open *openDecision, seen *kueue.Workload) bool {
 }
 
 func sameCondition(a, b *kueue.Workload, kind string) bool {
-	return equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Status.Conditions, kind), meta.FindStatusCondition(b.Status.Conditions, kind))
+	return equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Status.Conditions, kind),
+		meta.FindStatusCondition(b.Status.Conditions, kind))
 }

@@ -24,19 +24,25 @@ import (
 // given returns an admission of that many pods of one cpu.
 func given(count int32) *engine.Admission {
 	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: count,
-		Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: []place.NodeCount{{Node: "n", Count: count}}}}}
+		Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000},
+		Places: []place.NodeCount{{Node: "n", Count: count}}}}}
 }
 
 // runningWriter returns a singleWriter with the decision about ns/a, which requests three pods and runs with two.
 func runningWriter(t *testing.T, d engine.Decision) (*admissiontest.World, *singleWriter) {
 	t.Helper()
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 3, asked), admissiontest.NewWorkload("b", 1, asked), admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", corev1.LabelHostname), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 3, asked), admissiontest.NewWorkload("b", 1, asked),
+		admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", corev1.LabelHostname),
+		admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
 	w.EditStatus(&a, func() {
-		a.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
-			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: admissiontest.Quantities("cpu", "2")}}}
-		workload.SetCondition(&a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "", admissiontest.Now)
+		a.Status.Admission = &kueue.Admission{ClusterQueue: "cq",
+			PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
+				Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"},
+				ResourceUsage: admissiontest.Quantities("cpu", "2")}}}
+		workload.SetCondition(&a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "",
+			admissiontest.Now)
 	})
 	d.Key, d.UID, d.Serial = engine.Key{Namespace: "ns", Name: "a"}, "a-uid", 7
 	return w, newSingleWriterOf(w, d)
@@ -55,7 +61,8 @@ func TestRefusalsAreReported(t *testing.T) {
 			refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
 			w.Before = func(string) error { return refusal }
 			d.work(t, 2) // the second attempt reports it, after the backoff
-			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: admissiontest.Now}}
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(),
+				At: admissiontest.Now}}
 			if diff := cmp.Diff(want, d.reported); diff != "" {
 				t.Errorf("reported to the engine (-want +got):\n%s", diff)
 			}
@@ -95,10 +102,12 @@ func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 			workload.SetCondition(a, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, "", admissiontest.Now)
 		}, 3},
 		"grown, and shrunk again": {func(a *kueue.Workload) {
-			workload.SetCondition(a, muster.ResizedCondition, metav1.ConditionTrue, muster.ShrunkReason, "pod set main from 3 to 2 pods", admissiontest.Now)
+			workload.SetCondition(a, muster.ResizedCondition, metav1.ConditionTrue, muster.ShrunkReason,
+				"pod set main from 3 to 2 pods", admissiontest.Now)
 		}, 2},
 		"evicted, and admitted again": {func(a *kueue.Workload) {
-			workload.SetCondition(a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "again", admissiontest.Now)
+			workload.SetCondition(a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "again",
+				admissiontest.Now)
 		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +128,8 @@ func TestUnrelatedChangesDoNotOvertakeAResize(t *testing.T) {
 // TestNothingIsWrittenAfterTheOperatorEnds: thousands of decisions may be open when the operator ends, and each would
 // fail.
 func TestNothingIsWrittenAfterTheOperatorEnds(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"))
+	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 2, asked), admissiontest.NewClusterQueue("cq", "8"),
+		admissiontest.NewLocalQueue("q", "cq"))
 	d := newSingleWriter(t, w)
 	d.Take(d.decision)
 	ended, end := context.WithCancel(t.Context())

@@ -34,8 +34,10 @@ func AddIndexes(indexer client.FieldIndexer) error {
 		keys client.IndexerFunc
 	}{
 		{&kueue.Workload{}, ReservedIndex, ReservedQueue},
-		{&kueue.Workload{}, QueueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.Workload).Spec.QueueName)} }},
-		{&kueue.LocalQueue{}, ClusterQueueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.LocalQueue).Spec.ClusterQueue)} }},
+		{&kueue.Workload{}, QueueIndex,
+			func(o client.Object) []string { return []string{string(o.(*kueue.Workload).Spec.QueueName)} }},
+		{&kueue.LocalQueue{}, ClusterQueueIndex,
+			func(o client.Object) []string { return []string{string(o.(*kueue.LocalQueue).Spec.ClusterQueue)} }},
 		{&kueue.ClusterQueue{}, FlavorIndex, ListedFlavors},
 	} {
 		if err := indexer.IndexField(context.Background(), index.of, index.name, index.keys); err != nil {
@@ -76,11 +78,13 @@ var StopOrChecksChanged = predicate.Funcs{
 		}
 		switch old := e.ObjectOld.(type) {
 		case *kueue.LocalQueue:
-			return ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(e.ObjectNew.(*kueue.LocalQueue).Spec.StopPolicy, kueue.None)
+			return ptr.Deref(old.Spec.StopPolicy,
+				kueue.None) != ptr.Deref(e.ObjectNew.(*kueue.LocalQueue).Spec.StopPolicy, kueue.None)
 		case *kueue.ClusterQueue:
 			changed := e.ObjectNew.(*kueue.ClusterQueue)
 			after := &changed.Spec
-			return workload.Closed(old) != workload.Closed(changed) || ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(after.StopPolicy, kueue.None) ||
+			return workload.Closed(old) != workload.Closed(changed) ||
+				ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(after.StopPolicy, kueue.None) ||
 				!equality.Semantic.DeepEqual(old.Spec.AdmissionChecks, after.AdmissionChecks) ||
 				!equality.Semantic.DeepEqual(old.Spec.AdmissionChecksStrategy, after.AdmissionChecksStrategy)
 		}

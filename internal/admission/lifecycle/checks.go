@@ -77,7 +77,8 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 func mostChecked(q *kueue.ClusterQueueSpec) (most kueue.ResourceFlavorReference, checks int) {
 	for _, rule := range CheckRules(q) {
 		for _, flavor := range rule.OnFlavors {
-			alone := kueue.PodSetAssignment{Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourcePods: flavor}}
+			alone := kueue.PodSetAssignment{
+				Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourcePods: flavor}}
 			if n := len(ChecksFor(q, &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{alone}})); n > checks {
 				most, checks = flavor, n
 			}
@@ -141,7 +142,8 @@ func (d *draft) listChecks() {
 	}
 	checks := make([]kueue.AdmissionCheckState, 0, len(wanted))
 	for _, name := range wanted {
-		state := kueue.AdmissionCheckState{Name: name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(d.now)}
+		state := kueue.AdmissionCheckState{Name: name, State: kueue.CheckStatePending,
+			LastTransitionTime: metav1.NewTime(d.now)}
 		if i := place(name); i >= 0 {
 			state = *listed[i].DeepCopy()
 		}
@@ -213,7 +215,8 @@ func (d *draft) admit() {
 	case !ready(d.w.Status.AdmissionChecks), d.hasUnlistedChecks():
 		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, ChecksMessage)
 	case awaitsTopology(d.w.Status.Admission):
-		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadPendingDelayedTopologyRequests, delayedTopologyMessage)
+		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadPendingDelayedTopologyRequests,
+			delayedTopologyMessage)
 	default:
 		d.set(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, AdmittedMessage)
 	}
@@ -231,6 +234,7 @@ func ready(checks []kueue.AdmissionCheckState) bool {
 
 func awaitsTopology(a *kueue.Admission) bool {
 	return slices.ContainsFunc(a.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
-		return ptr.Deref(a.DelayedTopologyRequest, kueue.DelayedTopologyRequestStateReady) == kueue.DelayedTopologyRequestStatePending
+		return ptr.Deref(a.DelayedTopologyRequest,
+			kueue.DelayedTopologyRequestStateReady) == kueue.DelayedTopologyRequestStatePending
 	})
 }

@@ -58,11 +58,14 @@ func TestDeactivationInTheQueueIsOneWrite(t *testing.T) {
 }
 
 func TestAPreemptedWorkloadIsDeactivatedAfterItsQuotaIsReleased(t *testing.T) {
-	w := pending().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption)
+	w := pending().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(kueue.WorkloadRequeued, metav1.ConditionTrue,
+		kueue.WorkloadEvictedByPreemption)
 	step := next(t, w, open(), policy, time.Minute)
-	expectConditions(t, step, "Evicted=True Deactivated: The workload is deactivated", "Requeued=False Deactivated: The workload is deactivated")
+	expectConditions(t, step, "Evicted=True Deactivated: The workload is deactivated",
+		"Requeued=False Deactivated: The workload is deactivated")
 
-	w = admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
+	w = admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue,
+		kueue.WorkloadEvictedByAdmissionCheck)
 	step = next(t, w, open(), policy, time.Minute)
 	if !workload.HoldsQuota(step.Status) {
 		t.Error("it has no quota while its pods are being stopped, want that it keeps it")
@@ -72,8 +75,8 @@ func TestAPreemptedWorkloadIsDeactivatedAfterItsQuotaIsReleased(t *testing.T) {
 	}
 }
 
-// TestADeactivationDuringAnotherEvictionIsSaid: whoever waits for the Workload to come back reads in its condition Evicted
-// that it will not, before its pods are gone.
+// TestADeactivationDuringAnotherEvictionIsSaid: whoever waits for the Workload to come back reads in its condition
+// Evicted that it will not, before its pods are gone.
 func TestADeactivationDuringAnotherEvictionIsSaid(t *testing.T) {
 	const back = "; it does not return to its queue: The workload is deactivated"
 	for name, tc := range map[string]struct {
@@ -81,10 +84,12 @@ func TestADeactivationDuringAnotherEvictionIsSaid(t *testing.T) {
 		want string
 	}{
 		"a rejection after a retry": {
-			admitted().inactive().evicted(kueue.WorkloadEvictedByAdmissionCheck).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck),
+			admitted().inactive().evicted(kueue.WorkloadEvictedByAdmissionCheck).is(target, metav1.ConditionTrue,
+				kueue.WorkloadEvictedByAdmissionCheck),
 			"Evicted=True AdmissionCheck: because" + back + " due to because"},
 		"a rejection after a preemption": {
-			admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck),
+			admitted().inactive().evicted(kueue.WorkloadEvictedByPreemption).is(target, metav1.ConditionTrue,
+				kueue.WorkloadEvictedByAdmissionCheck),
 			"Evicted=True Preempted: because" + back + " due to because"},
 		"a user after a lost node": {
 			admitted().inactive().evicted(kueue.WorkloadEvictedDueToNodeFailures),
@@ -100,7 +105,8 @@ func TestADeactivationDuringAnotherEvictionIsSaid(t *testing.T) {
 	step := next(t, long, open(), policy, time.Minute)
 	said := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadEvicted).Message
 	if len(said) > workload.ConditionMessageBytes || !strings.HasSuffix(said, back) {
-		t.Errorf("a message of %d bytes ends in %q, want at most %d bytes and the deactivation", len(said), said[len(said)-40:], workload.ConditionMessageBytes)
+		t.Errorf("a message of %d bytes ends in %q, want at most %d bytes and the deactivation", len(said),
+			said[len(said)-40:], workload.ConditionMessageBytes)
 	}
 }
 
@@ -112,7 +118,8 @@ func TestADeactivationEndsTheBackoff(t *testing.T) {
 }
 
 func TestAReactivatedWorkloadIsRequeued(t *testing.T) {
-	for _, reason := range []string{kueue.WorkloadDeactivated, kueue.WorkloadDeactivatedDueTo + kueue.WorkloadRequeuingLimitExceeded} {
+	for _, reason := range []string{kueue.WorkloadDeactivated,
+		kueue.WorkloadDeactivatedDueTo + kueue.WorkloadRequeuingLimitExceeded} {
 		w := pending().evicted(reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, reason)
 		expectConditions(t, next(t, w, open(), policy, 0), "Requeued=True Reactivated: The workload was reactivated",
 			"QuotaReserved=False PendingEvaluation: Workload is pending evaluation in the scheduling queue")
@@ -120,13 +127,15 @@ func TestAReactivatedWorkloadIsRequeued(t *testing.T) {
 }
 
 func TestASecondDeactivationLeavesTheQueueAgain(t *testing.T) {
-	w := pending().inactive().evicted(kueue.WorkloadDeactivated).is(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadReactivated)
+	w := pending().inactive().evicted(kueue.WorkloadDeactivated).is(kueue.WorkloadRequeued, metav1.ConditionTrue,
+		kueue.WorkloadReactivated)
 	expectConditions(t, next(t, w, open(), policy, time.Minute), "Evicted=True Deactivated: The workload is deactivated",
 		"Requeued=False Deactivated: The workload is deactivated")
 }
 
 func TestARejectionAfterADeactivationIsHandledOnce(t *testing.T) {
-	w := pending().inactive().evicted(kueue.WorkloadDeactivated).check("x", kueue.CheckStateRejected).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
+	w := pending().inactive().evicted(kueue.WorkloadDeactivated).check("x", kueue.CheckStateRejected).is(target,
+		metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
 	step := next(t, w, open(), policy, time.Minute)
 	expectConditions(t, step, "Evicted=True DeactivatedDueToAdmissionCheck: The workload is deactivated due to because")
 	if check := step.Status.Status.AdmissionChecks[0]; check.State != kueue.CheckStatePending {
@@ -164,12 +173,16 @@ func TestRetention(t *testing.T) {
 		delete   lifecycle.Deletion
 		due      time.Duration
 	}{
-		"a finished Workload":                                         {over(admitted()), lifecycle.TheWorkload, time.Hour},
-		"a Workload deactivated by the operator":                      {ours, lifecycle.TheJob, 2 * time.Hour},
-		"a Workload without owner deactivated by the operator":        {builder{ours.DeepCopy()}.bare(), lifecycle.TheWorkload, 2 * time.Hour},
-		"a Workload deactivated by a user":                            {pending().inactive().evicted(kueue.WorkloadDeactivated), lifecycle.Nothing, 0},
-		"a Workload deactivated by the operator whose pods still run": {admitted().inactive().evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
-		"a Workload deactivated by the operator and activated again":  {pending().evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
+		"a finished Workload":                    {over(admitted()), lifecycle.TheWorkload, time.Hour},
+		"a Workload deactivated by the operator": {ours, lifecycle.TheJob, 2 * time.Hour},
+		"a Workload without owner deactivated by the operator": {builder{ours.DeepCopy()}.bare(),
+			lifecycle.TheWorkload, 2 * time.Hour},
+		"a Workload deactivated by a user": {pending().inactive().
+			evicted(kueue.WorkloadDeactivated), lifecycle.Nothing, 0},
+		"a Workload deactivated by the operator whose pods still run": {admitted().inactive().
+			evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
+		"a Workload deactivated by the operator and activated again": {pending().
+			evicted(kueue.WorkloadDeactivatedDueTo + "X"), lifecycle.Nothing, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.due > 0 {
@@ -190,10 +203,11 @@ func orphan(b builder) builder {
 	return b.bare().with(func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "job"} })
 }
 
-// TestAnOrphanIsFinishedOnceItHoldsNoQuota: while it holds quota, pods of its job may run. So it keeps its quota when it is
-// evicted, too, and its finalizer when it is deleted.
+// TestAnOrphanIsFinishedOnceItHoldsNoQuota: while it holds quota, pods of its job may run. So it keeps its quota when
+// it is evicted, too, and its finalizer when it is deleted.
 func TestAnOrphanIsFinishedOnceItHoldsNoQuota(t *testing.T) {
-	expectConditions(t, next(t, orphan(pending()), open(), policy, 0), "Finished=True OwnerNotFound: The job that the workload was created for no longer exists")
+	expectConditions(t, next(t, orphan(pending()), open(), policy, 0),
+		"Finished=True OwnerNotFound: The job that the workload was created for no longer exists")
 	for name, w := range map[string]builder{
 		"running":     orphan(admitted()),
 		"evicted":     orphan(admitted().evicted(kueue.WorkloadEvictedByPreemption)),
@@ -202,12 +216,14 @@ func TestAnOrphanIsFinishedOnceItHoldsNoQuota(t *testing.T) {
 			w.DeletionTimestamp, w.Finalizers = ptr.To(metav1.NewTime(began)), []string{kueue.ResourceInUseFinalizer}
 		}),
 	} {
-		if step := next(t, w, open(), policy, 0); step.Object != nil || step.Delete != lifecycle.Nothing || step.Status != nil && step.Status.Status.Admission == nil {
+		if step := next(t, w, open(), policy, 0); step.Object != nil || step.Delete != lifecycle.Nothing ||
+			step.Status != nil && step.Status.Status.Admission == nil {
 			t.Errorf("%s: step = %+v, want its quota kept", name, step)
 		}
 	}
 	// It is evicted like others: package jobs stops its pods.
-	if step := next(t, orphan(admitted().inactive()), open(), policy, 0); step.Status == nil || step.Status.Status.Admission == nil ||
+	if step := next(t, orphan(admitted().inactive()), open(), policy, 0); step.Status == nil ||
+		step.Status.Status.Admission == nil ||
 		!meta.IsStatusConditionTrue(step.Status.Status.Conditions, kueue.WorkloadEvicted) {
 		t.Errorf("deactivated just now: step = %+v, want it evicted, with its quota", step)
 	}
@@ -216,7 +232,8 @@ func TestAnOrphanIsFinishedOnceItHoldsNoQuota(t *testing.T) {
 // TestAnOrphanDoesNotStayForEver: there is no job with which its Workload would be deleted.
 func TestAnOrphanDoesNotStayForEver(t *testing.T) {
 	over := func(b builder) builder { return b.is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded") }
-	for name, w := range map[string]builder{"of a job that had ended": orphan(over(admitted())), "that waited": orphan(over(pending()))} {
+	for name, w := range map[string]builder{"of a job that had ended": orphan(over(admitted())),
+		"that waited": orphan(over(pending()))} {
 		expectDue(t, next(t, w, open(), lifecycle.Policy{}, time.Minute), 5*time.Minute)
 		if step := next(t, w, open(), lifecycle.Policy{}, 5*time.Minute); step.Delete != lifecycle.TheWorkload {
 			t.Errorf("%s: step = %+v, want it deleted after five minutes", name, step)
@@ -238,11 +255,14 @@ func TestTheFinalizerOfAMigratedWorkloadIsRemoved(t *testing.T) {
 		workload builder
 		removed  bool
 	}{
-		"a Workload without owner":             {deleted(admitted().bare()), true},
-		"a finished Workload":                  {deleted(admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded")), true},
-		"a Workload with a job":                {deleted(admitted()), false},
-		"another finalizer":                    {deleted(admitted().bare()).with(func(w *kueue.Workload) { w.Finalizers = []string{"a"} }), false},
-		"a Workload that is not being deleted": {admitted().bare().with(func(w *kueue.Workload) { w.Finalizers = []string{kueue.ResourceInUseFinalizer} }), false},
+		"a Workload without owner": {deleted(admitted().bare()), true},
+		"a finished Workload": {deleted(admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue,
+			"Succeeded")), true},
+		"a Workload with a job": {deleted(admitted()), false},
+		"another finalizer": {deleted(admitted().bare()).
+			with(func(w *kueue.Workload) { w.Finalizers = []string{"a"} }), false},
+		"a Workload that is not being deleted": {admitted().bare().
+			with(func(w *kueue.Workload) { w.Finalizers = []string{kueue.ResourceInUseFinalizer} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := next(t, test.workload, open(), policy, 0)

@@ -88,7 +88,8 @@ func GivesUpPods(w *kueue.Workload, step Step) bool {
 	}
 	evicted := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadEvicted)
 	target := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadDeactivationTarget)
-	return evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout ||
+	return evicted != nil && evicted.Status == metav1.ConditionTrue &&
+		evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout ||
 		target != nil && target.Status == metav1.ConditionTrue && target.Reason == kueue.WorkloadRequeuingLimitExceeded
 }
 

@@ -17,16 +17,21 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 		workload builder
 		deadline time.Duration // 0: never
 	}{
-		"admitted":                         {admitted(), 30 * time.Minute},
-		"admitted, waiting for the start":  {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
-		"after a failure":                  {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
-		"ready":                            {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
-		"not admitted":                     {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
-		"no readiness reports":             {admitted().bare(), 0},
-		"no owner, with readiness reports": {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
-		"no owner, after a failure":        {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
-		"being evicted":                    {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
-		"finished":                         {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
+		"admitted": {admitted(), 30 * time.Minute},
+		"admitted, waiting for the start": {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart),
+			30 * time.Minute},
+		"after a failure": {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery),
+			10 * time.Minute},
+		"ready": {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
+		"not admitted": {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse,
+			kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
+		"no readiness reports": {admitted().bare(), 0},
+		"no owner, with readiness reports": {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart),
+			30 * time.Minute},
+		"no owner, after a failure": {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery),
+			10 * time.Minute},
+		"being evicted": {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
+		"finished":      {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := checking("x")
@@ -37,7 +42,8 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 				return
 			}
 			expectDue(t, next(t, test.workload, facts, policy, test.deadline-time.Second), test.deadline)
-			expectConditions(t, next(t, test.workload, facts, policy, test.deadline), "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
+			expectConditions(t, next(t, test.workload, facts, policy, test.deadline),
+				"Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
 			if step := next(t, test.workload, facts, lifecycle.Policy{}, 24*time.Hour); step.Writes() {
 				t.Errorf("step without a policy = %+v, want none", step)
 			}
@@ -49,7 +55,8 @@ func TestWhenPodsMustBeReady(t *testing.T) {
 func TestALaterStageHasItsOwnTime(t *testing.T) {
 	w := admitted().is(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
 	c := &w.Status.Conditions[len(w.Status.Conditions)-1]
-	c.LastTransitionTime, c.Message = metav1.NewTime(began.Add(20*time.Minute)), "Waiting for the pods of b, which may start now"
+	c.LastTransitionTime, c.Message = metav1.NewTime(began.Add(20*time.Minute)),
+		"Waiting for the pods of b, which may start now"
 	expectDue(t, next(t, w, open(), policy, 49*time.Minute), 50*time.Minute)
 	step := next(t, w, open(), policy, 50*time.Minute)
 	expectConditions(t, step, "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a: Waiting for the pods of b, which may start now")
@@ -58,11 +65,13 @@ func TestALaterStageHasItsOwnTime(t *testing.T) {
 }
 
 func TestTheBackoffDoublesWithEachTimeout(t *testing.T) {
-	for tries, wait := range map[int32]time.Duration{0: time.Minute, 1: 2 * time.Minute, 4: 16 * time.Minute, 5: 32 * time.Minute, 6: time.Hour, 100: time.Hour} {
+	for tries, wait := range map[int32]time.Duration{0: time.Minute, 1: 2 * time.Minute, 4: 16 * time.Minute,
+		5: 32 * time.Minute, 6: time.Hour, 100: time.Hour} {
 		step := next(t, admitted().requeueState(tries, time.Time{}), open(), policy, 40*time.Minute)
 		state := step.Status.Status.RequeueState
 		if *state.Count != tries+1 || !state.RequeueAt.Time.Equal(began.Add(40*time.Minute+wait)) {
-			t.Errorf("after %d attempts, the backoff ends %s after the start and its count is %d", tries, state.RequeueAt.Sub(began), *state.Count)
+			t.Errorf("after %d attempts, the backoff ends %s after the start and its count is %d", tries,
+				state.RequeueAt.Sub(began), *state.Count)
 		}
 	}
 }
@@ -75,26 +84,30 @@ func TestABackoffLongerThanTheLongestEndsSooner(t *testing.T) {
 		reason    string
 		end, want time.Time
 	}{
-		"written by a clock ahead":      {kueue.WorkloadEvictedByPodsReadyTimeout, began.Add(365 * 24 * time.Hour), latest},
-		"of a second more":              {kueue.WorkloadEvictedByPodsReadyTimeout, latest.Add(time.Second), latest},
-		"the longest":                   {kueue.WorkloadEvictedByPodsReadyTimeout, latest, latest},
-		"as a check asked, of any size": {kueue.WorkloadEvictedByAdmissionCheck, latest.Add(24 * time.Hour), latest.Add(24 * time.Hour)},
+		"written by a clock ahead": {kueue.WorkloadEvictedByPodsReadyTimeout, began.Add(365 * 24 * time.Hour), latest},
+		"of a second more":         {kueue.WorkloadEvictedByPodsReadyTimeout, latest.Add(time.Second), latest},
+		"the longest":              {kueue.WorkloadEvictedByPodsReadyTimeout, latest, latest},
+		"as a check asked, of any size": {kueue.WorkloadEvictedByAdmissionCheck, latest.Add(24 * time.Hour),
+			latest.Add(24 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := pending().evicted(test.reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, test.reason).requeueState(3, test.end)
+			w := pending().evicted(test.reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse,
+				test.reason).requeueState(3, test.end)
 			step := next(t, w, open(), lifecycle.Policy{BackoffMax: time.Hour}, 30*time.Minute)
 			if test.end.Equal(test.want) {
 				expectDue(t, step, test.want.Sub(began))
 				return
 			}
-			expect(t, "requeueState", step.Status.Status.RequeueState, &kueue.RequeueState{Count: ptr.To[int32](3), RequeueAt: ptr.To(metav1.NewTime(test.want))})
+			expect(t, "requeueState", step.Status.Status.RequeueState,
+				&kueue.RequeueState{Count: ptr.To[int32](3), RequeueAt: ptr.To(metav1.NewTime(test.want))})
 			expect(t, "due", step.Due, test.want)
 		})
 	}
 }
 
 func TestTheEvictionSaysWhichReadinessWasAwaited(t *testing.T) {
-	step := next(t, admitted().is(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), open(), policy, time.Hour)
+	step := next(t, admitted().is(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), open(),
+		policy, time.Hour)
 	expect(t, "evictions", step.Status.Status.SchedulingStats.Evictions, []kueue.WorkloadSchedulingStatsEviction{
 		{Reason: "PodsReadyTimeout", UnderlyingCause: "WaitForRecovery", Count: 1}})
 }
@@ -103,7 +116,8 @@ func TestAWorkloadNeverReadyIsDeactivatedAtTheBackoffLimit(t *testing.T) {
 	limited := *policy.PodsReady
 	limited.BackoffLimit = ptr.To[int32](2)
 	p := lifecycle.Policy{PodsReady: &limited}
-	expectConditions(t, next(t, admitted().requeueState(1, time.Time{}), open(), p, time.Hour), "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
+	expectConditions(t, next(t, admitted().requeueState(1, time.Time{}), open(), p, time.Hour),
+		"Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
 	expectConditions(t, next(t, admitted().requeueState(2, time.Time{}), open(), p, time.Hour),
 		"DeactivationTarget=True RequeuingLimitExceeded: exceeding the maximum number of re-queuing retries")
 }
@@ -128,7 +142,8 @@ func TestAClockSetBackEvictsNothing(t *testing.T) {
 func TestABackoffEndsInTheQueue(t *testing.T) {
 	for _, reason := range []string{kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck} {
 		t.Run(reason, func(t *testing.T) {
-			w := pending().evicted(reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, reason).requeueState(2, began.Add(time.Hour))
+			w := pending().evicted(reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, reason).requeueState(2,
+				began.Add(time.Hour))
 			expectDue(t, next(t, w, open(), policy, time.Minute), time.Hour)
 			step := next(t, w, open(), policy, time.Hour)
 			expectConditions(t, step, "Requeued=True BackoffFinished: The workload backoff was finished")
@@ -145,8 +160,8 @@ func TestTheRequeueTimeOfACheckIsClearedWhenItHasPassed(t *testing.T) {
 	}
 }
 
-// TestAnEvictionSaysWhatKeptThePodsFromBeingReady: the pods are gone soon, and what was wrong with them would be too. At
-// the last attempt the deactivation says it.
+// TestAnEvictionSaysWhatKeptThePodsFromBeingReady: the pods are gone soon, and what was wrong with them would be too.
+// At the last attempt the deactivation says it.
 func TestAnEvictionSaysWhatKeptThePodsFromBeingReady(t *testing.T) {
 	facts := open()
 	facts.PodsProblem = "2 of 2 pods like a-0: ImagePullBackOff: no image x"
@@ -163,8 +178,9 @@ func TestAnEvictionSaysWhatKeptThePodsFromBeingReady(t *testing.T) {
 		want bool
 	}{
 		"an eviction": {step, true}, "a deactivation": {deactivates, true},
-		"before the deadline":     {next(t, admitted(), facts, policy, time.Minute), false},
-		"an eviction for a check": {next(t, admitted().check("x", kueue.CheckStateRetry), checking("x"), policy, time.Minute), false},
+		"before the deadline": {next(t, admitted(), facts, policy, time.Minute), false},
+		"an eviction for a check": {next(t, admitted().check("x", kueue.CheckStateRetry), checking("x"), policy,
+			time.Minute), false},
 	} {
 		if got := lifecycle.GivesUpPods(admitted().Workload, tc.of); got != tc.want {
 			t.Errorf("%s gives up pods: %t, want %t", name, got, tc.want)

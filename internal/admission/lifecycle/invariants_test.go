@@ -106,10 +106,12 @@ func (m *model) rest(t *rapid.T) {
 func (m *model) check(t *rapid.T) {
 	w := m.w
 	for what, wrong := range map[string]bool{
-		"admitted without quota":                 workload.IsAdmitted(w) && !workload.HoldsQuota(w),
-		"admission and QuotaReserved disagree":   workload.HoldsQuota(w) != workload.IsTrue(w, kueue.WorkloadQuotaReserved),
-		"admitted although a check is not ready": workload.IsAdmitted(w) && !workload.IsEvicted(w) && hasState(w, kueue.CheckStatePending),
-		"PodsReady without an admission":         !workload.HoldsQuota(w) && meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil,
+		"admitted without quota":               workload.IsAdmitted(w) && !workload.HoldsQuota(w),
+		"admission and QuotaReserved disagree": workload.HoldsQuota(w) != workload.IsTrue(w, kueue.WorkloadQuotaReserved),
+		"admitted although a check is not ready": workload.IsAdmitted(w) && !workload.IsEvicted(w) &&
+			hasState(w, kueue.CheckStatePending),
+		"PodsReady without an admission": !workload.HoldsQuota(w) &&
+			meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil,
 	} {
 		if wrong {
 			t.Fatalf("%s: %v", what, w.Status.Conditions)
@@ -126,14 +128,18 @@ func (m *model) checkAtRest(t *rapid.T) {
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	outOfQueue := requeued != nil && requeued.Status == metav1.ConditionFalse
 	for what, wrong := range map[string]bool{
-		"evicted without an owner, but holding quota": workload.IsEvicted(w) && workload.HoldsQuota(w) && len(w.OwnerReferences) == 0,
-		"active with a DeactivationTarget":            workload.IsActive(w) && workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
-		"inactive with a DeactivationTarget":          !workload.IsActive(w) && !workload.HoldsQuota(w) && workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
-		"inactive but not evicted":                    !workload.IsActive(w) && !workload.IsEvicted(w),
-		"inactive but in backoff":                     !workload.IsActive(w) && w.Status.RequeueState != nil,
-		"inactive but requeued":                       !workload.IsActive(w) && !workload.HoldsQuota(w) && !outOfQueue,
-		"active but out of its queue for inactivity":  workload.IsActive(w) && !workload.HoldsQuota(w) && outOfQueue && workload.IsDeactivation(requeued.Reason),
-		"a Retry of a check was ignored":              hasState(w, kueue.CheckStateRetry) && !workload.IsEvicted(w),
+		"evicted without an owner, but holding quota": workload.IsEvicted(w) && workload.HoldsQuota(w) &&
+			len(w.OwnerReferences) == 0,
+		"active with a DeactivationTarget": workload.IsActive(w) &&
+			workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
+		"inactive with a DeactivationTarget": !workload.IsActive(w) && !workload.HoldsQuota(w) &&
+			workload.IsTrue(w, kueue.WorkloadDeactivationTarget),
+		"inactive but not evicted": !workload.IsActive(w) && !workload.IsEvicted(w),
+		"inactive but in backoff":  !workload.IsActive(w) && w.Status.RequeueState != nil,
+		"inactive but requeued":    !workload.IsActive(w) && !workload.HoldsQuota(w) && !outOfQueue,
+		"active but out of its queue for inactivity": workload.IsActive(w) && !workload.HoldsQuota(w) && outOfQueue &&
+			workload.IsDeactivation(requeued.Reason),
+		"a Retry of a check was ignored": hasState(w, kueue.CheckStateRetry) && !workload.IsEvicted(w),
 	} {
 		if wrong {
 			t.Fatalf("%s: %v, requeueState %v", what, w.Status.Conditions, w.Status.RequeueState)
@@ -164,7 +170,8 @@ func (m *model) admit() {
 	}
 	m.w.Status.Admission = reserved().Status.Admission
 	m.w.Status.AdmissionChecks = nil
-	workload.SetCondition(m.w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", m.now)
+	workload.SetCondition(m.w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue,
+		kueue.WorkloadQuotaReservedReason, "", m.now)
 	if workload.IsEvicted(m.w) {
 		workload.SetCondition(m.w, kueue.WorkloadEvicted, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "", m.now)
 	}
@@ -220,7 +227,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if workload.IsAdmitted(m.w) && !workload.IsEvicted(m.w) {
 				reason := rapid.SampledFrom([]string{kueue.WorkloadStarted, kueue.WorkloadWaitForRecovery}).Draw(t, "reason")
 				status := map[string]metav1.ConditionStatus{kueue.WorkloadStarted: metav1.ConditionTrue}[reason]
-				workload.SetCondition(m.w, kueue.WorkloadPodsReady, ptr.Deref(ptr.To(status), metav1.ConditionFalse), reason, "", m.now)
+				workload.SetCondition(m.w, kueue.WorkloadPodsReady, ptr.Deref(ptr.To(status), metav1.ConditionFalse),
+					reason, "", m.now)
 			}
 		},
 		"move the clock": func(t *rapid.T) {
@@ -228,7 +236,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		},
 		"end the job": func(t *rapid.T) {
 			if rapid.IntRange(0, 9).Draw(t, "ends at 0") == 0 {
-				workload.SetCondition(m.w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", m.now)
+				workload.SetCondition(m.w, kueue.WorkloadFinished, metav1.ConditionTrue,
+					kueue.WorkloadFinishedReasonSucceeded, "", m.now)
 			}
 		},
 		"take a step":    func(t *rapid.T) { m.step(t) },

@@ -70,7 +70,8 @@ func (b builder) inactive() builder {
 
 func (b builder) check(name string, state kueue.CheckState) builder {
 	b.Status.AdmissionChecks = append(b.Status.AdmissionChecks, kueue.AdmissionCheckState{
-		Name: kueue.AdmissionCheckReference(name), State: state, Message: "says " + name, LastTransitionTime: metav1.NewTime(began)})
+		Name: kueue.AdmissionCheckReference(name), State: state, Message: "says " + name,
+		LastTransitionTime: metav1.NewTime(began)})
 	return b
 }
 
@@ -98,7 +99,8 @@ func (b builder) with(change func(w *kueue.Workload)) builder {
 // open returns queues that admit, without checks.
 func open() lifecycle.Facts {
 	return lifecycle.Facts{
-		LocalQueue:   &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}},
+		LocalQueue: &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}},
 		ClusterQueue: &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}},
 	}
 }
@@ -179,12 +181,16 @@ func TestNoStepNeeded(t *testing.T) {
 		"evicted, with a group of pods": admitted().evicted(kueue.WorkloadEvictedByPreemption).with(func(w *kueue.Workload) {
 			w.OwnerReferences[0] = metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "pod"}
 		}),
-		"finished":                        admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
-		"finished and deactivated":        admitted().inactive().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
-		"being deleted":                   admitted().inactive().with(func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(began)) }),
-		"deactivated":                     pending().inactive().evicted(kueue.WorkloadDeactivated),
-		"held back by another controller": pending().is(kueue.WorkloadRequeued, metav1.ConditionFalse, "AReasonOfAnotherController"),
-		"admission set without quota":     admitted().is(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "Pending").with(func(w *kueue.Workload) { w.Status.Conditions = w.Status.Conditions[:1] }),
+		"finished": admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"),
+		"finished and deactivated": admitted().inactive().is(kueue.WorkloadFinished,
+			metav1.ConditionTrue, "Succeeded"),
+		"being deleted": admitted().inactive().
+			with(func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(began)) }),
+		"deactivated": pending().inactive().evicted(kueue.WorkloadDeactivated),
+		"held back by another controller": pending().is(kueue.WorkloadRequeued, metav1.ConditionFalse,
+			"AReasonOfAnotherController"),
+		"admission set without quota": admitted().is(kueue.WorkloadQuotaReserved, metav1.ConditionFalse,
+			"Pending").with(func(w *kueue.Workload) { w.Status.Conditions = w.Status.Conditions[:1] }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if step := next(t, w, open(), always, 24*time.Hour); step.Writes() || !step.Due.IsZero() {

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// orphanRetention is how long an orphaned Workload is kept after its end, unless that is configured: there is no job with
-// which it would be deleted.
+// orphanRetention is how long an orphaned Workload is kept after its end, unless that is configured: there is no job
+// with which it would be deleted.
 const orphanRetention = 5 * time.Minute
 
 // removeFinalizer removes the finalizer of a deleted Workload that has no job or has finished. Package jobs removes
@@ -47,7 +47,8 @@ func (d *draft) finished() Step {
 // enough.
 func (d *draft) expired() bool {
 	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
-	ours := evicted != nil && evicted.Status == metav1.ConditionTrue && strings.HasPrefix(evicted.Reason, kueue.WorkloadDeactivatedDueTo)
+	ours := evicted != nil && evicted.Status == metav1.ConditionTrue &&
+		strings.HasPrefix(evicted.Reason, kueue.WorkloadDeactivatedDueTo)
 	return !d.changed && ours && !workload.HoldsQuota(d.w) && d.policy.AfterDeactivated != nil &&
 		d.reached(evicted.LastTransitionTime.Add(*d.policy.AfterDeactivated))
 }

@@ -87,7 +87,8 @@ func (d *draft) stopped() bool {
 			d.release(q.reason, q.message)
 			return true
 		case q.policy == kueue.HoldAndDrain:
-			workload.Evict(d.edit(), workload.Eviction{Reason: q.evictionReason, Message: fmt.Sprintf("The %s is stopped", q.kind)}, d.now)
+			workload.Evict(d.edit(), workload.Eviction{Reason: q.evictionReason,
+				Message: fmt.Sprintf("The %s is stopped", q.kind)}, d.now)
 			return true
 		}
 	}

@@ -22,8 +22,10 @@ type sign struct {
 
 // autoscalerSigns are the status of cluster-autoscaler, and the CRD of Karpenter's node pools.
 var autoscalerSigns = []sign{
-	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, client.ObjectKey{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
-	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, client.ObjectKey{Name: "nodepools.karpenter.sh"}},
+	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		client.ObjectKey{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
+	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+		client.ObjectKey{Name: "nodepools.karpenter.sh"}},
 }
 
 // object returns an empty object of the sign's kind, for which only metadata is read.

@@ -111,7 +111,8 @@ func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
 	group.CoveredResources = group.CoveredResources[:min(len(group.CoveredResources), coveredResourcesMax)]
 	slices.Sort(group.CoveredResources)
 	for _, name := range group.CoveredResources {
-		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: name, NominalQuota: canonical(quota[name])})
+		group.Flavors[0].Resources = append(group.Flavors[0].Resources,
+			kueue.ResourceQuota{Name: name, NominalQuota: canonical(quota[name])})
 	}
 	return group
 }
@@ -155,7 +156,8 @@ func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node
 	placed := flavor.TopologyName != nil
 	var out []corev1.Node
 	for i := range nodes {
-		if node := &nodes[i]; takesPods(node, flavor.Tolerations) && (placed || isOpen(node)) && hasAll(node.Labels, flavor.NodeLabels) {
+		if node := &nodes[i]; takesPods(node, flavor.Tolerations) && (placed || isOpen(node)) &&
+			hasAll(node.Labels, flavor.NodeLabels) {
 			out = append(out, *node)
 		}
 	}
@@ -165,9 +167,10 @@ func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node
 // takesPods reports whether the node, while it is open, accepts pods with the tolerations, or pods with the tolerations
 // that request its devices.
 func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
-	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
-		return repelsPods(t) && !closes(t) && !isForDevices(node, t)
-	}, true)
+	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints,
+		tolerations, func(t *corev1.Taint) bool {
+			return repelsPods(t) && !closes(t) && !isForDevices(node, t)
+		}, true)
 	return !blocked
 }
 
@@ -180,10 +183,10 @@ func isOpen(node *corev1.Node) bool {
 // closingTaints are set by Kubernetes, a cloud or an autoscaler, on nodes that are out of order, being removed or not
 // set up yet. All others were set to reserve the node for certain pods.
 var closingTaints = sets.New(
-	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable, corev1.TaintNodeNetworkUnavailable,
-	corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeOutOfService,
-	"node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
-	"karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler",
+	corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeUnschedulable,
+	corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure,
+	corev1.TaintNodePIDPressure, corev1.TaintNodeOutOfService, "node.cloudprovider.kubernetes.io/uninitialized",
+	"node.cloudprovider.kubernetes.io/shutdown", "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler",
 )
 
 // closes reports whether the taint closes the node for a time, or because it is being removed.
@@ -198,7 +201,8 @@ func sameTaints(a, b *corev1.Node) bool {
 	hard := func(node *corev1.Node) []corev1.Taint {
 		return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return !repelsPods(&t) })
 	}
-	return slices.EqualFunc(hard(a), hard(b), func(x, y corev1.Taint) bool { return x.MatchTaint(&y) && x.Value == y.Value })
+	return slices.EqualFunc(hard(a), hard(b),
+		func(x, y corev1.Taint) bool { return x.MatchTaint(&y) && x.Value == y.Value })
 }
 
 // isForDevices reports whether the taint reserves the node for pods that request its devices: the admission plugin

@@ -31,19 +31,33 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 		nodes []admissiontest.NodeBuilder
 		want  []string
 	}{
-		"no nodes":                                            {nil, none},
-		"two nodes with different resources":                  {[]admissiontest.NodeBuilder{four("a"), admissiontest.Node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
-		"a cordoned node, whose jobs still use quota":         {[]admissiontest.NodeBuilder{four("a").Cordoned(), four("b")}, two},
-		"a node that does not answer":                         {[]admissiontest.NodeBuilder{four("a").TaintedBy(corev1.TaintNodeUnreachable), four("b")}, two},
-		"a node that an autoscaler removes":                   {[]admissiontest.NodeBuilder{four("a").TaintedBy("karpenter.sh/disrupted"), four("b")}, two},
-		"nodes with taints":                                   {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
-		"a node reserved for its devices":                     {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
-		"a node reserved for devices that it does not have":   {[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
-		"a node reserved for its devices, with another taint": {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
-		"a node with a PreferNoSchedule taint":                {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
-		"a terminating node, which is being drained":          {[]admissiontest.NodeBuilder{four("a").Deleting(now), four("b")}, two},
-		"a reserved node that is cordoned":                    {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule).Cordoned()}, none},
-		"a node that the flavor does not select":              {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable, "windows")}, none},
+		"no nodes": {nil, none},
+		"two nodes with different resources": {[]admissiontest.NodeBuilder{four("a"),
+			admissiontest.Node("b", "cpu", "500m", "nvidia.com/gpu", "8")},
+			[]string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
+		"a cordoned node, whose jobs still use quota": {[]admissiontest.NodeBuilder{four("a").Cordoned(),
+			four("b")}, two},
+		"a node that does not answer": {
+			[]admissiontest.NodeBuilder{four("a").TaintedBy(corev1.TaintNodeUnreachable), four("b")}, two},
+		"a node that an autoscaler removes": {
+			[]admissiontest.NodeBuilder{four("a").TaintedBy("karpenter.sh/disrupted"), four("b")}, two},
+		"nodes with taints": {[]admissiontest.NodeBuilder{four("a").
+			Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
+		"a node reserved for its devices": {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu",
+			"4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")},
+			[]string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
+		"a node reserved for devices that it does not have": {
+			[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
+		"a node reserved for its devices, with another taint": {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu",
+			"4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
+		"a node with a PreferNoSchedule taint": {
+			[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)},
+			[]string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
+		"a terminating node, which is being drained": {[]admissiontest.NodeBuilder{four("a").Deleting(now), four("b")}, two},
+		"a reserved node that is cordoned": {
+			[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule).Cordoned()}, none},
+		"a node that the flavor does not select": {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable,
+			"windows")}, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []corev1.Node
@@ -65,7 +79,8 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 func TestNodesThatTheFlavorTolerates(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: "t", Operator: corev1.TolerationOpExists}}
-	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, *admissiontest.Node("b", "cpu", "2").TaintedBy("other").Node}
+	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node,
+		*admissiontest.Node("b", "cpu", "2").TaintedBy("other").Node}
 	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "a" {
 		t.Errorf("usable nodes = %v, want a", got)
 	}
@@ -76,8 +91,10 @@ func TestNodesThatTheFlavorTolerates(t *testing.T) {
 func TestClosedNodesDoNotCountWithoutPlacement(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.TopologyName = nil
-	nodes := []corev1.Node{*admissiontest.Node("cordoned", "cpu", "1").Cordoned().Node, *admissiontest.Node("terminating", "cpu", "1").Deleting(now).Node,
-		*admissiontest.Node("lost", "cpu", "1").TaintedBy(corev1.TaintNodeUnreachable).Node, *admissiontest.Node("open", "cpu", "1").Node}
+	nodes := []corev1.Node{*admissiontest.Node("cordoned", "cpu", "1").Cordoned().Node,
+		*admissiontest.Node("terminating", "cpu", "1").Deleting(now).Node,
+		*admissiontest.Node("lost", "cpu", "1").TaintedBy(corev1.TaintNodeUnreachable).Node,
+		*admissiontest.Node("open", "cpu", "1").Node}
 	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "open" {
 		t.Errorf("got %d usable nodes, want only the open one: %v", len(got), got)
 	}
@@ -90,8 +107,10 @@ func TestExtendedResourcesBeyondTheAPILimitAreCut(t *testing.T) {
 	}
 	g := nodesCapacity.queue([]corev1.Node{*n.Node}, false).Spec.ResourceGroups[0]
 	native := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
-	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || !slices.IsSorted(g.CoveredResources) || !sets.New(g.CoveredResources...).HasAll(native...) {
-		t.Errorf("got %d quotas for the resources %v, want 64 by name, with %v among them", len(g.Flavors[0].Resources), g.CoveredResources, native)
+	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || !slices.IsSorted(g.CoveredResources) ||
+		!sets.New(g.CoveredResources...).HasAll(native...) {
+		t.Errorf("got %d quotas for the resources %v, want 64 by name, with %v among them", len(g.Flavors[0].Resources),
+			g.CoveredResources, native)
 	}
 }
 
@@ -106,13 +125,22 @@ func TestTheCapacityIsAsConfigured(t *testing.T) {
 		onDemand  bool
 		unlimited bool
 	}{
-		"nodes, none on demand":                     {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
-		"nodes, on demand":                          {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
-		"nodes, on demand by configuration":         {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
-		"nodes, with an autoscaler that is ignored": {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
-		"unlimited":                       {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
-		"quantities":                      {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
-		"quantities with nodes on demand": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
+		"nodes, none on demand": {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes),
+			NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
+		"nodes, on demand": {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes),
+			NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
+		"nodes, on demand by configuration": {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes),
+			NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
+		"nodes, with an autoscaler that is ignored": {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes),
+			NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
+		"unlimited": {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited),
+			NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
+		"quantities": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities),
+			Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false,
+			[]string{"default: cpu=10"}, false, false},
+		"quantities with nodes on demand": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities),
+			Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true,
+			[]string{"default: cpu=10"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := capacityOf(&tc.given)

@@ -179,16 +179,19 @@ func (d *defaultQueue) makeTopology(ctx context.Context, name string) error {
 }
 
 // queueChanged passes changes of a queue's spec, annotations or labels: one label marks the queue as the operator's.
-var queueChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+var queueChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+	predicate.LabelChangedPredicate{})
 
 // createdOrDeleted passes the creation and deletion of an object.
-var createdOrDeleted = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}
+var createdOrDeleted = predicate.TypedFuncs[client.Object]{
+	UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}
 
 // capacityChanged passes nodes that are created, deleted, or change what they offer: most updates of a node are
 // heartbeats.
 var capacityChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return before.Spec.Unschedulable != after.Spec.Unschedulable || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		!maps.Equal(before.Labels, after.Labels) || !sameTaints(before, after) ||
 		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }}

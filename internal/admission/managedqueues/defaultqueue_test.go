@@ -73,14 +73,16 @@ func newAPI(t *testing.T, objects ...client.Object) *api {
 		a.writes = append(a.writes, fmt.Sprintf("%s %s %s", verb, gvk.Kind, o.GetName()))
 		return write()
 	}
-	a.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return note("create", o, func() error { return c.Create(ctx, o, options...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			return note("change", o, func() error { return c.Patch(ctx, o, p, options...) })
-		},
-	}).Build()
+	a.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				return note("create", o, func() error { return c.Create(ctx, o, options...) })
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				options ...client.PatchOption) error {
+				return note("change", o, func() error { return c.Patch(ctx, o, p, options...) })
+			},
+		}).Build()
 	return a
 }
 
@@ -132,11 +134,13 @@ func (k *keeper) queue() *kueue.ClusterQueue {
 
 func TestTheDefaultQueueIsKeptUpToDate(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
-	admissiontest.Expect(t, "first writes", []string{"create Topology muster-nodes", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "first writes",
+		[]string{"create Topology muster-nodes", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
 	admissiontest.Expect(t, "writes without a change", nil, k.keep())
 	k.put(admissiontest.Node("b", "cpu", "2").Node)
 	admissiontest.Expect(t, "writes for a new node", []string{"change ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"},
+		quotaOf(k.queue()))
 
 	k.put(admissiontest.Node("c", "cpu", "1").Node)
 	admissiontest.Expect(t, "writes for another node at once", nil, k.keep())
@@ -145,8 +149,10 @@ func TestTheDefaultQueueIsKeptUpToDate(t *testing.T) {
 		t.Errorf("requeue after %v, error %v, want the update interval", result.RequeueAfter, err)
 	}
 	k.clock.SetTime(now.Add(updateInterval))
-	admissiontest.Expect(t, "writes for another node after the interval", []string{"change ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "writes for another node after the interval",
+		[]string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"},
+		quotaOf(k.queue()))
 
 	k.clock.SetTime(now.Add(time.Hour))
 	k.remove(k.queue())
@@ -161,7 +167,8 @@ func TestTheTopologyOfAFlavorOfAnEarlierVersionIsKept(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.TopologyName = ptr.To(kueue.TopologyReference("default"))
 	k := newKeeper(t, flavor)
-	admissiontest.Expect(t, "writes while the topology is missing", []string{"create Topology default", "create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "writes while the topology is missing",
+		[]string{"create Topology default", "create ClusterQueue default"}, k.keep())
 }
 
 func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
@@ -182,14 +189,17 @@ func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 func TestAUsersFlavorIsLeftAlone(t *testing.T) {
 	own := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	own.Spec.NodeLabels = map[string]string{"pool": "batch"}
-	k := newKeeper(t, own, admissiontest.Node("a", "cpu", "4").Node, admissiontest.Node("b", "cpu", "2").Labeled("pool", "batch").Node)
+	k := newKeeper(t, own, admissiontest.Node("a", "cpu", "4").Node,
+		admissiontest.Node("b", "cpu", "2").Labeled("pool", "batch").Node)
 	admissiontest.Expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "quota of the flavor's nodes", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "quota of the flavor's nodes",
+		[]string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
 func TestAnAutoscalerIsDetectedWhenItComesAndGoes(t *testing.T) {
 	for name, sign := range map[string]client.Object{
-		"cluster-autoscaler": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
+		"cluster-autoscaler": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system",
+			Name: "cluster-autoscaler-status"}},
 		"Karpenter": &metav1.PartialObjectMetadata{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
 			ObjectMeta: metav1.ObjectMeta{Name: "nodepools.karpenter.sh"}},
@@ -215,7 +225,8 @@ func TestAnAutoscalerIsDetectedWhenItComesAndGoes(t *testing.T) {
 
 // TestNoDetectionIfNodesOnDemandIsConfigured: the operator may not be allowed to read what it detects autoscalers by.
 func TestNoDetectionIfNodesOnDemandIsConfigured(t *testing.T) {
-	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true", config.NodesOnDemandNever: ""} {
+	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true",
+		config.NodesOnDemandNever: ""} {
 		k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 		k.signs, k.capacity.onDemand = nil, said
 		k.keep()
@@ -268,11 +279,13 @@ func TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain(t *testing.T) {
 	}
 	k.clock.SetTime(now.Add(updateInterval))
 	admissiontest.Expect(t, "writes after the label was restored", []string{"change ClusterQueue default"}, k.keep())
-	admissiontest.Expect(t, "quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"},
+		quotaOf(k.queue()))
 }
 
 func TestAUsersDefaultQueueIsLeftAlone(t *testing.T) {
-	k := newKeeper(t, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, admissiontest.Node("a", "cpu", "4").Node)
+	k := newKeeper(t, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		admissiontest.Node("a", "cpu", "4").Node)
 	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
@@ -293,15 +306,17 @@ func TestNodeHeartbeatsAreIgnored(t *testing.T) {
 		after *corev1.Node
 		want  bool
 	}{
-		"a heartbeat":                 {ready(admissiontest.Node("a", "cpu", "4")), false},
-		"another label":               {admissiontest.Node("a", "cpu", "4").Labeled("pool", "batch").Node, true},
-		"less capacity":               {admissiontest.Node("a", "cpu", "3").Node, true},
-		"another resource":            {admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "1").Node, true},
-		"cordoned":                    {admissiontest.Node("a", "cpu", "4").Cordoned().Node, true},
-		"tainted":                     {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
-		"a taint that repels no pods": {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
+		"a heartbeat":      {ready(admissiontest.Node("a", "cpu", "4")), false},
+		"another label":    {admissiontest.Node("a", "cpu", "4").Labeled("pool", "batch").Node, true},
+		"less capacity":    {admissiontest.Node("a", "cpu", "3").Node, true},
+		"another resource": {admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "1").Node, true},
+		"cordoned":         {admissiontest.Node("a", "cpu", "4").Cordoned().Node, true},
+		"tainted":          {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
+		"a taint that repels no pods": {admissiontest.Node("a", "cpu",
+			"4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
 	} {
-		if got := capacityChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node, ObjectNew: tc.after}); got != tc.want {
+		if got := capacityChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node,
+			ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: capacity changed = %v, want %v", name, got, tc.want)
 		}
 	}

@@ -32,7 +32,8 @@ func AddMadeLocalQueues(mgr ctrl.Manager) error {
 		Named("made-local-queues").
 		For(&kueue.LocalQueue{}, builder.WithPredicates(made, createdOrDeleted)).
 		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(m.of), builder.WithPredicates(deleted)).
-		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(queueOfWorkload), builder.WithPredicates(gaveQuotaBack)).
+		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(queueOfWorkload),
+			builder.WithPredicates(gaveQuotaBack)).
 		Complete(m)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of LocalQueues: %w", err)
@@ -41,7 +42,8 @@ func AddMadeLocalQueues(mgr ctrl.Manager) error {
 }
 
 // deleted passes the deletion of an object.
-var deleted = predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false }}
+var deleted = predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false },
+	UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // gaveQuotaBack passes Workloads that held quota and do not any more.
 var gaveQuotaBack = predicate.Funcs{
@@ -57,7 +59,8 @@ func uses(w *kueue.Workload) bool { return workload.HoldsQuota(w) && !workload.I
 
 // queueOfWorkload requests the LocalQueue of a Workload.
 func queueOfWorkload(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: string(o.(*kueue.Workload).Spec.QueueName)}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(),
+		Name: string(o.(*kueue.Workload).Spec.QueueName)}}}
 }
 
 // of requests the LocalQueues that were made for a ClusterQueue.

@@ -17,11 +17,13 @@ import (
 // TestMadeLocalQueuesGoWithTheirClusterQueue, once no Workload holds quota through them. Those that users made stay.
 func TestMadeLocalQueuesGoWithTheirClusterQueue(t *testing.T) {
 	local := func(labels map[string]string) *kueue.LocalQueue {
-		return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team", Labels: labels}, Spec: kueue.LocalQueueSpec{ClusterQueue: "team"}}
+		return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team", Labels: labels},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: "team"}}
 	}
 	made := map[string]string{muster.MadeForLabel: "team"}
 	inQueue := func(queue string, conditions ...string) *kueue.Workload {
-		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w"}, Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue)}}
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "w"},
+			Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue)}}
 		for _, c := range conditions {
 			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: c, Status: metav1.ConditionTrue})
 			w.Status.Admission = &kueue.Admission{ClusterQueue: "team"}
@@ -33,13 +35,16 @@ func TestMadeLocalQueuesGoWithTheirClusterQueue(t *testing.T) {
 		there []client.Object
 		goes  bool
 	}{
-		"without its ClusterQueue":               {[]client.Object{local(made)}, true},
-		"with it":                                {[]client.Object{local(made), cluster}, false},
-		"one that a user made":                   {[]client.Object{local(nil)}, false},
-		"while a Workload holds quota":           {[]client.Object{local(made), inQueue("team", kueue.WorkloadQuotaReserved)}, false},
-		"a Workload waits in it":                 {[]client.Object{local(made), inQueue("team")}, true},
-		"a Workload has ended":                   {[]client.Object{local(made), inQueue("team", kueue.WorkloadQuotaReserved, kueue.WorkloadFinished)}, true},
-		"a Workload of another queue holds some": {[]client.Object{local(made), inQueue("other", kueue.WorkloadQuotaReserved)}, true},
+		"without its ClusterQueue": {[]client.Object{local(made)}, true},
+		"with it":                  {[]client.Object{local(made), cluster}, false},
+		"one that a user made":     {[]client.Object{local(nil)}, false},
+		"while a Workload holds quota": {[]client.Object{local(made),
+			inQueue("team", kueue.WorkloadQuotaReserved)}, false},
+		"a Workload waits in it": {[]client.Object{local(made), inQueue("team")}, true},
+		"a Workload has ended": {[]client.Object{local(made),
+			inQueue("team", kueue.WorkloadQuotaReserved, kueue.WorkloadFinished)}, true},
+		"a Workload of another queue holds some": {[]client.Object{local(made),
+			inQueue("other", kueue.WorkloadQuotaReserved)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithObjects(test.there...).Build()
@@ -54,10 +59,12 @@ func TestMadeLocalQueuesGoWithTheirClusterQueue(t *testing.T) {
 		})
 	}
 	holds, waits := inQueue("team", kueue.WorkloadQuotaReserved), inQueue("team")
-	if !gaveQuotaBack.Update(event.UpdateEvent{ObjectOld: holds, ObjectNew: waits}) || gaveQuotaBack.Update(event.UpdateEvent{ObjectOld: waits, ObjectNew: holds}) {
+	if !gaveQuotaBack.Update(event.UpdateEvent{ObjectOld: holds, ObjectNew: waits}) ||
+		gaveQuotaBack.Update(event.UpdateEvent{ObjectOld: waits, ObjectNew: holds}) {
 		t.Error("a LocalQueue is to be looked at when a Workload gives its quota back, and not when it gets some")
 	}
-	if got := (&madeLocalQueues{client: fake.NewClientBuilder().WithScheme(queueScheme(t)).WithObjects(local(made)).Build()}).of(t.Context(), cluster); len(got) != 1 || got[0].Name != "team" {
+	if got := (&madeLocalQueues{client: fake.NewClientBuilder().WithScheme(queueScheme(t)).WithObjects(local(made)).
+		Build()}).of(t.Context(), cluster); len(got) != 1 || got[0].Name != "team" {
 		t.Errorf("the end of a ClusterQueue leads to %v, want its LocalQueue", got)
 	}
 }

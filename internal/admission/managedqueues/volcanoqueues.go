@@ -71,7 +71,8 @@ func AddVolcano(mgr ctrl.Manager, recorder events.EventRecorder) error {
 		Watches(&scheduling.Queue{}, all).
 		Watches(&kueue.ClusterQueue{}, all).
 		Watches(&kueue.Cohort{}, all).
-		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}})
+		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: recorder, notKeptReported: map[types.UID]bool{},
+			ignoredReported: map[types.UID]string{}})
 	if err != nil {
 		return fmt.Errorf("adding the keeper of Volcano Queues: %w", err)
 	}
@@ -110,7 +111,8 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 }
 
 // keepAll keeps the ClusterQueues and the Cohorts of the Queues; there has all ClusterQueues by name.
-func (v *volcanoQueues) keepAll(ctx context.Context, queues []scheduling.Queue, there map[string]*kueue.ClusterQueue) (errs []error) {
+func (v *volcanoQueues) keepAll(ctx context.Context, queues []scheduling.Queue,
+	there map[string]*kueue.ClusterQueue) (errs []error) {
 	var cluster corev1.ResourceList
 	if byNodes := there[muster.DefaultQueue]; byNodes != nil {
 		cluster = quotaOfNodes(byNodes)
@@ -183,7 +185,8 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 		return client.IgnoreAlreadyExists(v.client.Create(ctx, wanted))
 	}
 	desired := seen.DeepCopy()
-	desired.Spec.Cohort, desired.Spec.QueueingStrategy, desired.Spec.ResourceGroups = wanted.Spec.Cohort, wanted.Spec.QueueingStrategy, wanted.Spec.ResourceGroups
+	desired.Spec.Cohort, desired.Spec.QueueingStrategy, desired.Spec.ResourceGroups = wanted.Spec.Cohort,
+		wanted.Spec.QueueingStrategy, wanted.Spec.ResourceGroups
 	desired.Spec.FairSharing = wanted.Spec.FairSharing
 	if desired.Spec.Preemption == nil {
 		desired.Spec.Preemption = &kueue.ClusterQueuePreemption{}
@@ -197,7 +200,8 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 			delete(desired.Annotations, annotation)
 		}
 	}
-	if equality.Semantic.DeepEqual(seen.Spec, desired.Spec) && equality.Semantic.DeepEqual(seen.Annotations, desired.Annotations) {
+	if equality.Semantic.DeepEqual(seen.Spec, desired.Spec) &&
+		equality.Semantic.DeepEqual(seen.Annotations, desired.Annotations) {
 		return nil
 	}
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
@@ -214,7 +218,8 @@ func (v *volcanoQueues) reportNotKept(q *scheduling.Queue, instead *kueue.Cluste
 	if isKept(instead) {
 		return // it was kept for an earlier Queue of this name, and is garbage-collected with that
 	}
-	if v.notKeptReported[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
+	if v.notKeptReported[q.UID] || !instead.DeletionTimestamp.IsZero() ||
+		len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
 		return
 	}
 	if v.warn(q, notKeptReason, fmt.Sprintf(
@@ -264,7 +269,8 @@ func (v *volcanoQueues) forgetGone(queues []scheduling.Queue) {
 
 // rootCohort returns the cohort of all Queues, with what they share.
 func rootCohort(quota corev1.ResourceList) *kueue.Cohort {
-	out := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: volcanoCohort, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
+	out := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: volcanoCohort,
+		Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
 	if len(quota) > 0 {
 		out.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(quota)}
 	}
@@ -286,16 +292,19 @@ func (v *volcanoQueues) keepCohort(ctx context.Context, wanted *kueue.Cohort) er
 	desired := seen.DeepCopy()
 	desired.Spec.ResourceGroups = wanted.Spec.ResourceGroups
 	if len(wanted.OwnerReferences) > 0 { // users may set all else of the cohort of all Queues
-		desired.Spec.ParentName, desired.Spec.FairSharing, desired.OwnerReferences = wanted.Spec.ParentName, wanted.Spec.FairSharing, wanted.OwnerReferences
+		desired.Spec.ParentName, desired.Spec.FairSharing, desired.OwnerReferences = wanted.Spec.ParentName,
+			wanted.Spec.FairSharing, wanted.OwnerReferences
 	}
-	if equality.Semantic.DeepEqual(seen.Spec, desired.Spec) && equality.Semantic.DeepEqual(seen.OwnerReferences, desired.OwnerReferences) {
+	if equality.Semantic.DeepEqual(seen.Spec, desired.Spec) &&
+		equality.Semantic.DeepEqual(seen.OwnerReferences, desired.OwnerReferences) {
 		return nil
 	}
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}))
 }
 
 // dropUnusedCohorts deletes the Cohorts of Queues that no Queue is below any more, once no ClusterQueue is in them.
-func (v *volcanoQueues) dropUnusedCohorts(ctx context.Context, wanted map[string]*kueue.Cohort, queues map[string]*kueue.ClusterQueue) error {
+func (v *volcanoQueues) dropUnusedCohorts(ctx context.Context, wanted map[string]*kueue.Cohort,
+	queues map[string]*kueue.ClusterQueue) error {
 	used := sets.New(volcanoCohort)
 	for name, cohort := range wanted {
 		used.Insert(name, string(cohort.Spec.ParentName))
@@ -340,7 +349,8 @@ func (v *volcanoQueues) writeStatus(ctx context.Context, q *scheduling.Queue, st
 	}
 	desired := q.DeepCopy()
 	desired.Status = status
-	return client.IgnoreNotFound(v.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(q, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(v.client.Status().Patch(ctx, desired,
+		client.MergeFromWithOptions(q, client.MergeFromWithOptimisticLock{})))
 }
 
 // finishedWorkloads returns the number of finished Workloads by ClusterQueue.

@@ -28,12 +28,14 @@ func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	scheme := queueScheme(t)
 	cpu := admissiontest.Quantities("cpu", "4")
 	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
-	queue, plain := aQueue("team", scheduling.QueueSpec{Capability: cpu}), aQueue("default", scheduling.QueueSpec{Weight: 1})
+	queue, plain := aQueue("team", scheduling.QueueSpec{Capability: cpu}),
+		aQueue("default", scheduling.QueueSpec{Weight: 1})
 	plain.UID = "other"
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(other, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
-	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	reconcile := func() {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -64,8 +66,10 @@ func TestAQueueWhoseNameIsTakenIsReported(t *testing.T) {
 	reconcile()
 	reconcile()
 	var created kueue.ClusterQueue
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(other), &created); err != nil || !metav1.IsControlledBy(&created, queue) || len(recorder.Events) != 0 {
-		t.Errorf("ClusterQueue has owners %v (%v) and %d more events were recorded, want the Queue as owner and none", created.OwnerReferences, err, len(recorder.Events))
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(other), &created); err != nil ||
+		!metav1.IsControlledBy(&created, queue) || len(recorder.Events) != 0 {
+		t.Errorf("ClusterQueue has owners %v (%v) and %d more events were recorded, want the Queue as owner and none",
+			created.OwnerReferences, err, len(recorder.Events))
 	}
 }
 
@@ -75,7 +79,8 @@ func TestClusterQueuesAreNotCopiedAtEachChangeOfOne(t *testing.T) {
 	lists, copies := 0, 0
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "a"}}).
-		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, api client.WithWatch, list client.ObjectList,
+			opts ...client.ListOption) error {
 			if _, is := list.(*kueue.ClusterQueueList); is {
 				lists++
 				if shared := (&client.ListOptions{}).ApplyOptions(opts).UnsafeDisableDeepCopy; shared == nil || !*shared {
@@ -84,7 +89,8 @@ func TestClusterQueuesAreNotCopiedAtEachChangeOfOne(t *testing.T) {
 			}
 			return api.List(ctx, list, opts...)
 		}}).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,12 +122,15 @@ func queueScheme(t *testing.T) *runtime.Scheme {
 // TestIgnoredFieldsOfAQueueAreReported: they are reported once, and again when they change. The fields in Volcano's own
 // manifests are not reported.
 func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
-	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
+	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{},
+		ExtendClusters: []scheduling.Cluster{{}}})
 	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100, Type: "vendor"})
 	plain.UID = "plain"
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, plain).Build()
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
-	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	reconcile := func(change func(*scheduling.QueueSpec), want ...string) {
 		t.Helper()
 		var seen scheduling.Queue
@@ -143,16 +152,20 @@ func TestIgnoredFieldsOfAQueueAreReported(t *testing.T) {
 		}
 		admissiontest.Expect(t, "events", want, got)
 	}
-	reconcile(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, because there is no Queue lab; "+
-		"affinity, which only Volcano's scheduler supports; extendClusters, because jobs are not sent to other clusters; priority above 100, which counts as the limit")
-	reconcile(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
+	reconcile(func(*scheduling.QueueSpec) {},
+		"Warning IgnoredInSpec Ignored in the spec: parent, because there is no Queue lab; "+
+			"affinity, which only Volcano's scheduler supports; extendClusters, because jobs are not sent to other clusters; priority above 100, which counts as the limit")
+	reconcile(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil },
+		"Warning IgnoredInSpec Ignored in the spec: priority above 100, which counts as the limit")
 	reconcile(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
 }
 
 // TestAClusterQueueFollowsItsQueue, in all that the Queue says; what users have set besides stays.
 func TestAClusterQueueFollowsItsQueue(t *testing.T) {
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(aQueue("team", scheduling.QueueSpec{})).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(aQueue("team", scheduling.QueueSpec{})).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	var kept kueue.ClusterQueue
 	follow := func(spec scheduling.QueueSpec) {
 		t.Helper()
@@ -178,11 +191,13 @@ func TestAClusterQueueFollowsItsQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	follow(scheduling.QueueSpec{Weight: 3, Priority: 7, Deserved: admissiontest.Quantities("cpu", "4")})
-	if w := kept.Spec.FairSharing.Weight; w.Value() != 3 || kept.Annotations[muster.QueuePriorityAnnotation] != "7" || len(kept.Spec.ResourceGroups) != 1 {
+	if w := kept.Spec.FairSharing.Weight; w.Value() != 3 || kept.Annotations[muster.QueuePriorityAnnotation] != "7" ||
+		len(kept.Spec.ResourceGroups) != 1 {
 		t.Errorf("ClusterQueue = %+v, want the weight, the priority and the quota of its Queue", kept)
 	}
 	follow(scheduling.QueueSpec{})
-	if w := kept.Spec.FairSharing.Weight; w.Value() != 1 || kept.Annotations[muster.QueuePriorityAnnotation] != "" || len(kept.Spec.ResourceGroups) != 0 {
+	if w := kept.Spec.FairSharing.Weight; w.Value() != 1 || kept.Annotations[muster.QueuePriorityAnnotation] != "" ||
+		len(kept.Spec.ResourceGroups) != 0 {
 		t.Errorf("ClusterQueue = %+v, want nothing left of what its Queue said", kept)
 	}
 	if kept.Annotations["own"] != "x" || kept.Spec.StopPolicy == nil {
@@ -207,17 +222,21 @@ func (f *fewEvents) TryEventf(regarding, related runtime.Object, kind, reason, a
 
 // TestEventsBeyondTheBudgetAreRecordedLater: at a start with many Queues the budget does not suffice for all.
 func TestEventsBeyondTheBudgetAreRecordedLater(t *testing.T) {
-	ignored, other := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}), aQueue("other", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
+	ignored, other := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}),
+		aQueue("other", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
 	ignored.UID, other.UID = "ignored", "other"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, ignored, other).Build()
 	recorder := &fewEvents{FakeRecorder: *events.NewFakeRecorder(10)}
-	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	for i, want := range []struct{ time, reported int }{{0, 0}, {1, 1}, {5, 2}, {5, 2}} {
 		recorder.left = want.time
 		result, err := keeper.Reconcile(t.Context(), ctrl.Request{})
-		if reported := len(recorder.Events); err != nil || reported != want.reported || (result.RequeueAfter > 0) != (want.reported < 2) {
-			t.Errorf("reconcile %d: %d events, want %d; requeue after %s (%v)", i, reported, want.reported, result.RequeueAfter, err)
+		if reported := len(recorder.Events); err != nil || reported != want.reported ||
+			(result.RequeueAfter > 0) != (want.reported < 2) {
+			t.Errorf("reconcile %d: %d events, want %d; requeue after %s (%v)", i, reported, want.reported,
+				result.RequeueAfter, err)
 		}
 	}
 }
@@ -226,11 +245,13 @@ func TestEventsBeyondTheBudgetAreRecordedLater(t *testing.T) {
 // another UID.
 func TestNothingIsKeptOfDeletedQueues(t *testing.T) {
 	ignored := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"})
-	other, plain := aQueue("other", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), aQueue("plain", scheduling.QueueSpec{})
+	other, plain := aQueue("other", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}),
+		aQueue("plain", scheduling.QueueSpec{})
 	other.UID, plain.UID = "other", "plain"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, ignored, other, plain).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	known := func(reported, ignored int) {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -249,23 +270,29 @@ func TestNothingIsKeptOfDeletedQueues(t *testing.T) {
 	known(0, 0)
 }
 
-// TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded: its ClusterQueue stays for as long as these hold quota of it.
-// A Queue that is being deleted gets no other one: a deletion in the foreground, which waits for it, would never end.
+// TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded: its ClusterQueue stays for as long as these hold quota of
+// it. A Queue that is being deleted gets no other one: a deletion in the foreground, which waits for it, would never
+// end.
 func TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded(t *testing.T) {
 	cpu := func(n string) corev1.ResourceList { return admissiontest.Quantities("cpu", n) }
-	byNodes := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
+	byNodes := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue,
+		Labels: map[string]string{muster.FollowsNodesLabel: "true"}}}
 	byNodes.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(cpu("10"))}
 	lends := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "a-user-s"}} // its quota comes on top of the nodes'
 	lends.Spec.Cohort, lends.Spec.ResourceGroups = volcanoCohort, []kueue.ResourceGroup{groupOf(cpu("2"))}
-	going, stays := aQueue("going", scheduling.QueueSpec{Deserved: cpu("4")}), aQueue("stays", scheduling.QueueSpec{Deserved: cpu("1")})
+	going, stays := aQueue("going", scheduling.QueueSpec{Deserved: cpu("4")}),
+		aQueue("stays", scheduling.QueueSpec{Deserved: cpu("1")})
 	going.UID, going.Finalizers = "going", []string{metav1.FinalizerDeleteDependents}
 	deletes := 0
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(byNodes, lends, going, stays).
-		WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(byNodes, lends, going, stays).
+		WithInterceptorFuncs(interceptor.Funcs{Delete: func(ctx context.Context, api client.WithWatch, o client.Object,
+			opts ...client.DeleteOption) error {
 			deletes++
 			return api.Delete(ctx, o, opts...)
 		}}).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	cohort := &kueue.Cohort{}
 	reconcile := func() {
 		t.Helper()
@@ -323,14 +350,17 @@ func TestTheQuotaOfAQueueIsSharedOnlyOnceItsWorkloadsHaveEnded(t *testing.T) {
 func TestACohortOfAUserIsLeftAlone(t *testing.T) {
 	queue, own := aQueue("team", scheduling.QueueSpec{}), &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: volcanoCohort}}
 	own.Spec.ResourceGroups = []kueue.ResourceGroup{groupOf(admissiontest.Quantities("cpu", "7"))}
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, own).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(queue, own).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	for range 2 {
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 			t.Fatal(err)
 		}
 		var seen kueue.Cohort
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), &seen); err != nil || len(seen.Spec.ResourceGroups) != 1 {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(own), &seen); err != nil ||
+			len(seen.Spec.ResourceGroups) != 1 {
 			t.Errorf("cohort = %+v (%v), want it as its user made it", seen.Spec, err)
 		}
 		if err := api.Delete(t.Context(), queue); err != nil && !apierrors.IsNotFound(err) {

@@ -42,13 +42,15 @@ func (v *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceL
 		}
 	}
 	out := &kueue.ClusterQueue{
-		ObjectMeta: metav1.ObjectMeta{Name: q.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}},
+		ObjectMeta: metav1.ObjectMeta{Name: q.Name,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}},
 		Spec: kueue.ClusterQueueSpec{
 			Cohort:            kueue.CohortReference(v.cohortOf(q)),
 			QueueingStrategy:  kueue.BestEffortFIFO,
 			NamespaceSelector: &metav1.LabelSelector{},
-			Preemption:        &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny, WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},
-			FairSharing:       weightOf(q),
+			Preemption: &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny,
+				WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},
+			FairSharing: weightOf(q),
 		},
 	}
 	if q.Spec.DequeueStrategy == scheduling.DequeueStrategyFIFO {
@@ -62,7 +64,8 @@ func (v *volcanoTree) clusterQueue(q *scheduling.Queue, cluster corev1.ResourceL
 		out.Spec.ResourceGroups = []kueue.ResourceGroup{group}
 	}
 	if q.Spec.Priority > 0 {
-		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.QueuePriorityAnnotation, strconv.Itoa(int(min(q.Spec.Priority, highestQueuePriority))))
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.QueuePriorityAnnotation,
+			strconv.Itoa(int(min(q.Spec.Priority, highestQueuePriority))))
 	}
 	if !ptr.Deref(q.Spec.Reclaimable, true) {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.PreemptibleAnnotation, "false")
@@ -124,7 +127,8 @@ func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 
 // sharedQuota returns, by name, what the cluster has of each resource beyond the nominal quotas of the Queues, and of
 // the Cohorts of the Queues that are parents.
-func sharedQuota(cluster corev1.ResourceList, queues map[string]*kueue.ClusterQueue, cohorts map[string]*kueue.Cohort) corev1.ResourceList {
+func sharedQuota(cluster corev1.ResourceList, queues map[string]*kueue.ClusterQueue,
+	cohorts map[string]*kueue.Cohort) corev1.ResourceList {
 	left := cluster.DeepCopy()
 	take := func(groups []kueue.ResourceGroup) {
 		for _, group := range groups {
@@ -163,7 +167,8 @@ func quotaOfNodes(q *kueue.ClusterQueue) corev1.ResourceList {
 // volcanoStatus returns the status of a Volcano Queue. q is the ClusterQueue of its name, nil if there is none yet;
 // completed is the number of finished Workloads in it.
 func volcanoStatus(before scheduling.QueueStatus, q *kueue.ClusterQueue, completed int32) scheduling.QueueStatus {
-	out := scheduling.QueueStatus{State: scheduling.QueueStateUnknown, Reservation: before.Reservation, Completed: completed}
+	out := scheduling.QueueStatus{State: scheduling.QueueStateUnknown, Reservation: before.Reservation,
+		Completed: completed}
 	if q == nil {
 		return out
 	}
@@ -174,10 +179,12 @@ func volcanoStatus(before scheduling.QueueStatus, q *kueue.ClusterQueue, complet
 		if s.AdmittedWorkloads > 0 {
 			out.State = scheduling.QueueStateClosing
 		}
-	} else if active := meta.FindStatusCondition(s.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
+	} else if active := meta.FindStatusCondition(s.Conditions, kueue.ClusterQueueActive); active != nil &&
+		active.Status == metav1.ConditionFalse {
 		out.State = scheduling.QueueStateUnknown
 	}
-	out.Pending, out.Running, out.Inqueue = s.PendingWorkloads, s.AdmittedWorkloads, max(0, s.ReservingWorkloads-s.AdmittedWorkloads)
+	out.Pending, out.Running, out.Inqueue = s.PendingWorkloads, s.AdmittedWorkloads,
+		max(0, s.ReservingWorkloads-s.AdmittedWorkloads)
 	for _, flavor := range s.FlavorsReservation {
 		for _, used := range flavor.Resources {
 			sum := out.Allocated[used.Name]

@@ -53,13 +53,19 @@ func TestQuotaOfAVolcanoQueue(t *testing.T) {
 	}{
 		{"a weight only", scheduling.QueueSpec{Weight: 2}, []string{"cpu=0", "memory=0"}},
 		{"deserved", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}, []string{"cpu=4", "memory=0"}},
-		{"guaranteed, which is not lent", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}},
+		{"guaranteed, which is not lent", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"),
+			Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}},
 			[]string{"cpu=4 -1", "memory=0"}},
-		{"a guarantee above what it deserves", scheduling.QueueSpec{Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}}, []string{"cpu=3 -0", "memory=0"}},
-		{"a capability", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Capability: admissiontest.Quantities("cpu", "6", "memory", "1Gi")},
+		{"a guarantee above what it deserves",
+			scheduling.QueueSpec{Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}},
+			[]string{"cpu=3 -0", "memory=0"}},
+		{"a capability", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"),
+			Capability: admissiontest.Quantities("cpu", "6", "memory", "1Gi")},
 			[]string{"cpu=4 +2", "memory=0 +1Gi"}},
-		{"a capability below what it deserves", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9"), Capability: admissiontest.Quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
-		{"a resource that no node has", scheduling.QueueSpec{Capability: admissiontest.Quantities("nvidia.com/gpu", "8")}, []string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
+		{"a capability below what it deserves", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9"),
+			Capability: admissiontest.Quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
+		{"a resource that no node has", scheduling.QueueSpec{Capability: admissiontest.Quantities("nvidia.com/gpu", "8")},
+			[]string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
 	} {
 		if got := limitsOf(clusterQueueFor(aQueue("q", c.spec), cluster)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: quota = %q, want %q", c.name, got, c.want)
@@ -69,12 +75,15 @@ func TestQuotaOfAVolcanoQueue(t *testing.T) {
 
 func TestPriorityAndStrategyOfAVolcanoQueue(t *testing.T) {
 	plain := clusterQueueFor(aQueue("q", scheduling.QueueSpec{}), nil)
-	if len(plain.Annotations) != 0 || plain.Spec.QueueingStrategy != kueue.BestEffortFIFO || plain.Spec.FairSharing.Weight.Value() != 1 || plain.Spec.ResourceGroups != nil {
+	if len(plain.Annotations) != 0 || plain.Spec.QueueingStrategy != kueue.BestEffortFIFO ||
+		plain.Spec.FairSharing.Weight.Value() != 1 || plain.Spec.ResourceGroups != nil {
 		t.Errorf("ClusterQueue of a plain Queue = %+v", plain)
 	}
-	ranked := clusterQueueFor(aQueue("q", scheduling.QueueSpec{Weight: 7, Priority: 1000, Reclaimable: ptr.To(false), DequeueStrategy: scheduling.DequeueStrategyFIFO}), nil)
+	ranked := clusterQueueFor(aQueue("q", scheduling.QueueSpec{Weight: 7, Priority: 1000, Reclaimable: ptr.To(false),
+		DequeueStrategy: scheduling.DequeueStrategyFIFO}), nil)
 	want := map[string]string{muster.QueuePriorityAnnotation: "100", muster.PreemptibleAnnotation: "false"}
-	if diff := cmp.Diff(want, ranked.Annotations); diff != "" || ranked.Spec.QueueingStrategy != kueue.StrictFIFO || ranked.Spec.FairSharing.Weight.Value() != 7 {
+	if diff := cmp.Diff(want, ranked.Annotations); diff != "" || ranked.Spec.QueueingStrategy != kueue.StrictFIFO ||
+		ranked.Spec.FairSharing.Weight.Value() != 7 {
 		t.Errorf("ClusterQueue of a Queue with priority = %+v\n%s", ranked.Spec, diff)
 	}
 }
@@ -92,10 +101,14 @@ func TestVolcanoQueuesShareUndeservedCapacity(t *testing.T) {
 }
 
 func TestStatusOfAVolcanoQueue(t *testing.T) {
-	q := &kueue.ClusterQueue{Status: kueue.ClusterQueueStatus{PendingWorkloads: 3, ReservingWorkloads: 5, AdmittedWorkloads: 4,
-		FlavorsReservation: []kueue.FlavorUsage{{Name: "default", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: admissiontest.Quantities("cpu", "2")["cpu"]}, {Name: "memory"}}}}}}
+	q := &kueue.ClusterQueue{Status: kueue.ClusterQueueStatus{PendingWorkloads: 3, ReservingWorkloads: 5,
+		AdmittedWorkloads: 4,
+		FlavorsReservation: []kueue.FlavorUsage{{Name: "default",
+			Resources: []kueue.ResourceUsage{{Name: "cpu", Total: admissiontest.Quantities("cpu", "2")["cpu"]},
+				{Name: "memory"}}}}}}
 	got := volcanoStatus(scheduling.QueueStatus{}, q, 7)
-	want := scheduling.QueueStatus{State: scheduling.QueueStateOpen, Pending: 3, Running: 4, Inqueue: 1, Completed: 7, Allocated: admissiontest.Quantities("cpu", "2")}
+	want := scheduling.QueueStatus{State: scheduling.QueueStateOpen, Pending: 3, Running: 4, Inqueue: 1, Completed: 7,
+		Allocated: admissiontest.Quantities("cpu", "2")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}

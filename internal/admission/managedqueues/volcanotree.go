@@ -39,7 +39,8 @@ type volcanoTree struct {
 // nest returns the tree of the Queues. served has the Queues for which a ClusterQueue was made: only these can be
 // parents.
 func nest(queues, served map[string]*scheduling.Queue) *volcanoTree {
-	t := &volcanoTree{parents: map[string]*scheduling.Queue{}, children: map[string][]*scheduling.Queue{}, ignored: map[string]string{}, shares: map[string]corev1.ResourceList{}}
+	t := &volcanoTree{parents: map[string]*scheduling.Queue{}, children: map[string][]*scheduling.Queue{},
+		ignored: map[string]string{}, shares: map[string]corev1.ResourceList{}}
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
 		q := queues[name]
 		switch parent := q.Spec.Parent; {
@@ -143,7 +144,8 @@ func partOf(amount, all, wanted resource.Quantity, name corev1.ResourceName) res
 		return amount
 	}
 	if name == corev1.ResourceCPU {
-		return *resource.NewMilliQuantity(proportion(amount.MilliValue(), all.MilliValue(), wanted.MilliValue()), amount.Format)
+		return *resource.NewMilliQuantity(proportion(amount.MilliValue(), all.MilliValue(),
+			wanted.MilliValue()), amount.Format)
 	}
 	return *resource.NewQuantity(proportion(amount.Value(), all.Value(), wanted.Value()), amount.Format)
 }
@@ -185,7 +187,8 @@ func (v *volcanoTree) cohorts(queues map[string]*scheduling.Queue) map[string]*k
 // capability.
 func (v *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	out := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{
-		Name: cohortName(q.Name), Labels: map[string]string{muster.FollowsNodesLabel: "true"}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}}}
+		Name: cohortName(q.Name), Labels: map[string]string{muster.FollowsNodesLabel: "true"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}}}
 	out.Spec.ParentName = volcanoCohort
 	if parent := v.parents[q.Name]; parent != nil {
 		out.Spec.ParentName = kueue.CohortReference(cohortName(parent.Name))

@@ -59,36 +59,48 @@ func TestParentsAreCohorts(t *testing.T) {
 			}
 			return admissiontest.Quantities("cpu", amount)
 		}
-		return scheduling.QueueSpec{Deserved: list(deserved), Capability: list(capability), Guarantee: scheduling.Guarantee{Resource: list(guarantee)}}
+		return scheduling.QueueSpec{Deserved: list(deserved), Capability: list(capability),
+			Guarantee: scheduling.Guarantee{Resource: list(guarantee)}}
 	}
 	for name, test := range map[string]struct {
 		queues []*scheduling.Queue
 		want   []string
 	}{
 		"two children of a Queue that deserves what they do": {
-			[]*scheduling.Queue{below("root", "lab", cpu("400m", "400m", "")), below("lab", "a", cpu("200m", "400m", "")), below("lab", "b", cpu("200m", "400m", ""))},
-			[]string{"volcano-lab/a [cpu=200m +200m]", "volcano-lab/b [cpu=200m +200m]", "volcano-lab/lab [cpu=0 +400m]", "cohort volcano/volcano-lab [cpu=0 +0]"}},
+			[]*scheduling.Queue{below("root", "lab", cpu("400m", "400m", "")), below("lab", "a", cpu("200m", "400m", "")),
+				below("lab", "b", cpu("200m", "400m", ""))},
+			[]string{"volcano-lab/a [cpu=200m +200m]", "volcano-lab/b [cpu=200m +200m]", "volcano-lab/lab [cpu=0 +400m]",
+				"cohort volcano/volcano-lab [cpu=0 +0]"}},
 		"a Queue that deserves more": {
-			[]*scheduling.Queue{below("", "lab", cpu("10", "12", "")), below("lab", "a", cpu("4", "", "")), below("lab", "b", cpu("", "", ""))},
-			[]string{"volcano-lab/a [cpu=4]", "volcano-lab/b []", "volcano-lab/lab [cpu=0 +12]", "cohort volcano/volcano-lab [cpu=6 +2]"}},
+			[]*scheduling.Queue{below("", "lab", cpu("10", "12", "")), below("lab", "a", cpu("4", "", "")),
+				below("lab", "b", cpu("", "", ""))},
+			[]string{"volcano-lab/a [cpu=4]", "volcano-lab/b []", "volcano-lab/lab [cpu=0 +12]",
+				"cohort volcano/volcano-lab [cpu=6 +2]"}},
 		"one that deserves nothing": {
 			[]*scheduling.Queue{below("", "lab", cpu("", "12", "")), below("lab", "a", cpu("4", "", ""))},
 			[]string{"volcano-lab/a [cpu=4]", "volcano-lab/lab [cpu=0 +12]", "cohort volcano/volcano-lab [cpu=0 +8]"}},
 		"children that deserve more than their parent may have share it": {
-			[]*scheduling.Queue{below("", "lab", cpu("", "6", "")), below("lab", "a", cpu("8", "", "")), below("lab", "b", cpu("4", "", ""))},
-			[]string{"volcano-lab/a [cpu=4]", "volcano-lab/b [cpu=2]", "volcano-lab/lab [cpu=0 +6]", "cohort volcano/volcano-lab [cpu=0 +0]"}},
+			[]*scheduling.Queue{below("", "lab", cpu("", "6", "")), below("lab", "a", cpu("8", "", "")),
+				below("lab", "b", cpu("4", "", ""))},
+			[]string{"volcano-lab/a [cpu=4]", "volcano-lab/b [cpu=2]", "volcano-lab/lab [cpu=0 +6]",
+				"cohort volcano/volcano-lab [cpu=0 +0]"}},
 		"guarantees": {
-			[]*scheduling.Queue{below("", "lab", cpu("", "", "6")), below("lab", "a", cpu("4", "", "2")), below("lab", "b", cpu("1", "", ""))},
-			[]string{"volcano-lab/a [cpu=4 -2]", "volcano-lab/b [cpu=1]", "volcano-lab/lab [cpu=0 -0]", "cohort volcano/volcano-lab [cpu=1 -0]"}},
+			[]*scheduling.Queue{below("", "lab", cpu("", "", "6")), below("lab", "a", cpu("4", "", "2")),
+				below("lab", "b", cpu("1", "", ""))},
+			[]string{"volcano-lab/a [cpu=4 -2]", "volcano-lab/b [cpu=1]", "volcano-lab/lab [cpu=0 -0]",
+				"cohort volcano/volcano-lab [cpu=1 -0]"}},
 		"three levels": {
-			[]*scheduling.Queue{below("", "top", cpu("", "8", "")), below("top", "lab", cpu("6", "6", "")), below("lab", "a", cpu("4", "", ""))},
+			[]*scheduling.Queue{below("", "top", cpu("", "8", "")), below("top", "lab", cpu("6", "6", "")),
+				below("lab", "a", cpu("4", "", ""))},
 			[]string{"volcano-lab/a [cpu=4]", "volcano-lab/lab [cpu=0 +6]", "volcano-top/top [cpu=0 +8]",
 				"cohort volcano-top/volcano-lab [cpu=2 +0]", "cohort volcano/volcano-top [cpu=0 +2]"}},
 		"parents without effect": {
-			[]*scheduling.Queue{below("gone", "a", cpu("4", "", "")), below("self", "self", cpu("", "", "")), below("y", "x", cpu("", "", "")), below("x", "y", cpu("", "", "")), below("x", "under", cpu("1", "", ""))},
-			[]string{"volcano/a [cpu=4]", "volcano/self []", "volcano-x/under [cpu=1]", "volcano-x/x []", "volcano/y []", "cohort volcano/volcano-x [cpu=0]",
-				"a: parent, because there is no Queue gone", "self: parent, because the Queue is below itself then",
-				"x: parent, because the Queue is below itself then", "y: parent, because the Queue is below itself then"}},
+			[]*scheduling.Queue{below("gone", "a", cpu("4", "", "")), below("self", "self", cpu("", "", "")),
+				below("y", "x", cpu("", "", "")), below("x", "y", cpu("", "", "")), below("x", "under", cpu("1", "", ""))},
+			[]string{"volcano/a [cpu=4]", "volcano/self []", "volcano-x/under [cpu=1]", "volcano-x/x []", "volcano/y []",
+				"cohort volcano/volcano-x [cpu=0]", "a: parent, because there is no Queue gone",
+				"self: parent, because the Queue is below itself then", "x: parent, because the Queue is below itself then",
+				"y: parent, because the Queue is below itself then"}},
 	} {
 		t.Run(name, func(t *testing.T) { admissiontest.Expect(t, "tree", test.want, treeOf(test.queues...)) })
 	}
@@ -96,10 +108,13 @@ func TestParentsAreCohorts(t *testing.T) {
 
 // TestCohortsFollowTheirQueues: a Queue has a Cohort for as long as others are below it.
 func TestCohortsFollowTheirQueues(t *testing.T) {
-	lab, a := below("root", "lab", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), below("lab", "a", scheduling.QueueSpec{})
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(lab, a).Build()
+	lab, a := below("root", "lab", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}),
+		below("lab", "a", scheduling.QueueSpec{})
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(lab, a).Build()
 	recorder := events.NewFakeRecorder(10)
-	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	cohorts := func(when string, want ...string) {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {

@@ -14,16 +14,19 @@ import (
 func TestBindTimes(t *testing.T) {
 	key := engine.Key{Namespace: "ns", Name: "w"}
 	bound := func(name string) engine.Event {
-		return engine.PodBound{Pod: place.Pod{Key: engine.Key{Namespace: "ns", Name: name}, Node: "n", Workload: key, PodSet: "main"}}
+		return engine.PodBound{Pod: place.Pod{Key: engine.Key{Namespace: "ns", Name: name}, Node: "n",
+			Workload: key, PodSet: "main"}}
 	}
 	for name, tc := range map[string]struct {
 		events []engine.Event // a second apart
 		want   []time.Duration
 	}{
-		"all pods are bound":                 {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
-		"a pod is reported twice":            {[]engine.Event{bound("a"), bound("a")}, nil},
-		"one more pod is bound":              {[]engine.Event{bound("a"), bound("b"), bound("c")}, []time.Duration{2 * time.Second}},
-		"evicted before all pods were bound": {[]engine.Event{bound("a"), engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
+		"all pods are bound":      {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
+		"a pod is reported twice": {[]engine.Event{bound("a"), bound("a")}, nil},
+		"one more pod is bound": {[]engine.Event{bound("a"), bound("b"), bound("c")},
+			[]time.Duration{2 * time.Second}},
+		"evicted before all pods were bound": {[]engine.Event{bound("a"),
+			engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
 		"deleted before all pods were bound": {[]engine.Event{bound("a"), engine.WorkloadGone{Key: key}, bound("b")}, nil},
 		"the admission failed":               {[]engine.Event{engine.Failed{Key: key}, bound("a"), bound("b")}, nil},
 	} {

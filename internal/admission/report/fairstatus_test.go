@@ -26,20 +26,25 @@ func TestConsumptionSurvivesARestart(t *testing.T) {
 	} {
 		q := admissiontest.NewLocalQueue("q", "cq")
 		localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &c}, admissiontest.Now)
-		got := translate.New(podspec.Counting{}, translate.QueuePolicy{}, 5*time.Second).Changed(q, admissiontest.Now)[0].(engine.LocalQueueSet)
+		got := translate.New(podspec.Counting{}, translate.QueuePolicy{}, 5*time.Second).Changed(q,
+			admissiontest.Now)[0].(engine.LocalQueueSet)
 		if diff := cmp.Diff(c, engine.Consumption{Resources: got.Consumed, At: got.ConsumedAt}); diff != "" {
 			t.Errorf("consumption read back (-want +got):\n%s", diff)
 		}
 	}
 	q := admissiontest.NewLocalQueue("q", "cq")
-	localQueueStatus(q, nil, dependencies{}, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: admissiontest.Now}}, admissiontest.Now)
-	if got := translate.New(podspec.Counting{}, translate.QueuePolicy{}, 5*time.Second).Changed(q, admissiontest.Now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
+	localQueueStatus(q, nil, dependencies{},
+		engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: admissiontest.Now}},
+		admissiontest.Now)
+	if got := translate.New(podspec.Counting{}, translate.QueuePolicy{}, 5*time.Second).Changed(q,
+		admissiontest.Now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
 		t.Errorf("the largest consumption is read back as %v, want it saturated", got)
 	}
 }
 
 func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
-	w := admissiontest.NewWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f"))
+	w := admissiontest.NewWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}},
+		admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f"))
 	clock := clocktesting.NewFakeClock(admissiontest.Now)
 	s := NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), admissiontest.QueueStatusInterval)
 	for _, queue := range []client.Object{admissiontest.NewClusterQueue("cq", "2")} {
@@ -49,7 +54,8 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 		s.NoteCohort("lab", share)
 		s.NoteCohort("only-named", share)
 		s.NoteClusterQueue("cq", engine.Usage{Share: &share})
-		for _, key := range []StatusOf{{Kind: OfCohort, Key: engine.Key{Name: "lab"}}, {Kind: OfCohort, Key: engine.Key{Name: "only-named"}}, {Kind: OfClusterQueue, Key: engine.Key{Name: "cq"}}} {
+		for _, key := range []StatusOf{{Kind: OfCohort, Key: engine.Key{Name: "lab"}},
+			{Kind: OfCohort, Key: engine.Key{Name: "only-named"}}, {Kind: OfClusterQueue, Key: engine.Key{Name: "cq"}}} {
 			s.Write(t.Context(), key)
 		}
 		clock.Step(admissiontest.QueueStatusInterval)
@@ -60,10 +66,12 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	}
 	var cohort kueue.Cohort
 	var queue kueue.ClusterQueue
-	if err := w.Get(t.Context(), client.ObjectKey{Name: "lab"}, &cohort); err != nil || cohort.Status.FairSharing.WeightedShare != 334 {
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "lab"}, &cohort); err != nil ||
+		cohort.Status.FairSharing.WeightedShare != 334 {
 		t.Errorf("status of the cohort = %+v, %v, want a share of 334", cohort.Status, err)
 	}
-	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &queue); err != nil || queue.Status.FairSharing.WeightedShare != 334 {
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &queue); err != nil ||
+		queue.Status.FairSharing.WeightedShare != 334 {
 		t.Errorf("status of the ClusterQueue = %+v, %v, want a share of 334", queue.Status, err)
 	}
 }

@@ -8,10 +8,12 @@ import (
 
 var (
 	// PassSeconds also bounds by how much events are delayed.
-	PassSeconds = metrics.NewHistogram("muster_engine_pass_seconds", "Time of one pass of the engine over what has changed.",
+	PassSeconds = metrics.NewHistogram("muster_engine_pass_seconds",
+		"Time of one pass of the engine over what has changed.",
 		prometheus.ExponentialBuckets(0.00005, 4, 8)).WithLabelValues()
 	// DecisionsTotal counts the decisions of the engine, written or not.
-	DecisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize, evict, withdraw an admission that is not written yet, or try one that was refused before others are evicted for it.", "decision")
+	DecisionsTotal = metrics.NewCounter("muster_engine_decisions_total",
+		"Decisions of the engine: admit, replace, resize, evict, withdraw an admission that is not written yet, or try one that was refused before others are evicted for it.", "decision")
 	// MissedWakesTotal counts what the engine's own check of waiting workloads found.
 	MissedWakesTotal = metrics.NewCounter("muster_engine_missed_wakes_total",
 		"Workloads that waited although nothing was in their way, found by the engine's check of one class of waiting workloads a second while it rests. Each is a bug of Muster's.").WithLabelValues()

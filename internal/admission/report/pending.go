@@ -85,12 +85,14 @@ func (p *PendingWriter) Write(ctx context.Context, key engine.Key) {
 	err := p.try(ctx, key, last)
 	if refusal.Is(err) {
 		// No later attempt would succeed either. An event on the job has told the reason.
-		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to store why a Workload waits", "workload", key.String(), "reason", last.why.Message())
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to store why a Workload waits", "workload", key.String(),
+			"reason", last.why.Message())
 		err = nil
 	}
 	if err != nil {
 		// Usually a conflict with an admission, or with a write of the Workload's owner.
-		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write why a Workload waits", "workload", key.String(), "cause", err.Error())
+		ctrl.LoggerFrom(ctx).V(1).Info("retrying to write why a Workload waits", "workload", key.String(),
+			"cause", err.Error())
 		p.Queue.AddRateLimited(key)
 		return
 	}
@@ -112,7 +114,8 @@ func (p *PendingWriter) reasonFor(key engine.Key) (waitReason, bool) {
 
 func (p *PendingWriter) try(ctx context.Context, key engine.Key, last waitReason) error {
 	var seen kueue.Workload
-	if err := p.client.Get(ctx, translate.ObjectKey(key), &seen, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.client.Get(ctx, translate.ObjectKey(key), &seen, client.DisableReadYourWritesConsistency,
+		client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if string(seen.UID) != last.uid || workload.HoldsQuota(&seen) || workload.IsFinished(&seen) {

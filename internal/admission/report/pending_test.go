@@ -40,7 +40,8 @@ func TestPendingWriter(t *testing.T) {
 		"a reason": {
 			do: func(p *PendingWriter) { p.Note(waits("no quota")) }, tries: 1, writes: []string{write}, want: says("no quota")},
 		"two reasons: only the last is written": {
-			do: func(p *PendingWriter) { p.Note(waits("one")); p.Note(waits("two")) }, tries: 2, writes: []string{write}, want: says("two")},
+			do: func(p *PendingWriter) { p.Note(waits("one")); p.Note(waits("two")) }, tries: 2, writes: []string{write},
+			want: says("two")},
 		"a reason that is known already": {
 			before: func(w *admissiontest.World) {
 				w.EditStatus(&a, func() { decisions.Wait(&a, reason.Inadmissiblef("no quota"), admissiontest.Now) })
@@ -49,13 +50,17 @@ func TestPendingWriter(t *testing.T) {
 		"a message that the API truncated": {
 			before: func(w *admissiontest.World) {
 				w.EditStatus(&a, func() {
-					decisions.Wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", workload.ConditionMessageBytes)), admissiontest.Now)
+					decisions.Wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", workload.ConditionMessageBytes)),
+						admissiontest.Now)
 				})
 			},
 			do: func(p *PendingWriter) { p.Note(waits(strings.Repeat("no", workload.ConditionMessageBytes))) }, tries: 1,
 			want: says(workload.Cut(strings.Repeat("no", workload.ConditionMessageBytes), workload.ConditionMessageBytes))},
 		"a reason that is withdrawn": {
-			do: func(p *PendingWriter) { p.Note(waits("no quota")); p.Forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
+			do: func(p *PendingWriter) {
+				p.Note(waits("no quota"))
+				p.Forget(engine.Key{Namespace: "ns", Name: "a"})
+			}, tries: 1},
 		"a failed write of a reason that is withdrawn": {
 			do: func(p *PendingWriter) {
 				p.Note(waits("no quota"))
@@ -68,7 +73,8 @@ func TestPendingWriter(t *testing.T) {
 		"a finished Workload": {
 			before: func(w *admissiontest.World) {
 				w.EditStatus(&a, func() {
-					workload.SetCondition(&a, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonFailed, "", admissiontest.Now)
+					workload.SetCondition(&a, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonFailed, "",
+						admissiontest.Now)
 				})
 			},
 			do: func(p *PendingWriter) { p.Note(waits("no quota")) }, tries: 1},
@@ -78,7 +84,8 @@ func TestPendingWriter(t *testing.T) {
 			before: func(w *admissiontest.World) { w.Remove(&a); w.Put(admissiontest.NewWorkload("b", 1, nil)) },
 			do:     func(p *PendingWriter) { p.Note(waits("no quota")) }, tries: 1},
 		"a failed write": {
-			do: func(p *PendingWriter) { p.Note(waits("no quota")) }, tries: 2, fails: apierrors.NewServiceUnavailable(""), writes: []string{write}, want: says("no quota")},
+			do: func(p *PendingWriter) { p.Note(waits("no quota")) }, tries: 2, fails: apierrors.NewServiceUnavailable(""),
+			writes: []string{write}, want: says("no quota")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 1, nil))
@@ -86,7 +93,8 @@ func TestPendingWriter(t *testing.T) {
 				tc.before(w)
 			}
 			w.Writes, w.Before = nil, admissiontest.Once(tc.fails)
-			p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
+			p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now),
+				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
 			tc.do(p)
 			for range tc.tries {
 				p.Write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
@@ -112,7 +120,8 @@ func TestPendingWriter(t *testing.T) {
 // TestAReasonNotedDuringAWriteIsNotLost: the worker writes it after that, from the queue.
 func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 1, nil))
-	p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
+	p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now),
+		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
 	var second sync.Once
 	w.Before = func(string) error {
 		second.Do(func() { p.Note(waits("two")) })
@@ -125,7 +134,8 @@ func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 	w.Await("both reasons are written", func() bool { return len(w.Written()) == 2 })
 	stop()
 	done.Wait()
-	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: two"}, admissiontest.Conditions(w.Workload("a").Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: two"},
+		admissiontest.Conditions(w.Workload("a").Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
@@ -133,7 +143,8 @@ func TestAReasonNotedDuringAWriteIsNotLost(t *testing.T) {
 // TestARecreatedWorkloadGetsItsOwnReason: a Workload is created while the same reason is written for its predecessor.
 func TestARecreatedWorkloadGetsItsOwnReason(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.NewWorkload("a", 1, nil))
-	p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
+	p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now),
+		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))
 	later := admissiontest.NewWorkload("a", 1, nil)
 	later.UID = "later-uid"
 	p.Note(waits("no quota"))
@@ -151,7 +162,8 @@ func TestARecreatedWorkloadGetsItsOwnReason(t *testing.T) {
 	for range 2 {
 		p.Write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
 	}
-	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: no quota"}, admissiontest.Conditions(w.Workload("a").Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: no quota"},
+		admissiontest.Conditions(w.Workload("a").Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

@@ -22,13 +22,18 @@ var (
 	pendingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_pending_workloads",
 		"Workloads that wait in the ClusterQueue: `inadmissible` are those whose status says Inadmissible or OnHold, for which waiting alone does nothing, `active` all others.",
 		"cluster_queue", "status")
-	reservingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_reserving_active_workloads", "Workloads that hold quota of the ClusterQueue.", "cluster_queue")
-	admittedWorkloads  = metrics.NewDesc(metrics.Gauge, "kueue_admitted_active_workloads", "Admitted Workloads of the ClusterQueue.", "cluster_queue")
-	clusterQueueState  = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_status",
+	reservingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_reserving_active_workloads",
+		"Workloads that hold quota of the ClusterQueue.", "cluster_queue")
+	admittedWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_admitted_active_workloads",
+		"Admitted Workloads of the ClusterQueue.", "cluster_queue")
+	clusterQueueState = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_status",
 		"1 for what the ClusterQueue is, `active`, `pending` (it cannot admit) or `terminating`, 0 for the others.", "cluster_queue", "status")
-	queueUsage          = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_usage", "What admitted Workloads of the ClusterQueue use.", ofCluster...)
-	queueReservation    = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_reservation", "What Workloads hold of the ClusterQueue.", ofCluster...)
-	queueNominal        = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_nominal_quota", "The ClusterQueue's own quota.", ofCluster...)
+	queueUsage = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_usage",
+		"What admitted Workloads of the ClusterQueue use.", ofCluster...)
+	queueReservation = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_reservation",
+		"What Workloads hold of the ClusterQueue.", ofCluster...)
+	queueNominal = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_nominal_quota",
+		"The ClusterQueue's own quota.", ofCluster...)
 	queueBorrowingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_borrowing_limit",
 		"How much more than its own the ClusterQueue may use. Absent where there is no limit.", ofCluster...)
 	queueLendingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_lending_limit",
@@ -38,21 +43,26 @@ var (
 	cohortShare = metrics.NewDesc(metrics.Gauge, "kueue_cohort_weighted_share",
 		"The cohort's share beside its siblings, in thousandths by its weight. Absent without Fair Sharing.", "cohort")
 
-	localPending = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_pending_workloads", "As `kueue_pending_workloads`, by LocalQueue.",
-		"name", "namespace", "status")
-	localReserving   = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_reserving_active_workloads", "Workloads of the LocalQueue that hold quota.", "name", "namespace")
-	localAdmitted    = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_admitted_active_workloads", "Admitted Workloads of the LocalQueue.", "name", "namespace")
-	localState       = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_status", "1 for the state of the LocalQueue's condition Active, `True` or `False`, 0 for the other.", "name", "namespace", "active")
-	localUsage       = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_usage", "What admitted Workloads of the LocalQueue use.", ofLocal...)
-	localReservation = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_reservation", "What Workloads of the LocalQueue hold.", ofLocal...)
+	localPending = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_pending_workloads",
+		"As `kueue_pending_workloads`, by LocalQueue.", "name", "namespace", "status")
+	localReserving = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_reserving_active_workloads",
+		"Workloads of the LocalQueue that hold quota.", "name", "namespace")
+	localAdmitted = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_admitted_active_workloads",
+		"Admitted Workloads of the LocalQueue.", "name", "namespace")
+	localState = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_status",
+		"1 for the state of the LocalQueue's condition Active, `True` or `False`, 0 for the other.", "name", "namespace", "active")
+	localUsage = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_usage",
+		"What admitted Workloads of the LocalQueue use.", ofLocal...)
+	localReservation = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_reservation",
+		"What Workloads of the LocalQueue hold.", ofLocal...)
 
 	auditDifference = metrics.NewDesc(metrics.Gauge, "muster_quota_audit_difference",
 		"What the engine counts as held of the ClusterQueue beyond what its Workloads hold by the API, negative where it counts too little. Absent where both are equal.",
 		"cluster_queue", "flavor", "resource")
 
-	queueDescs = []*prometheus.Desc{pendingWorkloads, reservingWorkloads, admittedWorkloads, clusterQueueState, queueUsage, queueReservation,
-		queueNominal, queueBorrowingLimit, queueLendingLimit, queueShare, cohortShare, localPending, localReserving, localAdmitted, localState,
-		localUsage, localReservation, auditDifference}
+	queueDescs = []*prometheus.Desc{pendingWorkloads, reservingWorkloads, admittedWorkloads, clusterQueueState, queueUsage,
+		queueReservation, queueNominal, queueBorrowingLimit, queueLendingLimit, queueShare, cohortShare, localPending,
+		localReserving, localAdmitted, localState, localUsage, localReservation, auditDifference}
 )
 
 // States of a ClusterQueue in its metric.
@@ -94,7 +104,8 @@ type AmountOf struct {
 func newQueueGauges() *QueueGauges {
 	return &QueueGauges{
 		usage: map[StatusOf]engine.Usage{}, states: map[StatusOf]string{}, specs: map[string]*kueue.ClusterQueue{},
-		clusterQueues: map[engine.Key]string{}, inadmissible: map[engine.Key]map[engine.Key]bool{}, inadmissibleIn: map[engine.Key]engine.Key{},
+		clusterQueues: map[engine.Key]string{}, inadmissible: map[engine.Key]map[engine.Key]bool{},
+		inadmissibleIn: map[engine.Key]engine.Key{},
 	}
 }
 
@@ -147,7 +158,8 @@ func (q *QueueGauges) Apply(event engine.Event) {
 	case engine.LocalQueueSet:
 		q.clusterQueues[ev.Key] = ev.ClusterQueue
 	case engine.WorkloadSet:
-		vain := ev.Admission == nil && !ev.Inactive && (ev.ReportedCode == reason.Inadmissible || ev.ReportedCode == reason.OnHold)
+		vain := ev.Admission == nil && !ev.Inactive &&
+			(ev.ReportedCode == reason.Inadmissible || ev.ReportedCode == reason.OnHold)
 		q.setInadmissible(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
 	case engine.WorkloadGone:
 		q.setInadmissible(ev.Key, engine.Key{}, false)
@@ -241,7 +253,8 @@ func (q *QueueGauges) collectClusterQueue(set setter, name string, u engine.Usag
 				set(queueUsage, asFloat(of, u.Used[of]), labels...)
 				set(queueReservation, asFloat(of, u.Reserved[of]), labels...)
 				set(queueNominal, r.NominalQuota.AsApproximateFloat64(), labels...)
-				for desc, limit := range map[*prometheus.Desc]*resource.Quantity{queueBorrowingLimit: r.BorrowingLimit, queueLendingLimit: r.LendingLimit} {
+				for desc, limit := range map[*prometheus.Desc]*resource.Quantity{queueBorrowingLimit: r.BorrowingLimit,
+					queueLendingLimit: r.LendingLimit} {
 					if limit != nil {
 						set(desc, limit.AsApproximateFloat64(), labels...)
 					}

@@ -22,7 +22,8 @@ func TestQueueMetrics(t *testing.T) {
 	cpu := quota.FlavorResource{Flavor: "f", Resource: "cpu"}
 	usage := engine.Usage{Pending: 3, Reserving: 2, Admitted: 1, Share: ptr.To[int64](250),
 		Reserved: map[quota.FlavorResource]int64{cpu: 4500}, Used: map[quota.FlavorResource]int64{cpu: 2000}}
-	cluster, local, cohort := StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, StatusOf{OfLocalQueue, engine.Key{Namespace: "ns", Name: "q"}}, StatusOf{OfCohort, engine.Key{Name: "lab"}}
+	cluster, local, cohort := StatusOf{OfClusterQueue, engine.Key{Name: "cq"}},
+		StatusOf{OfLocalQueue, engine.Key{Namespace: "ns", Name: "q"}}, StatusOf{OfCohort, engine.Key{Name: "lab"}}
 	g.Note(cluster, usage, spec)
 	g.Note(local, usage, nil)
 	g.Note(cohort, engine.Usage{Share: ptr.To[int64](100)}, nil)
@@ -80,9 +81,14 @@ func TestInadmissibleWorkloadsAreForgotten(t *testing.T) {
 	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", ReportedCode: reason.OnHold}
 	for _, events := range [][]engine.Event{
 		{engine.WorkloadSet{Workload: w}, engine.WorkloadGone{Key: w.Key}},
-		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", ReportedCode: reason.OnHold, Inactive: true}}},
-		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", ReportedCode: reason.OnHold, Admission: &engine.Admission{}}}},
-		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "r", ReportedCode: reason.OnHold}}, engine.WorkloadGone{Key: w.Key}},
+		{engine.WorkloadSet{Workload: w},
+			engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", ReportedCode: reason.OnHold, Inactive: true}}},
+		{engine.WorkloadSet{Workload: w},
+			engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", ReportedCode: reason.OnHold,
+				Admission: &engine.Admission{}}}},
+		{engine.WorkloadSet{Workload: w},
+			engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "r", ReportedCode: reason.OnHold}},
+			engine.WorkloadGone{Key: w.Key}},
 	} {
 		for _, ev := range events {
 			g.Apply(ev)

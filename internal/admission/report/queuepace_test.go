@@ -30,8 +30,10 @@ type pace struct {
 }
 
 func newPace(t *testing.T) *pace {
-	p := &pace{world: admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f")), clock: clocktesting.NewFakeClock(admissiontest.Now)}
-	p.QueueStatusWriter = NewQueueStatusWriter(p.world, p.clock, decisions.NewWriteBudget(p.clock), admissiontest.QueueStatusInterval)
+	p := &pace{world: admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f")),
+		clock: clocktesting.NewFakeClock(admissiontest.Now)}
+	p.QueueStatusWriter = NewQueueStatusWriter(p.world, p.clock, decisions.NewWriteBudget(p.clock),
+		admissiontest.QueueStatusInterval)
 	observeQueues(p.QueueStatusWriter, admissiontest.NewClusterQueue("cq", "2"))
 	p.world.Notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
 	ctx, cancel := context.WithCancel(t.Context())
@@ -67,7 +69,8 @@ func (p *pace) awaitLater(n int) {
 
 func (p *pace) says(n int) bool {
 	var q kueue.ClusterQueue
-	return p.world.Get(context.Background(), client.ObjectKey{Name: "cq"}, &q) == nil && int(q.Status.PendingWorkloads) == n
+	return p.world.Get(context.Background(), client.ObjectKey{Name: "cq"}, &q) == nil &&
+		int(q.Status.PendingWorkloads) == n
 }
 
 func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
@@ -111,8 +114,8 @@ func TestUpdatesDuringAWriteWaitForTheInterval(t *testing.T) {
 	}
 }
 
-// TestActiveIsWrittenAtOnce: whether a queue admits is written at once when it changes, even right after another write. The
-// numbers wait for the interval if nothing else has changed.
+// TestActiveIsWrittenAtOnce: whether a queue admits is written at once when it changes, even right after another write.
+// The numbers wait for the interval if nothing else has changed.
 func TestActiveIsWrittenAtOnce(t *testing.T) {
 	cluster, local := StatusOf{Key: engine.Key{Name: "cq"}}, StatusOf{OfLocalQueue, engine.Key{Namespace: "ns", Name: "q"}}
 	for name, tc := range map[string]struct {
@@ -120,7 +123,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 		usage  engine.Usage
 		want   string
 	}{
-		"its cohorts form a cycle": {func(context.Context, *admissiontest.World) error { return nil }, engine.Usage{Cyclic: true, Pending: 2}, "CohortCycleDetected"},
+		"its cohorts form a cycle": {func(context.Context, *admissiontest.World) error { return nil },
+			engine.Usage{Cyclic: true, Pending: 2}, "CohortCycleDetected"},
 		"its flavor is gone": {func(ctx context.Context, w *admissiontest.World) error {
 			return w.Delete(ctx, admissiontest.NewFlavor("f"))
 		},
@@ -128,7 +132,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 		"nothing": {func(context.Context, *admissiontest.World) error { return nil }, engine.Usage{Pending: 2}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewFlavor("f"))
+			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"),
+				admissiontest.NewFlavor("f"))
 			clock := clocktesting.NewFakeClock(admissiontest.Now)
 			s := NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), admissiontest.QueueStatusInterval)
 			observeQueues(s, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"))
@@ -141,7 +146,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 			read := func() (kueue.ClusterQueue, kueue.LocalQueue) {
 				var q kueue.ClusterQueue
 				var l kueue.LocalQueue
-				if err := errors.Join(w.Get(t.Context(), translate.ObjectKey(cluster.Key), &q), w.Get(t.Context(), translate.ObjectKey(local.Key), &l)); err != nil {
+				if err := errors.Join(w.Get(t.Context(), translate.ObjectKey(cluster.Key), &q),
+					w.Get(t.Context(), translate.ObjectKey(local.Key), &l)); err != nil {
 					t.Fatal(err)
 				}
 				return q, l
@@ -155,7 +161,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 			q, l := read()
 			if tc.want == "" {
 				if q.Status.PendingWorkloads != 1 || l.Status.PendingWorkloads != 1 {
-					t.Errorf("pending = %d and %d, want 1 of both before the interval is over", q.Status.PendingWorkloads, l.Status.PendingWorkloads)
+					t.Errorf("pending = %d and %d, want 1 of both before the interval is over", q.Status.PendingWorkloads,
+						l.Status.PendingWorkloads)
 				}
 				clock.Step(admissiontest.QueueStatusInterval)
 				s.Write(t.Context(), cluster)
@@ -167,7 +174,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 			if got := q.Status.Conditions[0]; got.Status != metav1.ConditionFalse || got.Reason != tc.want {
 				t.Errorf("ClusterQueue: Active=%s %s, want False %s", got.Status, got.Reason, tc.want)
 			}
-			if got := l.Status.Conditions[0]; got.Status != metav1.ConditionFalse || got.Reason != kueue.LocalQueueActiveReasonClusterQueueIsInactive {
+			if got := l.Status.Conditions[0]; got.Status != metav1.ConditionFalse ||
+				got.Reason != kueue.LocalQueueActiveReasonClusterQueueIsInactive {
 				t.Errorf("LocalQueue: Active=%s %s, want False", got.Status, got.Reason)
 			}
 		})
@@ -179,7 +187,8 @@ func TestAFailedStatusWriteIsRetried(t *testing.T) {
 	for name, during := range map[string]bool{"newer numbers come after the write": false, "while it is under way": true} {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f"))
-			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
+			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
+				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 			note := func(n int) { s.NoteClusterQueue("cq", engine.Usage{Pending: n}) }
 			fail := admissiontest.Once(apierrors.NewServiceUnavailable("overloaded"))
 			w.Before = func(write string) error {
@@ -199,7 +208,8 @@ func TestAFailedStatusWriteIsRetried(t *testing.T) {
 			s.Write(t.Context(), key)
 			s.Write(t.Context(), key)
 			var q kueue.ClusterQueue
-			if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 || len(w.Written()) != 1 {
+			if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 ||
+				len(w.Written()) != 1 {
 				t.Errorf("status = %+v, %v, writes = %v, want 2 pending by one write", q.Status, err, w.Written())
 			}
 		})
@@ -208,7 +218,8 @@ func TestAFailedStatusWriteIsRetried(t *testing.T) {
 
 func TestNothingIsKeptOfADeletedQueue(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.NewLocalQueue("gone", "cq"))
-	s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
+	s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
+		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 	gone := StatusOf{OfLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
 	observeQueues(s, admissiontest.NewLocalQueue("gone", "cq"))
 	s.NoteLocalQueue(gone.Key, engine.Usage{Pending: 1})

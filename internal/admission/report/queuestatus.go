@@ -68,14 +68,16 @@ const (
 )
 
 // NewQueueStatusWriter returns a writer that writes the numbers of a queue at most once an interval.
-func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decisions.WriteBudget, interval time.Duration) *QueueStatusWriter {
+func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decisions.WriteBudget,
+	interval time.Duration) *QueueStatusWriter {
 	return &QueueStatusWriter{
 		client: c, clock: clock, budget: budget, interval: interval,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[StatusOf](100*time.Millisecond, decisions.LongestRetry),
 			workqueue.TypedRateLimitingQueueConfig[StatusOf]{Clock: clock}),
 		usage: map[StatusOf]engine.Usage{},
-		wrote: map[StatusOf]time.Time{}, hasty: map[StatusOf]bool{}, observed: map[StatusOf]specVersion{}, cyclic: map[string]bool{}, Gauges: newQueueGauges(),
+		wrote: map[StatusOf]time.Time{}, hasty: map[StatusOf]bool{}, observed: map[StatusOf]specVersion{},
+		cyclic: map[string]bool{}, Gauges: newQueueGauges(),
 	}
 }
 
@@ -219,7 +221,8 @@ func (qsw *QueueStatusWriter) noted(key StatusOf) bool {
 }
 
 // try writes the status of the object if it has changed; early, only if its conditions have.
-func (qsw *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Usage,
+	early bool) (wrote bool, err error) {
 	switch key.Kind {
 	case OfClusterQueue:
 		return qsw.tryClusterQueue(ctx, key, u, early)
@@ -230,7 +233,8 @@ func (qsw *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Us
 	}
 }
 
-func (qsw *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf, u engine.Usage,
+	early bool) (wrote bool, err error) {
 	var seen kueue.ClusterQueue
 	if err := qsw.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -253,7 +257,8 @@ func (qsw *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf,
 		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
 }
 
-func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u engine.Usage, early bool) (wrote bool, err error) {
+func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u engine.Usage,
+	early bool) (wrote bool, err error) {
 	var seen kueue.LocalQueue
 	if err := qsw.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -291,7 +296,8 @@ func (qsw *QueueStatusWriter) patch(ctx context.Context, seen, desired client.Ob
 	if same {
 		return false, nil
 	}
-	return true, qsw.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+	return true, qsw.client.Status().Patch(ctx, desired,
+		client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
 // clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.
@@ -302,7 +308,8 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around dependenci
 		status = metav1.ConditionFalse
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: workload.Cut(message, workload.ConditionMessageBytes),
+		Type: kueue.ClusterQueueActive, Status: status, Reason: why,
+		Message:            workload.Cut(message, workload.ConditionMessageBytes),
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 	reportAudit(q, around.difference, now)
 	q.Status.PendingWorkloads = int32(u.Pending)
@@ -320,7 +327,8 @@ func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
 		return
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason, Message: workload.Cut(difference, workload.ConditionMessageBytes),
+		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason,
+		Message:            workload.Cut(difference, workload.ConditionMessageBytes),
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 }
 
@@ -358,8 +366,10 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 
 // localQueueStatus sets the status of a LocalQueue: its numbers, and whether the ClusterQueue behind it can admit.
 // behind is nil if that does not exist.
-func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around dependencies, u engine.Usage, now time.Time) {
-	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
+func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around dependencies,
+	u engine.Usage, now time.Time) {
+	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady,
+		"Can submit new workloads to localQueue"
 	switch {
 	case !q.DeletionTimestamp.IsZero():
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "LocalQueue is being deleted"
@@ -383,7 +393,8 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around de
 		}
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: workload.Cut(message, workload.ConditionMessageBytes),
+		Type: kueue.LocalQueueActive, Status: status, Reason: why,
+		Message:            workload.Cut(message, workload.ConditionMessageBytes),
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
@@ -398,7 +409,8 @@ func localFlavorUsage(sums map[quota.FlavorResource]int64) []kueue.LocalQueueFla
 	byFlavor := map[string][]kueue.LocalQueueResourceUsage{}
 	for fr, amount := range sums {
 		name := corev1.ResourceName(fr.Resource)
-		byFlavor[fr.Flavor] = append(byFlavor[fr.Flavor], kueue.LocalQueueResourceUsage{Name: name, Total: quota.ToQuantity(name, amount)})
+		byFlavor[fr.Flavor] = append(byFlavor[fr.Flavor],
+			kueue.LocalQueueResourceUsage{Name: name, Total: quota.ToQuantity(name, amount)})
 	}
 	var out []kueue.LocalQueueFlavorUsage
 	for flavor, resources := range byFlavor {

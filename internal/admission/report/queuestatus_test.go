@@ -34,11 +34,13 @@ func TestClusterQueueStatus(t *testing.T) {
 		cyclic  bool
 		want    string
 	}{
-		"an active queue":    {nil, nil, false, "Active=True Ready: Can admit new workloads"},
-		"stop policy None":   {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
-		"a stopped queue":    {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
-		"missing flavors":    {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
-		"a cycle of cohorts": {nil, nil, true, "Active=False CohortCycleDetected: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
+		"an active queue":  {nil, nil, false, "Active=True Ready: Can admit new workloads"},
+		"stop policy None": {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
+		"a stopped queue":  {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
+		"missing flavors": {nil, []string{"f", "g"}, false,
+			"Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
+		"a cycle of cohorts": {nil, nil, true,
+			"Active=False CohortCycleDetected: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := admissiontest.NewClusterQueue("cq", "2")
@@ -61,7 +63,8 @@ func TestAClusterQueueSaysWhichFieldsHaveNoEffect(t *testing.T) {
 		unshared Unshared
 		want     string
 	}{
-		"both without their sections":   {kueue.UsageBasedAdmissionFairSharing, "2", Unshared{ByShare: true, ByUsage: true}, byUsage + byShare},
+		"both without their sections": {kueue.UsageBasedAdmissionFairSharing, "2", Unshared{ByShare: true, ByUsage: true},
+			byUsage + byShare},
 		"both with their sections":      {kueue.UsageBasedAdmissionFairSharing, "2", Unshared{}, ""},
 		"the weight without its own":    {kueue.UsageBasedAdmissionFairSharing, "2", Unshared{ByShare: true}, byShare},
 		"not ordered by usage":          {kueue.NoAdmissionFairSharing, "", Unshared{ByShare: true, ByUsage: true}, ""},
@@ -69,7 +72,8 @@ func TestAClusterQueueSaysWhichFieldsHaveNoEffect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := admissiontest.NewWorld(t, admissiontest.NewFlavor("f"))
-			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
+			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
+				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 			s.Unshared = tc.unshared
 			q := admissiontest.NewClusterQueue("cq", "2")
 			if tc.mode != "" {
@@ -83,7 +87,8 @@ func TestAClusterQueueSaysWhichFieldsHaveNoEffect(t *testing.T) {
 				t.Fatal(err)
 			}
 			clusterQueueStatus(q, some, around, admissiontest.Now)
-			if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads" + tc.want}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
+			if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads" + tc.want},
+				admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
@@ -97,7 +102,8 @@ func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 	q := admissiontest.NewClusterQueue("cq", "2")
 	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
-	if got := admissiontest.Conditions(q.Status.Conditions); len(got) != 1 || !strings.HasPrefix(got[0], "Active=False Unknown: "+why) || !strings.Contains(got[0], "a b") {
+	if got := admissiontest.Conditions(q.Status.Conditions); len(got) != 1 ||
+		!strings.HasPrefix(got[0], "Active=False Unknown: "+why) || !strings.Contains(got[0], "a b") {
 		t.Errorf("conditions = %q, want Active=False with the reason", got)
 	}
 	if got := (&translate.Translator{}).ClusterQueue(q).Inactive; !strings.HasPrefix(got, why) {
@@ -111,7 +117,8 @@ func TestAClusterQueueWithAnInvalidSelectorIsNotActive(t *testing.T) {
 	}
 	q.Spec.NamespaceSelector = nil // selects no namespace, intentionally
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
-	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"},
+		admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("conditions without a selector (-want +got):\n%s", diff)
 	}
 }
@@ -129,14 +136,18 @@ func TestAClusterQueueWithMissingChecksIsNotActive(t *testing.T) {
 func TestClusterQueueUsage(t *testing.T) {
 	q := admissiontest.NewClusterQueue("cq", "2")
 	q.Spec.Cohort = "lab"
-	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
+	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups,
+		kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
 	clusterQueueStatus(q, some, dependencies{flavors: 1}, admissiontest.Now)
 	q.Status.Conditions = nil
 	usage := []kueue.FlavorUsage{
-		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"), Borrowed: resource.MustParse("1")}}},
-		{Name: "g", Resources: []kueue.ResourceUsage{{Name: "memory", Total: resource.MustParse("0"), Borrowed: resource.MustParse("0")}}},
+		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"),
+			Borrowed: resource.MustParse("1")}}},
+		{Name: "g", Resources: []kueue.ResourceUsage{{Name: "memory", Total: resource.MustParse("0"),
+			Borrowed: resource.MustParse("0")}}},
 	}
-	want := kueue.ClusterQueueStatus{PendingWorkloads: 2, ReservingWorkloads: 1, AdmittedWorkloads: 1, FlavorsReservation: usage, FlavorsUsage: usage}
+	want := kueue.ClusterQueueStatus{PendingWorkloads: 2, ReservingWorkloads: 1, AdmittedWorkloads: 1,
+		FlavorsReservation: usage, FlavorsUsage: usage}
 	if diff := cmp.Diff(want, q.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
@@ -155,11 +166,16 @@ func TestLocalQueueStatus(t *testing.T) {
 		around dependencies
 		want   string
 	}{
-		"an active queue":            {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
-		"a stopped LocalQueue":       {ptr.To(kueue.Hold), nil, dependencies{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
-		"a missing ClusterQueue":     {nil, nil, dependencies{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
-		"a stopped ClusterQueue":     {nil, stoppedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
-		"a terminating ClusterQueue": {nil, deletedQueue, dependencies{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
+		"an active queue": {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1},
+			"Active=True Ready: Can submit new workloads to localQueue"},
+		"a stopped LocalQueue": {ptr.To(kueue.Hold), nil, dependencies{flavors: 1},
+			"Active=False Stopped: LocalQueue is stopped"},
+		"a missing ClusterQueue": {nil, nil, dependencies{flavors: 1},
+			"Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or use a LocalQueue that names another"},
+		"a stopped ClusterQueue": {nil, stoppedQueue, dependencies{flavors: 1},
+			"Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+		"a terminating ClusterQueue": {nil, deletedQueue, dependencies{flavors: 1},
+			"Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
 		"a missing check": {nil, checked, dependencies{flavors: 1},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"},
 		"an inactive check": {nil, checked, dependencies{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
@@ -168,8 +184,8 @@ func TestLocalQueueStatus(t *testing.T) {
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
 		"all flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{missing: []string{"f"}},
 			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing ResourceFlavor(s): [f]"},
-		"one of two flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1, missing: []string{"g"}},
-			"Active=True Ready: Can submit new workloads to localQueue"},
+		"one of two flavors missing": {nil, admissiontest.NewClusterQueue("cq", "1"),
+			dependencies{flavors: 1, missing: []string{"g"}}, "Active=True Ready: Can submit new workloads to localQueue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := admissiontest.NewLocalQueue("q", "cq")
@@ -182,7 +198,8 @@ func TestLocalQueueStatus(t *testing.T) {
 	}
 }
 
-// TestALocalQueueSaysThatItsWeightHasNoEffect: it counts in a ClusterQueue that is ordered by usage, if that is configured.
+// TestALocalQueueSaysThatItsWeightHasNoEffect: it counts in a ClusterQueue that is ordered by usage, if that is
+// configured.
 func TestALocalQueueSaysThatItsWeightHasNoEffect(t *testing.T) {
 	const without = "; fairSharing has no effect: "
 	for name, tc := range map[string]struct {
@@ -191,10 +208,12 @@ func TestALocalQueueSaysThatItsWeightHasNoEffect(t *testing.T) {
 		unshared Unshared
 		want     string
 	}{
-		"not configured":             {"2", kueue.UsageBasedAdmissionFairSharing, Unshared{ByUsage: true}, without + "the operator's configuration has no section admissionFairSharing"},
-		"a ClusterQueue by priority": {"2", kueue.NoAdmissionFairSharing, Unshared{}, without + "the ClusterQueue cq has no admissionScope by usage"},
-		"a ClusterQueue by usage":    {"2", kueue.UsageBasedAdmissionFairSharing, Unshared{ByShare: true}, ""},
-		"no weight":                  {"", kueue.NoAdmissionFairSharing, Unshared{ByUsage: true}, ""},
+		"not configured": {"2", kueue.UsageBasedAdmissionFairSharing, Unshared{ByUsage: true},
+			without + "the operator's configuration has no section admissionFairSharing"},
+		"a ClusterQueue by priority": {"2", kueue.NoAdmissionFairSharing, Unshared{},
+			without + "the ClusterQueue cq has no admissionScope by usage"},
+		"a ClusterQueue by usage": {"2", kueue.UsageBasedAdmissionFairSharing, Unshared{ByShare: true}, ""},
+		"no weight":               {"", kueue.NoAdmissionFairSharing, Unshared{ByUsage: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q, behind := admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "1")
@@ -203,7 +222,8 @@ func TestALocalQueueSaysThatItsWeightHasNoEffect(t *testing.T) {
 				q.Spec.FairSharing = &kueue.FairSharing{Weight: ptr.To(resource.MustParse(tc.weight))}
 			}
 			localQueueStatus(q, behind, dependencies{flavors: 1, Unshared: tc.unshared}, some, admissiontest.Now)
-			if diff := cmp.Diff([]string{"Active=True Ready: Can submit new workloads to localQueue" + tc.want}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
+			if diff := cmp.Diff([]string{"Active=True Ready: Can submit new workloads to localQueue" + tc.want},
+				admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
@@ -214,7 +234,8 @@ func TestATerminatingLocalQueueIsNotActive(t *testing.T) {
 	q := admissiontest.NewLocalQueue("q", "cq")
 	q.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
 	localQueueStatus(q, admissiontest.NewClusterQueue("cq", "1"), dependencies{flavors: 1}, some, admissiontest.Now)
-	if diff := cmp.Diff([]string{"Active=False Terminating: LocalQueue is being deleted"}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"Active=False Terminating: LocalQueue is being deleted"},
+		admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
@@ -225,7 +246,8 @@ func TestLocalQueueUsageIsSortedByName(t *testing.T) {
 	u := engine.Usage{Pending: 1, Reserved: amounts, Used: amounts}
 	usage := []kueue.LocalQueueFlavorUsage{
 		{Name: "f", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("1")}}},
-		{Name: "g", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("500m")}, {Name: "memory", Total: resource.MustParse("1Gi")}}},
+		{Name: "g", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("500m")},
+			{Name: "memory", Total: resource.MustParse("1Gi")}}},
 	}
 	want := kueue.LocalQueueStatus{PendingWorkloads: 1, FlavorsReservation: usage, FlavorUsage: usage}
 	for range 20 {
@@ -239,7 +261,8 @@ func TestLocalQueueUsageIsSortedByName(t *testing.T) {
 }
 
 func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
-	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewFlavor("f"))
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"),
+		admissiontest.NewFlavor("f"))
 	clock := clocktesting.NewFakeClock(admissiontest.Now)
 	s := NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), admissiontest.QueueStatusInterval)
 	local := engine.Key{Namespace: "ns", Name: "q"}
@@ -248,7 +271,8 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 		s.NoteClusterQueue("cq", some)
 		s.NoteLocalQueue(local, some)
 		s.NoteClusterQueue("gone", some)
-		for _, key := range []StatusOf{{OfClusterQueue, engine.Key{Name: "cq"}}, {OfLocalQueue, local}, {OfClusterQueue, engine.Key{Name: "gone"}}} {
+		for _, key := range []StatusOf{{OfClusterQueue, engine.Key{Name: "cq"}}, {OfLocalQueue, local},
+			{OfClusterQueue, engine.Key{Name: "gone"}}} {
 			s.Write(t.Context(), key)
 		}
 		clock.Step(admissiontest.QueueStatusInterval)
@@ -272,12 +296,14 @@ func observeQueues(s *QueueStatusWriter, queues ...client.Object) {
 // TestTheStatusIsForTheVersionThatTheEngineHas: the cache is ahead of the engine, and clients rely on
 // observedGeneration.
 func TestTheStatusIsForTheVersionThatTheEngineHas(t *testing.T) {
-	for name, queue := range map[string]client.Object{"a ClusterQueue": admissiontest.NewClusterQueue("cq", "2"), "a LocalQueue": admissiontest.NewLocalQueue("q", "cq")} {
+	for name, queue := range map[string]client.Object{"a ClusterQueue": admissiontest.NewClusterQueue("cq", "2"),
+		"a LocalQueue": admissiontest.NewLocalQueue("q", "cq")} {
 		t.Run(name, func(t *testing.T) {
 			queue.SetUID("one")
 			queue.SetGeneration(2) // the cache has this generation
 			w := admissiontest.NewWorld(t, queue)
-			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
+			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
+				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 			key := StatusOf{OfLocalQueue, translate.KeyOf(queue)}
 			if queue.GetNamespace() == "" {
 				key.Kind = OfClusterQueue
@@ -353,7 +379,8 @@ func TestASpecChangeIsAcknowledgedAtOnce(t *testing.T) {
 
 func TestMissingFlavorsAreReported(t *testing.T) {
 	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"))
-	s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
+	s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
+		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 	observeQueues(s, admissiontest.NewClusterQueue("cq", "2"))
 	s.NoteClusterQueue("cq", engine.Usage{})
 	s.Write(t.Context(), StatusOf{Key: engine.Key{Name: "cq"}})
@@ -361,7 +388,8 @@ func TestMissingFlavorsAreReported(t *testing.T) {
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f]"}, admissiontest.Conditions(q.Status.Conditions)); diff != "" {
+	if diff := cmp.Diff([]string{"Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f]"},
+		admissiontest.Conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
@@ -384,9 +412,11 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]", open},
 		"the Topology of the flavor": {[]string{"f"}, []client.Object{admissiontest.PlacedFlavor("f", "t")}, false,
 			"Active=False TopologyNotFound: " + noTopology, inactive(noTopology)},
-		"nothing": {[]string{"f"}, []client.Object{admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", "rack")}, false,
+		"nothing": {[]string{"f"},
+			[]client.Object{admissiontest.PlacedFlavor("f", "t"), admissiontest.Topology("t", "rack")}, false,
 			"Active=True Ready: Can admit new workloads", open},
-		"one flavor, and the Topology of another": {[]string{"f", "g", "h"}, []client.Object{admissiontest.PlacedFlavor("f", "t"), admissiontest.NewFlavor("h")}, false,
+		"one flavor, and the Topology of another": {[]string{"f", "g", "h"},
+			[]client.Object{admissiontest.PlacedFlavor("f", "t"), admissiontest.NewFlavor("h")}, false,
 			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]; " +
 				"references ResourceFlavor(s) of a missing Topology: [f (t)]", open},
 		"a cycle of cohorts": {[]string{"f"}, []client.Object{admissiontest.NewFlavor("f")}, true,
@@ -400,7 +430,8 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 				q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors, flavor)
 			}
 			w := admissiontest.NewWorld(t, append(tc.objects, q, admissiontest.NewLocalQueue("q", "cq"))...)
-			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
+			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
+				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 			local := engine.Key{Namespace: "ns", Name: "q"}
 			observeQueues(s, q, admissiontest.NewLocalQueue("q", "cq"))
 			s.NoteClusterQueue("cq", engine.Usage{Cyclic: tc.cyclic})
@@ -415,7 +446,8 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 			if err := w.Get(t.Context(), translate.ObjectKey(local), &door); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{tc.cluster, tc.local}, append(admissiontest.Conditions(cluster.Status.Conditions), admissiontest.Conditions(door.Status.Conditions)...)); diff != "" {
+			if diff := cmp.Diff([]string{tc.cluster, tc.local}, append(admissiontest.Conditions(cluster.Status.Conditions),
+				admissiontest.Conditions(door.Status.Conditions)...)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})

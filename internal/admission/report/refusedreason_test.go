@@ -18,10 +18,12 @@ import (
 // TestAReasonThatDoesNotFitIsAnEvent: it is not retried for ever, and the job says it all the same.
 func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
 	a := admissiontest.NewWorkload("a", 1, nil)
-	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+		Controller: ptr.To(true)}}
 	w := admissiontest.NewWorld(t, a)
 	w.Before = admissiontest.Always(admissiontest.ErrTooLarge)
-	recorder, budget := events.NewFakeRecorder(10), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
+	recorder, budget := events.NewFakeRecorder(10),
+		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 	p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), budget)
 	p.Events = &decisions.JobEvents{Recorder: decisions.NewBoundedRecorder(recorder, budget)}
 	key := engine.Key{Namespace: "ns", Name: "a"}
@@ -41,13 +43,15 @@ func TestAReasonThatDoesNotFitIsAnEvent(t *testing.T) {
 	}
 }
 
-// TestARefusedAdmissionIsOneEvent: the job of a Workload whose admission the API server refuses is told so once, however
-// often the reason is written, and again after it waited for something else.
+// TestARefusedAdmissionIsOneEvent: the job of a Workload whose admission the API server refuses is told so once,
+// however often the reason is written, and again after it waited for something else.
 func TestARefusedAdmissionIsOneEvent(t *testing.T) {
 	a := admissiontest.NewWorkload("a", 1, nil)
-	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+		Controller: ptr.To(true)}}
 	w := admissiontest.NewWorld(t, a)
-	recorder, budget := events.NewFakeRecorder(10), decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
+	recorder, budget := events.NewFakeRecorder(10),
+		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now))
 	p := NewPendingWriter(w, clocktesting.NewFakePassiveClock(admissiontest.Now), budget)
 	p.Events = &decisions.JobEvents{Recorder: decisions.NewBoundedRecorder(recorder, budget)}
 	key := engine.Key{Namespace: "ns", Name: "a"}

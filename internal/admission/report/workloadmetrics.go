@@ -18,8 +18,9 @@ var waitBuckets = append([]float64{1}, prometheus.ExponentialBuckets(2.5, 2, 13)
 
 // Metrics of Workloads, under the names that dashboards for Kueue use.
 var (
-	quotaReservedTotal = metrics.NewCounter("kueue_quota_reserved_workloads_total", "Workloads that were given quota.", "cluster_queue")
-	quotaReservedWait  = metrics.NewHistogram("kueue_quota_reserved_wait_time_seconds",
+	quotaReservedTotal = metrics.NewCounter("kueue_quota_reserved_workloads_total",
+		"Workloads that were given quota.", "cluster_queue")
+	quotaReservedWait = metrics.NewHistogram("kueue_quota_reserved_wait_time_seconds",
 		"Time from the creation of a Workload, or its return to the queue, until it was given quota.", waitBuckets, "cluster_queue")
 	admittedTotal = metrics.NewCounter("kueue_admitted_workloads_total", "Workloads that were admitted.", "cluster_queue")
 	admissionWait = metrics.NewHistogram("kueue_admission_wait_time_seconds",
@@ -30,25 +31,31 @@ var (
 		"Time from the creation of a Workload, or its return to the queue, until its pods were ready for the first time.", waitBuckets, "cluster_queue")
 	admittedReadyWait = metrics.NewHistogram("kueue_admitted_until_ready_wait_time_seconds",
 		"Time from the admission of a Workload until its pods were ready for the first time.", waitBuckets, "cluster_queue")
-	evictedTotal = metrics.NewCounter("kueue_evicted_workloads_total", "Evictions, by the reason of the condition Evicted.", "cluster_queue", "reason")
-	evictedOnce  = metrics.NewCounter("kueue_evicted_workloads_once_total",
-		"Evictions of Workloads that were not evicted before for the same reason and cause.", "cluster_queue", "reason", "detailed_reason")
+	evictedTotal = metrics.NewCounter("kueue_evicted_workloads_total",
+		"Evictions, by the reason of the condition Evicted.", "cluster_queue", "reason")
+	evictedOnce = metrics.NewCounter("kueue_evicted_workloads_once_total",
+		"Evictions of Workloads that were not evicted before for the same reason and cause.", "cluster_queue", "reason",
+		"detailed_reason")
 
-	localQuotaReservedTotal = metrics.NewCounter("kueue_local_queue_quota_reserved_workloads_total", "Workloads of the LocalQueue that were given quota.", "name", "namespace")
-	localAdmittedTotal      = metrics.NewCounter("kueue_local_queue_admitted_workloads_total", "Workloads of the LocalQueue that were admitted.", "name", "namespace")
-	localEvictedTotal       = metrics.NewCounter("kueue_local_queue_evicted_workloads_total", "Evictions of Workloads of the LocalQueue.", "name", "namespace", "reason")
+	localQuotaReservedTotal = metrics.NewCounter("kueue_local_queue_quota_reserved_workloads_total",
+		"Workloads of the LocalQueue that were given quota.", "name", "namespace")
+	localAdmittedTotal = metrics.NewCounter("kueue_local_queue_admitted_workloads_total",
+		"Workloads of the LocalQueue that were admitted.", "name", "namespace")
+	localEvictedTotal = metrics.NewCounter("kueue_local_queue_evicted_workloads_total",
+		"Evictions of Workloads of the LocalQueue.", "name", "namespace", "reason")
 
 	attemptsTotal = metrics.NewCounter("kueue_admission_attempts_total",
 		"Passes of the engine that decided anything: `success` where a Workload was given quota, `inadmissible` where none was.", "result")
-	attemptSeconds = metrics.NewHistogram("kueue_admission_attempt_duration_seconds", "Time of a pass of the engine that decided anything.", nil, "result")
+	attemptSeconds = metrics.NewHistogram("kueue_admission_attempt_duration_seconds",
+		"Time of a pass of the engine that decided anything.", nil, "result")
 )
 
 // forgetCounted drops the metrics of a deleted queue.
 func forgetCounted(key StatusOf) {
 	switch key.Kind {
 	case OfClusterQueue:
-		for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{quotaReservedTotal, quotaReservedWait, admittedTotal, admissionWait,
-			checksWait, readyWait, admittedReadyWait, evictedTotal, evictedOnce} {
+		for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{quotaReservedTotal, quotaReservedWait,
+			admittedTotal, admissionWait, checksWait, readyWait, admittedReadyWait, evictedTotal, evictedOnce} {
 			vec.DeletePartialMatch(prometheus.Labels{"cluster_queue": key.Name})
 		}
 		decisions.PreemptedTotal.DeletePartialMatch(prometheus.Labels{"preempting_cluster_queue": key.Name})
@@ -136,7 +143,8 @@ func countEvictions(before, after *kueue.Workload) {
 			continue
 		}
 		evictedTotal.WithLabelValues(queue, is.Reason).Add(float64(is.Count - was))
-		localEvictedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace, is.Reason).Add(float64(is.Count - was))
+		localEvictedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace,
+			is.Reason).Add(float64(is.Count - was))
 		if was == 0 {
 			evictedOnce.WithLabelValues(queue, is.Reason, string(is.UnderlyingCause)).Inc()
 		}

@@ -47,7 +47,8 @@ func TestWorkloadMetrics(t *testing.T) {
 	}
 	evict := func(when int) func(*kueue.Workload) {
 		return func(w *kueue.Workload) {
-			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason}, at(when))
+			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption,
+				Cause: kueue.InClusterQueueReason}, at(when))
 		}
 	}
 	step(func(w *kueue.Workload) { admissiontest.Admit(w, given, at(10)) })
@@ -94,7 +95,8 @@ func TestWorkloadMetrics(t *testing.T) {
 func TestWaitOfADrainedWorkload(t *testing.T) {
 	at := func(seconds int) time.Time { return admissiontest.Now.Add(time.Duration(seconds) * time.Second) }
 	w := admissiontest.NewWorkload("w", 1, nil)
-	workload.SetCondition(w, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", at(10))
+	workload.SetCondition(w, kueue.WorkloadRequeued, metav1.ConditionFalse,
+		kueue.WorkloadEvictedByClusterQueueStopped, "", at(10))
 	before, was := metricstest.Values(t), w.DeepCopy()
 	admissiontest.Admit(w, &engine.Admission{ClusterQueue: "restarted"}, at(5000))
 	CountChange(was, w)
@@ -102,7 +104,8 @@ func TestWaitOfADrainedWorkload(t *testing.T) {
 	for _, metric := range []string{"kueue_quota_reserved_wait_time_seconds", "kueue_admission_wait_time_seconds"} {
 		const queue = "{cluster_queue=restarted}"
 		if got[metric+"_count"+queue] != 1 || got[metric+"_sum"+queue] != 0 {
-			t.Errorf("%s counts %v waits of %v s in total, want one of 0 s", metric, got[metric+"_count"+queue], got[metric+"_sum"+queue])
+			t.Errorf("%s counts %v waits of %v s in total, want one of 0 s", metric, got[metric+"_count"+queue],
+				got[metric+"_sum"+queue])
 		}
 	}
 	forgetCounted(StatusOf{OfClusterQueue, engine.Key{Name: "restarted"}})

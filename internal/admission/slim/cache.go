@@ -86,19 +86,24 @@ func stripPod(object any) (any, error) {
 	}
 	keep := detailOf(pod)
 	meta := metav1.ObjectMeta{
-		Name: pod.Name, Namespace: shareText(pod.Namespace), UID: pod.UID, ResourceVersion: pod.ResourceVersion, Generation: pod.Generation,
-		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		OwnerReferences: shareOwners(pod.OwnerReferences),
+		Name: pod.Name, Namespace: shareText(pod.Namespace), UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+		Generation:        pod.Generation,
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
+		DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		OwnerReferences:            shareOwners(pod.OwnerReferences),
 	}
 	if keep > resizesOnly {
-		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(jobAnnotations(pod.Annotations)), shareFinalizers(pod.Finalizers)
+		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(jobAnnotations(pod.Annotations)),
+			shareFinalizers(pod.Finalizers)
 	}
-	started, grace, deadline := pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds
+	started, grace, deadline := pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds,
+		pod.Spec.ActiveDeadlineSeconds
 	pod.ObjectMeta = meta
 	pod.Spec = strippedSpec(&pod.Spec)
 	stripStatus(&pod.Status, &pod.Spec, keep)
 	if keep > resizesOnly && pod.Labels[breezeml.JobNameLabel] != "" { // a TrainingJob stops its pods by a deadline
-		pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds = started, grace, deadline
+		pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds =
+			started, grace, deadline
 	}
 	return pod, nil
 }
@@ -115,7 +120,8 @@ func jobAnnotations(annotations map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range annotations {
 		domain, _, _ := strings.Cut(key, "/")
-		for _, known := range []string{"kueue.x-k8s.io", "jobset.sigs.k8s.io", "muster.dev", "batch.kubernetes.io", "volcano.sh", "tensorstack.dev", "lattice.dev", "breezeml.ai"} {
+		for _, known := range []string{"kueue.x-k8s.io", "jobset.sigs.k8s.io", "muster.dev", "batch.kubernetes.io",
+			"volcano.sh", "tensorstack.dev", "lattice.dev", "breezeml.ai"} {
 			if domain == known || strings.HasSuffix(domain, "."+known) {
 				if out == nil {
 					out = map[string]string{}
@@ -129,11 +135,14 @@ func jobAnnotations(annotations map[string]string) map[string]string {
 
 func strippedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
-		NodeName: shareText(s.NodeName), NodeSelector: shareMap(s.NodeSelector), Affinity: nodeAffinity(s.Affinity), SchedulingGates: s.SchedulingGates,
-		Containers: shareContainers(strippedContainers(s.Containers)), InitContainers: shareContainers(strippedContainers(s.InitContainers)),
-		Overhead: s.Overhead, Resources: s.Resources, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
-		RestartPolicy: shareText(s.RestartPolicy), Priority: sharePriority(s.Priority), SchedulerName: shareText(s.SchedulerName),
-		Hostname: s.Hostname, Subdomain: shareText(s.Subdomain), SchedulingGroup: s.SchedulingGroup,
+		NodeName: shareText(s.NodeName), NodeSelector: shareMap(s.NodeSelector), Affinity: nodeAffinity(s.Affinity),
+		SchedulingGates: s.SchedulingGates,
+		Containers:      shareContainers(strippedContainers(s.Containers)),
+		InitContainers:  shareContainers(strippedContainers(s.InitContainers)),
+		Overhead:        s.Overhead, Resources: s.Resources, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
+		RestartPolicy: shareText(s.RestartPolicy), Priority: sharePriority(s.Priority),
+		SchedulerName: shareText(s.SchedulerName),
+		Hostname:      s.Hostname, Subdomain: shareText(s.Subdomain), SchedulingGroup: s.SchedulingGroup,
 	}
 }
 
@@ -154,7 +163,8 @@ func strippedContainers(containers []corev1.Container) []corev1.Container {
 	for i := range containers {
 		c := &containers[i]
 		// Limits are not needed: the API server has copied them to missing requests.
-		out[i] = corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}, RestartPolicy: c.RestartPolicy}
+		out[i] = corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests},
+			RestartPolicy: c.RestartPolicy}
 		for _, port := range c.Ports {
 			if port.HostPort != 0 {
 				out[i].Ports = append(out[i].Ports, port)
@@ -230,12 +240,14 @@ func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodCondi
 // all other pods.
 var (
 	otherPodConditions = []corev1.PodConditionType{corev1.PodResizePending}
-	jobPodConditions   = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
+	jobPodConditions   = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady,
+		corev1.DisruptionTarget}
 )
 
 // strippedStatuses drops images, mounts and users. It keeps a container's resources if they differ from the resources
 // in its spec: then the container is being resized, and uses the larger ones of its node.
-func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, keep detail) []corev1.ContainerStatus {
+func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container,
+	keep detail) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(statuses))
 	for i := range statuses {
 		s := &statuses[i]
@@ -266,8 +278,9 @@ var running = &corev1.ContainerStateRunning{}
 func strippedState(s *corev1.ContainerState, keep detail) (out corev1.ContainerState) {
 	switch {
 	case s.Terminated != nil:
-		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, StartedAt: s.Terminated.StartedAt, FinishedAt: s.Terminated.FinishedAt,
-			Reason: shareText(s.Terminated.Reason), Message: replicas.WhyNotStarted(s.Terminated)}
+		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, StartedAt: s.Terminated.StartedAt,
+			FinishedAt: s.Terminated.FinishedAt,
+			Reason:     shareText(s.Terminated.Reason), Message: replicas.WhyNotStarted(s.Terminated)}
 		if strings.Contains(s.Terminated.Message, muster.AgentReport) {
 			out.Terminated.Message = muster.AgentReport
 		}

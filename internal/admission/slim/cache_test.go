@@ -24,8 +24,9 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 	container := func(name, cpu string) corev1.Container {
 		return corev1.Container{
 			Name: name, Image: "example.com/trainer:1", Command: []string{"train"}, Args: []string{"--steps", "100"},
-			Env:          []corev1.EnvVar{{Name: "A", Value: "1"}},
-			Resources:    corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu, "memory", "1Gi"), Limits: admissiontest.Quantities("cpu", cpu)},
+			Env: []corev1.EnvVar{{Name: "A", Value: "1"}},
+			Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu, "memory", "1Gi"),
+				Limits: admissiontest.Quantities("cpu", cpu)},
 			VolumeMounts: []corev1.VolumeMount{{Name: "token", MountPath: "/var/run"}},
 			Ports:        []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 90, HostPort: 90}},
 		}
@@ -36,14 +37,16 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "p", Namespace: "ns", UID: "p-uid", ResourceVersion: "7",
-			Labels:          map[string]string{"kueue.x-k8s.io/podset": "main", "app": "a"},
-			Annotations:     map[string]string{"kueue.x-k8s.io/workload": "w", "batch.kubernetes.io/job-completion-index": "3", "alpha.jobset.sigs.k8s.io/exclusive-topology": "rack", "istio.io/large": "x"},
+			Labels: map[string]string{"kueue.x-k8s.io/podset": "main", "app": "a"},
+			Annotations: map[string]string{"kueue.x-k8s.io/workload": "w", "batch.kubernetes.io/job-completion-index": "3",
+				"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack", "istio.io/large": "x"},
 			OwnerReferences: []metav1.OwnerReference{controller},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "n", Containers: []corev1.Container{container("main", "2")}, InitContainers: []corev1.Container{sidecar, container("init", "4")},
-			Overhead: admissiontest.Quantities("cpu", "100m"), NodeSelector: map[string]string{corev1.LabelHostname: "n"},
+			NodeName: "n", Containers: []corev1.Container{container("main", "2")},
+			InitContainers: []corev1.Container{sidecar, container("init", "4")},
+			Overhead:       admissiontest.Quantities("cpu", "100m"), NodeSelector: map[string]string{corev1.LabelHostname: "n"},
 			Volumes:     []corev1.Volume{{Name: "token"}},
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
@@ -52,9 +55,10 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "main", Image: "example.com/trainer:1", ImageID: "sha256:1", RestartCount: 2,
-				State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
-				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
-				Resources:            &corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", "2", "memory", "1Gi")},
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137,
+					Reason: "OOMKilled"}},
+				Resources: &corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", "2", "memory", "1Gi")},
 			}},
 		},
 	}
@@ -78,8 +82,9 @@ func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
-		Spec:       kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}}},
-		Status:     kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq"}},
+		Spec: kueue.WorkloadSpec{QueueName: "q",
+			PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}}},
+		Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq"}},
 	}
 	whole := w.DeepCopy()
 	whole.ManagedFields = nil
@@ -89,7 +94,8 @@ func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	if diff := cmp.Diff(whole, w); diff != "" {
 		t.Errorf("a running Workload (-whole +stripped):\n%s", diff)
 	}
-	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", time.Time{})
+	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue,
+		kueue.WorkloadFinishedReasonSucceeded, "", time.Time{})
 	if _, err := stripWorkload(w); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +148,8 @@ func TestAStrippedPodKeepsItsRequests(t *testing.T) {
 	refused.Spec.InitContainers = nil
 	refused.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "64", "memory", "1Gi")
 	refused.Status.ContainerStatuses[0].AllocatedResources = admissiontest.Quantities("cpu", "2", "memory", "1Gi")
-	refused.Status.Conditions = append(refused.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+	refused.Status.Conditions = append(refused.Status.Conditions,
+		corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 	for name, tc := range map[string]struct {
 		pod *corev1.Pod
 		cpu string
@@ -168,40 +175,52 @@ func TestAStrippedJobPodKeepsIdentityAndStatus(t *testing.T) {
 	whole := fullPod(ofJob)
 	got := stripped(t, whole)
 	if got.Labels["kueue.x-k8s.io/podset"] != "main" || got.Annotations["kueue.x-k8s.io/workload"] != "w" ||
-		got.Annotations["batch.kubernetes.io/job-completion-index"] != "3" || got.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] != "rack" {
+		got.Annotations["batch.kubernetes.io/job-completion-index"] != "3" ||
+		got.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] != "rack" {
 		t.Errorf("labels = %v, annotations = %v", got.Labels, got.Annotations)
 	}
-	if metav1.GetControllerOf(got) == nil || got.Spec.NodeName != "n" || got.Spec.NodeSelector[corev1.LabelHostname] != "n" {
+	if metav1.GetControllerOf(got) == nil || got.Spec.NodeName != "n" ||
+		got.Spec.NodeSelector[corev1.LabelHostname] != "n" {
 		t.Errorf("stripped pod = %+v, want its controller and node", got)
 	}
-	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].State.Running == nil || s[0].RestartCount != 2 || s[0].Resources != nil {
+	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].State.Running == nil || s[0].RestartCount != 2 ||
+		s[0].Resources != nil {
 		t.Errorf("container statuses = %+v, want one, running and without resources", s)
 	}
 	if len(got.Spec.Containers[0].Ports) != 1 || got.Spec.Containers[0].Ports[0].HostPort != 90 {
 		t.Errorf("ports = %+v, want the host port only", got.Spec.Containers[0].Ports)
 	}
-	if _, kept := got.Annotations["istio.io/large"]; kept || got.Spec.Volumes != nil || got.Spec.Containers[0].Env != nil || got.ManagedFields != nil {
+	if _, kept := got.Annotations["istio.io/large"]; kept || got.Spec.Volumes != nil ||
+		got.Spec.Containers[0].Env != nil || got.ManagedFields != nil {
 		t.Errorf("pod = %+v, want volumes, environment and large annotations stripped", got)
 	}
-	if slices.ContainsFunc(whole.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }) != (len(got.Status.Conditions) == 1) {
+	if slices.ContainsFunc(whole.Status.Conditions,
+		func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }) != (len(got.Status.Conditions) == 1) {
 		t.Errorf("conditions = %+v, want Ready only", got.Status.Conditions)
 	}
 }
 
-// TestAStrippedJobPodKeepsHowItEnded: the exit codes, reasons and times of several containers are kept, and why one did not start. How long one ran says
-// whether the delays of restarts begin again.
+// TestAStrippedJobPodKeepsHowItEnded: the exit codes, reasons and times of several containers are kept, and why one did
+// not start. How long one ran says whether the delays of restarts begin again.
 func TestAStrippedJobPodKeepsHowItEnded(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(ofJob)
 	pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized}, {Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "r", Message: "m", LastTransitionTime: at}, {Type: corev1.PodReady}}
-	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, ContainerID: "containerd://1", StartedAt: at, Reason: "Error", Message: "last words"}}
-	unstarted := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, FinishedAt: at, StartedAt: at, Reason: "StartError", Message: "no such command"}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: ended, RestartCount: 1}, {Name: "misspelt", State: unstarted}, {Name: "other", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized}, {Type: corev1.DisruptionTarget,
+		Status: corev1.ConditionTrue, Reason: "r", Message: "m", LastTransitionTime: at}, {Type: corev1.PodReady}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at,
+		ContainerID: "containerd://1", StartedAt: at, Reason: "Error", Message: "last words"}}
+	unstarted := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, FinishedAt: at,
+		StartedAt: at, Reason: "StartError", Message: "no such command"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: ended, RestartCount: 1},
+		{Name: "misspelt", State: unstarted},
+		{Name: "other", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 	got := stripped(t, pod).Status
 	want := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",
 		Conditions: pod.Status.Conditions[1:],
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, StartedAt: at, Reason: "Error"}}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, StartedAt: at,
+				Reason: "Error"}}},
 			{Name: "misspelt", State: unstarted}, {Name: "other"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -226,7 +245,8 @@ func TestAStrippedPodOfAVCJobKeepsWhenItStarted(t *testing.T) {
 	for started, pod := range map[metav1.Time]*corev1.Pod{at(3): pod, at(4): later} {
 		got := stripped(t, stripped(t, pod)).Status // an informer may strip it twice
 		s := got.ContainerStatuses[0]
-		if got.StartTime == nil || *got.StartTime != began || s.LastTerminationState.Terminated.StartedAt != at(2) || s.State.Running.StartedAt != started {
+		if got.StartTime == nil || *got.StartTime != began || s.LastTerminationState.Terminated.StartedAt != at(2) ||
+			s.State.Running.StartedAt != started {
 			t.Errorf("status = %+v, want the times of the whole pod %+v", got, pod.Status)
 		}
 	}
@@ -238,9 +258,11 @@ func TestAStrippedPodOfATrainingJobCanBeStopped(t *testing.T) {
 	began := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	pod := fullPod(metav1.OwnerReference{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "j"})
 	pod.Labels["training.kubeflow.org/job-name"] = "j"
-	pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds = &began, ptr.To[int64](300), ptr.To[int64](1)
+	pod.Status.StartTime, pod.Spec.TerminationGracePeriodSeconds, pod.Spec.ActiveDeadlineSeconds = &began,
+		ptr.To[int64](300), ptr.To[int64](1)
 	got := stripped(t, stripped(t, pod)) // an informer may strip it twice
-	if s := got.Spec; got.Status.StartTime == nil || *got.Status.StartTime != began || ptr.Deref(s.TerminationGracePeriodSeconds, 0) != 300 || ptr.Deref(s.ActiveDeadlineSeconds, 0) != 1 {
+	if s := got.Spec; got.Status.StartTime == nil || *got.Status.StartTime != began ||
+		ptr.Deref(s.TerminationGracePeriodSeconds, 0) != 300 || ptr.Deref(s.ActiveDeadlineSeconds, 0) != 1 {
 		t.Errorf("stripped pod = %+v, want its start, grace period and deadline", got)
 	}
 }
@@ -252,7 +274,8 @@ func TestAStrippedPodKeepsTheReportOfItsAgent(t *testing.T) {
 		"last words\n" + muster.AgentReport + " exit code 137\n": muster.AgentReport,
 	} {
 		pod := fullPod(ofJob)
-		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Message: said}}
+		pod.Status.ContainerStatuses[0].State =
+			corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Message: said}}
 		if got := stripped(t, stripped(t, pod)).Status.ContainerStatuses[0].State.Terminated.Message; got != want {
 			t.Errorf("of the message %q is kept %q, want %q", said, got, want)
 		}
@@ -261,7 +284,8 @@ func TestAStrippedPodKeepsTheReportOfItsAgent(t *testing.T) {
 
 func TestAStrippedServicePodIsSmall(t *testing.T) {
 	got := stripped(t, fullPod(ofReplicaSet))
-	if len(got.Labels) != 0 || len(got.Annotations) != 0 || len(got.Status.ContainerStatuses) != 0 || len(got.Status.Conditions) != 0 {
+	if len(got.Labels) != 0 || len(got.Annotations) != 0 || len(got.Status.ContainerStatuses) != 0 ||
+		len(got.Status.Conditions) != 0 {
 		t.Errorf("stripped pod = %+v, want no metadata and status", got)
 	}
 	if metav1.GetControllerOf(got) == nil {

@@ -100,7 +100,8 @@ func shareList(list corev1.ResourceList) corev1.ResourceList {
 }
 
 // shareFlavors returns the interned map of flavors by resource.
-func shareFlavors(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) map[corev1.ResourceName]kueue.ResourceFlavorReference {
+func shareFlavors(
+	flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) map[corev1.ResourceName]kueue.ResourceFlavorReference {
 	if len(flavors) == 0 {
 		return flavors
 	}

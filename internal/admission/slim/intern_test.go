@@ -20,7 +20,9 @@ func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 		return stripped(t, pod)
 	}
 	first := stripped(t, fullPod(ofJob))
-	if same := change(func(p *corev1.Pod) { p.Name, p.Spec.Containers[0].Args = "q", nil }); &same.Spec.Containers[0] != &first.Spec.Containers[0] ||
+	if same := change(func(p *corev1.Pod) {
+		p.Name, p.Spec.Containers[0].Args = "q", nil
+	}); &same.Spec.Containers[0] != &first.Spec.Containers[0] ||
 		&same.Spec.InitContainers[0] != &first.Spec.InitContainers[0] {
 		t.Error("equal pods do not share their containers")
 	}
@@ -31,12 +33,16 @@ func TestCommonValuesOfPodsAreInterned(t *testing.T) {
 		"a resource": change(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "2", "gpu", "1Gi")
 		}),
-		"a name":             change(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }),
-		"a host port":        change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostPort = 91 }),
-		"its address":        change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostIP = "1.2.3.4" }),
-		"its protocol":       change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].Protocol = corev1.ProtocolUDP }),
-		"one more":           change(func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0]) }),
-		"the restart policy": change(func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicy = p.Spec.InitContainers[0].RestartPolicy }),
+		"a name":       change(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }),
+		"a host port":  change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostPort = 91 }),
+		"its address":  change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostIP = "1.2.3.4" }),
+		"its protocol": change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].Protocol = corev1.ProtocolUDP }),
+		"one more": change(func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+		}),
+		"the restart policy": change(func(p *corev1.Pod) {
+			p.Spec.Containers[0].RestartPolicy = p.Spec.InitContainers[0].RestartPolicy
+		}),
 	} {
 		if cmp.Equal(first.Spec.Containers, other.Spec.Containers) {
 			t.Errorf("the different value of %s is lost", name)
@@ -52,16 +58,21 @@ func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
 		change(pod)
 		got := stripped(t, pod)
-		if !cmp.Equal(pod.Labels, got.Labels) || !cmp.Equal(pod.Finalizers, got.Finalizers) || !cmp.Equal(pod.OwnerReferences, got.OwnerReferences) || !cmp.Equal(pod.Spec.NodeSelector, got.Spec.NodeSelector) || !cmp.Equal(pod.Spec.Priority, got.Spec.Priority) {
+		if !cmp.Equal(pod.Labels, got.Labels) || !cmp.Equal(pod.Finalizers, got.Finalizers) ||
+			!cmp.Equal(pod.OwnerReferences, got.OwnerReferences) || !cmp.Equal(pod.Spec.NodeSelector, got.Spec.NodeSelector) ||
+			!cmp.Equal(pod.Spec.Priority, got.Spec.Priority) {
 			t.Errorf("%s was changed: %+v", name, got)
 		}
 		return got
 	}
 	first, second := of("a", func(*corev1.Pod) {}), of("b", func(*corev1.Pod) {})
 	for what, pair := range map[string][2]any{
-		"labels": {first.Labels, second.Labels}, "annotations": {first.Annotations, second.Annotations}, "node selector": {first.Spec.NodeSelector, second.Spec.NodeSelector},
-		"owners": {first.OwnerReferences, second.OwnerReferences}, "containers' statuses": {first.Status.ContainerStatuses, second.Status.ContainerStatuses},
-		"finalizers": {first.Finalizers, second.Finalizers}, "priority": {first.Spec.Priority, second.Spec.Priority},
+		"labels": {first.Labels, second.Labels}, "annotations": {first.Annotations, second.Annotations},
+		"node selector":        {first.Spec.NodeSelector, second.Spec.NodeSelector},
+		"owners":               {first.OwnerReferences, second.OwnerReferences},
+		"containers' statuses": {first.Status.ContainerStatuses, second.Status.ContainerStatuses},
+		"finalizers":           {first.Finalizers, second.Finalizers},
+		"priority":             {first.Spec.Priority, second.Spec.Priority},
 	} {
 		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
 			t.Errorf("the equal %s are not shared", what)
@@ -81,10 +92,16 @@ func TestCommonValuesOfAJobsPodsAreInterned(t *testing.T) {
 func TestCommonValuesOfWorkloadsAreInterned(t *testing.T) {
 	made := func(cpu, flavor string) *kueue.Workload {
 		w := &kueue.Workload{
-			Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "c", Args: []string{cpu}, Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu), Limits: admissiontest.Quantities("cpu", cpu)}}}}}}}},
-			Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
-				Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": kueue.ResourceFlavorReference(flavor)}, ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
+			Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main",
+				Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+					Containers: []corev1.Container{{Name: "c", Args: []string{cpu},
+						Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu),
+							Limits: admissiontest.Quantities("cpu", cpu)}}}}}}}},
+			Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq",
+				PodSetAssignments: []kueue.PodSetAssignment{{
+					Name:          "main",
+					Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": kueue.ResourceFlavorReference(flavor)},
+					ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
 		}
 		whole := w.DeepCopy()
 		if _, err := stripWorkload(w); err != nil {

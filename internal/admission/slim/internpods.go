@@ -60,7 +60,8 @@ func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	for i := range statuses {
 		s := &statuses[i]
 		s.Name = shareText(s.Name)
-		if s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.State.Running != nil && s.State.Running != running ||
+		if s.State.Terminated != nil || s.LastTerminationState.Terminated != nil ||
+			s.State.Running != nil && s.State.Running != running ||
 			s.Resources != nil || s.AllocatedResources != nil {
 			return statuses
 		}

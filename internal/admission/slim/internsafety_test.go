@@ -28,7 +28,8 @@ func TestInternedPodsDoNotMixValues(t *testing.T) {
 		return pod
 	}
 	theirs := stripped(t, annotated(map[string]string{index: "7", workload: "theirs"}))
-	for _, forged := range []string{"7\x00" + workload + "\x00theirs", "7" + strconv.Itoa(len(workload)) + ":" + workload + "6:theirs"} {
+	for _, forged := range []string{"7\x00" + workload + "\x00theirs",
+		"7" + strconv.Itoa(len(workload)) + ":" + workload + "6:theirs"} {
 		own := map[string]string{index: forged}
 		if got := stripped(t, annotated(maps.Clone(own))).Annotations; !cmp.Equal(own, got) {
 			t.Errorf("annotations %q were stripped to %q", own, got)
@@ -62,8 +63,9 @@ func TestInternedValuesAreEqual(t *testing.T) {
 				of := text.Draw(t, "of")
 				owners = append(owners, metav1.OwnerReference{Kind: name, Name: of, UID: types.UID(name)})
 				policy := corev1.ContainerRestartPolicy(of)
-				containers = append(containers, corev1.Container{Name: name, RestartPolicy: &policy, Resources: corev1.ResourceRequirements{Requests: list},
-					Ports: []corev1.ContainerPort{{Name: of, HostIP: name}}})
+				containers = append(containers,
+					corev1.Container{Name: name, RestartPolicy: &policy, Resources: corev1.ResourceRequirements{Requests: list},
+						Ports: []corev1.ContainerPort{{Name: of, HostIP: name}}})
 				statuses = append(statuses, corev1.ContainerStatus{Name: name, RestartCount: int32(len(of))})
 			}
 			wantSame(t, owners, shareOwners(owners))
@@ -82,13 +84,17 @@ func wantSame[T any](t *rapid.T, want, got T) {
 
 // requestingFor returns a Workload of one pod set whose container and init container request this amount.
 func requestingFor(t *testing.T, cpu string) *kueue.Workload {
-	asking := []corev1.Container{{Name: "c", Args: []string{"alone"}, Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu), Limits: admissiontest.Quantities("cpu", cpu)}}}
+	asking := []corev1.Container{{Name: "c", Args: []string{"alone"},
+		Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu),
+			Limits: admissiontest.Quantities("cpu", cpu)}}}
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", Finalizers: []string{"f"}},
 		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: asking, InitContainers: asking}}}}},
-		Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}},
-			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
+		Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadAdmitted,
+			Status: metav1.ConditionTrue}},
+			Admission: &kueue.Admission{ClusterQueue: "cq",
+				PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
 	}
 	w = w.DeepCopy() // it needs its own containers and init containers
 	if _, err := stripWorkload(w); err != nil {
@@ -153,7 +159,8 @@ func TestPodSetsSurviveInternerResets(t *testing.T) {
 
 // TestEqualQuantitiesWithOtherSpellingsAreInterned: 1000m and 1, for example, are shared.
 func TestEqualQuantitiesWithOtherSpellingsAreInterned(t *testing.T) {
-	if first, other := requestingFor(t, "77"), requestingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
+	if first, other := requestingFor(t, "77"),
+		requestingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
 		t.Error("the pod sets are not shared")
 	}
 }

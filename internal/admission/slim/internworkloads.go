@@ -25,18 +25,21 @@ func shareWorkload(w *kueue.Workload) {
 		o := &w.OwnerReferences[i]
 		o.APIVersion, o.Kind = shareText(o.APIVersion), shareText(o.Kind)
 	}
-	w.Spec.QueueName, w.Spec.PriorityClassName, w.Spec.Priority = shareText(w.Spec.QueueName), shareText(w.Spec.PriorityClassName), sharePriority(w.Spec.Priority)
+	w.Spec.QueueName, w.Spec.PriorityClassName, w.Spec.Priority = shareText(w.Spec.QueueName),
+		shareText(w.Spec.PriorityClassName), sharePriority(w.Spec.Priority)
 	w.Spec.PodSets = internedPodSets.intern(w.Spec.PodSets)
 	if admission := w.Status.Admission; admission != nil {
 		admission.ClusterQueue = shareText(admission.ClusterQueue)
 		for i := range admission.PodSetAssignments {
 			given := &admission.PodSetAssignments[i]
-			given.Name, given.Flavors, given.ResourceUsage = shareText(given.Name), shareFlavors(given.Flavors), shareList(given.ResourceUsage)
+			given.Name, given.Flavors, given.ResourceUsage = shareText(given.Name), shareFlavors(given.Flavors),
+				shareList(given.ResourceUsage)
 		}
 	}
 	for i := range w.Status.Conditions {
 		c := &w.Status.Conditions[i]
-		c.Type, c.Status, c.Reason, c.Message = shareText(c.Type), shareText(c.Status), shareText(c.Reason), shareText(c.Message)
+		c.Type, c.Status, c.Reason, c.Message = shareText(c.Type), shareText(c.Status), shareText(c.Reason),
+			shareText(c.Message)
 	}
 }
 

@@ -123,12 +123,15 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 // placedByNodeLabels reports whether users choose the nodes of the pods, by node labels reserved for each Job of a
 // JobSet.
 func placedByNodeLabels(spec *corev1.PodSpec) bool {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}
-	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == jobset.NamespacedJobKey })
-	})
+	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+		func(term corev1.NodeSelectorTerm) bool {
+			return slices.ContainsFunc(term.MatchExpressions,
+				func(e corev1.NodeSelectorRequirement) bool { return e.Key == jobset.NamespacedJobKey })
+		})
 }
 
 // topologyRequestOf returns how close together the pods of the pod set must be placed, nil if they do not say.
@@ -188,14 +191,16 @@ func (a *accountant) deleteLimitRange(namespace, name string) (changed bool) {
 }
 
 func findLimitRange(kept []*corev1.LimitRange, name string) (at int, found bool) {
-	return slices.BinarySearchFunc(kept, name, func(limitRange *corev1.LimitRange, name string) int { return cmp.Compare(limitRange.Name, name) })
+	return slices.BinarySearchFunc(kept, name,
+		func(limitRange *corev1.LimitRange, name string) int { return cmp.Compare(limitRange.Name, name) })
 }
 
 // setRuntimeClass records a RuntimeClass.
 func (a *accountant) setRuntimeClass(class *nodev1.RuntimeClass) (changed bool) {
 	had := a.runtimeClasses[class.Name]
 	a.runtimeClasses[class.Name] = class
-	return had == nil || !equality.Semantic.DeepEqual(had.Overhead, class.Overhead) || !equality.Semantic.DeepEqual(had.Scheduling, class.Scheduling)
+	return had == nil || !equality.Semantic.DeepEqual(had.Overhead, class.Overhead) ||
+		!equality.Semantic.DeepEqual(had.Scheduling, class.Scheduling)
 }
 
 // deleteRuntimeClass drops a RuntimeClass.

@@ -42,7 +42,8 @@ func setBounds(w *kueue.Workload, podSets []engine.PodSet) {
 }
 
 func hasBounds(spec *corev1.PodSpec) bool {
-	return len(spec.TopologySpreadConstraints) > 0 || spec.Affinity != nil && (spec.Affinity.PodAntiAffinity != nil || spec.Affinity.PodAffinity != nil)
+	return len(spec.TopologySpreadConstraints) > 0 ||
+		spec.Affinity != nil && (spec.Affinity.PodAntiAffinity != nil || spec.Affinity.PodAffinity != nil)
 }
 
 // podLabels are the labels of the pods of a pod set, as far as they are known before the pods exist.
@@ -114,7 +115,8 @@ func labelsIn(selector *metav1.LabelSelector) int {
 // isOwnTerm reports whether the term concerns pods of the namespace. Labels of namespaces are not looked at, nor keys
 // by which the pods must differ.
 func isOwnTerm(term *corev1.PodAffinityTerm, namespace string) bool {
-	everywhere := term.NamespaceSelector != nil && len(term.NamespaceSelector.MatchLabels)+len(term.NamespaceSelector.MatchExpressions) == 0
+	everywhere := term.NamespaceSelector != nil &&
+		len(term.NamespaceSelector.MatchLabels)+len(term.NamespaceSelector.MatchExpressions) == 0
 	own := len(term.Namespaces) == 0 && term.NamespaceSelector == nil || slices.Contains(term.Namespaces, namespace)
 	return (everywhere || own) && len(term.MismatchLabelKeys) == 0
 }

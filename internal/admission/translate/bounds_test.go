@@ -32,29 +32,38 @@ func byHost(selector *metav1.LabelSelector, changes ...func(*corev1.PodAffinityT
 }
 
 func awayFrom(terms []corev1.PodAffinityTerm) *corev1.PodSpec {
-	return &corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}
+	return &corev1.PodSpec{Affinity: &corev1.Affinity{
+		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}
 }
 
 func nextTo(terms []corev1.PodAffinityTerm) *corev1.PodSpec {
-	return &corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}
+	return &corev1.PodSpec{Affinity: &corev1.Affinity{
+		PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}
 }
 
 func spread(c corev1.TopologySpreadConstraint) *corev1.PodSpec {
 	return &corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{c}}
 }
 
-// TestConstraintsBetweenPodsOfAGang: those that the pod templates decide become bounds, others are left to kube-scheduler.
+// TestConstraintsBetweenPodsOfAGang: those that the pod templates decide become bounds, others are left to
+// kube-scheduler.
 func TestConstraintsBetweenPodsOfAGang(t *testing.T) {
 	apart := func(podSets ...string) []place.Bound {
 		return []place.Bound{{Kind: place.Apart, Key: place.Hostname, Counts: podSets}}
 	}
 	job := &metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "j", Controller: ptr.To(true)}
-	vcjob := &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "v", Controller: ptr.To(true)}
-	jobSet := &metav1.OwnerReference{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s", Controller: ptr.To(true)}
-	training := &metav1.OwnerReference{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "t", Controller: ptr.To(true)}
-	generic := &metav1.OwnerReference{APIVersion: tensorstack.GroupVersion.String(), Kind: "GenericJob", Name: "g", Controller: ptr.To(true)}
-	hard := corev1.TopologySpreadConstraint{MaxSkew: 2, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: matching("app", "a"),
-		MinDomains: ptr.To(int32(3)), NodeAffinityPolicy: ptr.To(corev1.NodeInclusionPolicyIgnore), NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor)}
+	vcjob := &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "v",
+		Controller: ptr.To(true)}
+	jobSet := &metav1.OwnerReference{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "s",
+		Controller: ptr.To(true)}
+	training := &metav1.OwnerReference{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "t",
+		Controller: ptr.To(true)}
+	generic := &metav1.OwnerReference{APIVersion: tensorstack.GroupVersion.String(), Kind: "GenericJob", Name: "g",
+		Controller: ptr.To(true)}
+	hard := corev1.TopologySpreadConstraint{MaxSkew: 2, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: matching("app", "a"),
+		MinDomains:    ptr.To(int32(3)), NodeAffinityPolicy: ptr.To(corev1.NodeInclusionPolicyIgnore),
+		NodeTaintsPolicy: ptr.To(corev1.NodeInclusionPolicyHonor)}
 	soft := hard
 	soft.WhenUnsatisfiable = corev1.ScheduleAnyway
 	others := hard
@@ -64,23 +73,32 @@ func TestConstraintsBetweenPodsOfAGang(t *testing.T) {
 		owner *metav1.OwnerReference
 		want  []place.Bound
 	}{
-		"apart from their own label":            {awayFrom(byHost(matching("app", "a"))), nil, apart("w")},
-		"apart from the leader":                 {awayFrom(byHost(matching("role", "leader"))), nil, apart("l")},
-		"apart from all pods":                   {awayFrom(byHost(&metav1.LabelSelector{})), nil, apart("l", "w")},
-		"apart from no pods":                    {awayFrom(byHost(nil)), nil, nil},
-		"apart from another application":        {awayFrom(byHost(matching("app", "b"))), nil, nil},
-		"apart by the name of the Job":          {awayFrom(byHost(matching("job-name", "j"))), job, apart("l", "w")},
-		"apart by the name of the TrainingJob":  {awayFrom(byHost(matching("training.kubeflow.org/job-name", "t"))), training, apart("l", "w")},
-		"apart by the name of the GenericJob":   {awayFrom(byHost(matching(tensorstack.GenericJobLabel, "g"))), generic, apart("l", "w")},
-		"apart by the name of another Job":      {awayFrom(byHost(matching("job-name", "other"))), job, nil},
-		"apart by the task of the VCJob":        {awayFrom(byHost(matching("volcano.sh/task-spec", "w"))), vcjob, apart("w")},
-		"apart by the replicated job":           {awayFrom(byHost(matching("jobset.sigs.k8s.io/replicatedjob-name", "l"))), jobSet, apart("l")},
-		"apart in all namespaces":               {awayFrom(byHost(matching("app", "a"), func(t *corev1.PodAffinityTerm) { t.NamespaceSelector = &metav1.LabelSelector{} })), nil, apart("w")},
-		"apart in another namespace":            {awayFrom(byHost(matching("app", "a"), func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"other"} })), nil, nil},
-		"apart in namespaces with a label":      {awayFrom(byHost(matching("app", "a"), func(t *corev1.PodAffinityTerm) { t.NamespaceSelector = matching("team", "a") })), nil, nil},
-		"apart with a label that only pods get": {awayFrom(byHost(matching("app", "a"), func(t *corev1.PodAffinityTerm) { t.MatchLabelKeys = []string{"uid"} })), nil, nil},
-		"apart with the same label value":       {awayFrom(byHost(&metav1.LabelSelector{}, func(t *corev1.PodAffinityTerm) { t.MatchLabelKeys = []string{"app"} })), nil, apart("w")},
-		"together with the leader":              {nextTo(byHost(matching("role", "leader"))), nil, []place.Bound{{Kind: place.Together, Key: place.Hostname, Counts: []string{"l"}}}},
+		"apart from their own label":     {awayFrom(byHost(matching("app", "a"))), nil, apart("w")},
+		"apart from the leader":          {awayFrom(byHost(matching("role", "leader"))), nil, apart("l")},
+		"apart from all pods":            {awayFrom(byHost(&metav1.LabelSelector{})), nil, apart("l", "w")},
+		"apart from no pods":             {awayFrom(byHost(nil)), nil, nil},
+		"apart from another application": {awayFrom(byHost(matching("app", "b"))), nil, nil},
+		"apart by the name of the Job":   {awayFrom(byHost(matching("job-name", "j"))), job, apart("l", "w")},
+		"apart by the name of the TrainingJob": {awayFrom(byHost(matching("training.kubeflow.org/job-name", "t"))), training,
+			apart("l", "w")},
+		"apart by the name of the GenericJob": {awayFrom(byHost(matching(tensorstack.GenericJobLabel, "g"))), generic,
+			apart("l", "w")},
+		"apart by the name of another Job": {awayFrom(byHost(matching("job-name", "other"))), job, nil},
+		"apart by the task of the VCJob":   {awayFrom(byHost(matching("volcano.sh/task-spec", "w"))), vcjob, apart("w")},
+		"apart by the replicated job": {awayFrom(byHost(matching("jobset.sigs.k8s.io/replicatedjob-name", "l"))),
+			jobSet, apart("l")},
+		"apart in all namespaces": {awayFrom(byHost(matching("app", "a"),
+			func(t *corev1.PodAffinityTerm) { t.NamespaceSelector = &metav1.LabelSelector{} })), nil, apart("w")},
+		"apart in another namespace": {awayFrom(byHost(matching("app", "a"),
+			func(t *corev1.PodAffinityTerm) { t.Namespaces = []string{"other"} })), nil, nil},
+		"apart in namespaces with a label": {awayFrom(byHost(matching("app", "a"),
+			func(t *corev1.PodAffinityTerm) { t.NamespaceSelector = matching("team", "a") })), nil, nil},
+		"apart with a label that only pods get": {awayFrom(byHost(matching("app", "a"),
+			func(t *corev1.PodAffinityTerm) { t.MatchLabelKeys = []string{"uid"} })), nil, nil},
+		"apart with the same label value": {awayFrom(byHost(&metav1.LabelSelector{},
+			func(t *corev1.PodAffinityTerm) { t.MatchLabelKeys = []string{"app"} })), nil, apart("w")},
+		"together with the leader": {nextTo(byHost(matching("role", "leader"))), nil,
+			[]place.Bound{{Kind: place.Together, Key: place.Hostname, Counts: []string{"l"}}}},
 		"a hard spread constraint": {spread(hard), nil, []place.Bound{
 			{Kind: place.Even, Key: "zone", Counts: []string{"w"}, MaxSkew: 2, MinDomains: 3, AllNodes: true, Untainted: true}}},
 		"a soft spread constraint":                   {spread(soft), nil, nil},
@@ -94,8 +112,12 @@ func TestConstraintsBetweenPodsOfAGang(t *testing.T) {
 			container := w.Spec.PodSets[0].Template.Spec.Containers
 			tc.spec.Containers = container
 			w.Spec.PodSets = []kueue.PodSet{
-				{Name: "l", Count: 1, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"role": "leader"}}, Spec: corev1.PodSpec{Containers: container}}},
-				{Name: "w", Count: 2, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}}, Spec: *tc.spec}},
+				{Name: "l", Count: 1,
+					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"role": "leader"}},
+						Spec: corev1.PodSpec{Containers: container}}},
+				{Name: "w", Count: 2,
+					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}},
+						Spec: *tc.spec}},
 			}
 			podSets, refused := newAccountant(podspec.Counting{}).account(w)
 			if refused != "" || podSets[0].Bounds != nil {
@@ -120,7 +142,8 @@ func TestOnlySomeConstraintsBetweenPodsAreLookedAt(t *testing.T) {
 	about := func(labels int) *metav1.LabelSelector {
 		out := matching("app", "a")
 		for i := range labels - 1 {
-			out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: fmt.Sprint("x", i), Operator: metav1.LabelSelectorOpDoesNotExist})
+			out.MatchExpressions = append(out.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: fmt.Sprint("x", i), Operator: metav1.LabelSelectorOpDoesNotExist})
 		}
 		return out
 	}
@@ -129,7 +152,8 @@ func TestOnlySomeConstraintsBetweenPodsAreLookedAt(t *testing.T) {
 	}
 	both := awayFrom(others(10_000))
 	both.Affinity.PodAffinity = nextTo(own).Affinity.PodAffinity
-	both.TopologySpreadConstraints = spread(corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: matching("app", "a")}).TopologySpreadConstraints
+	both.TopologySpreadConstraints = spread(corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone",
+		WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: matching("app", "a")}).TopologySpreadConstraints
 	for name, tc := range map[string]struct {
 		spec *corev1.PodSpec
 		want int

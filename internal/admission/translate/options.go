@@ -19,7 +19,8 @@ func EngineOptions(cfg *config.Configuration) engine.Options {
 		FairSharing:          fairSharingOf(cfg.FairSharing),
 		AdmissionFairSharing: AdmissionFairSharingOf(cfg.AdmissionFairSharing),
 		CheckWaitingEvery:    checkWaitingEvery,
-		Elastic:              elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration, ResizeCost: cfg.Elasticity.ResizeCost.Duration},
+		Elastic: elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration,
+			ResizeCost: cfg.Elasticity.ResizeCost.Duration},
 	}
 	if *cfg.WaitForPodsReady.Enable {
 		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{

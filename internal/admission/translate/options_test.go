@@ -47,10 +47,12 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 		kueue.WorkloadEvictedDueToNodeFailures:     {},
 		"":                                         {}, // never evicted
 	} {
-		for timestamp, behind := range map[v1alpha1.RequeuingTimestamp]bool{v1alpha1.EvictionTimestamp: late.byEviction, v1alpha1.CreationTimestamp: late.byCreation} {
+		for timestamp, behind := range map[v1alpha1.RequeuingTimestamp]bool{v1alpha1.EvictionTimestamp: late.byEviction,
+			v1alpha1.CreationTimestamp: late.byCreation} {
 			cfg := config.Default()
 			cfg.WaitForPodsReady.RequeuingStrategy.Timestamp = &timestamp
-			w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", CreationTimestamp: metav1.NewTime(created)}}
+			w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a",
+				CreationTimestamp: metav1.NewTime(created)}}
 			if reason != "" {
 				workload.SetCondition(w, kueue.WorkloadEvicted, metav1.ConditionTrue, reason, "", evicted)
 			}
@@ -69,8 +71,9 @@ func TestQueuePositionAfterAnEviction(t *testing.T) {
 func TestBackoffReason(t *testing.T) {
 	at := metav1.NewTime(admissiontest.Now)
 	for said, state := range map[string]*kueue.RequeueState{
-		"waits until 2026-03-01T12:00:00Z after eviction number 2 for pods that were not ready": {Count: ptr.To[int32](2), RequeueAt: &at},
-		"waits until 2026-03-01T12:00:00Z, as an admission check asked":                         {RequeueAt: &at},
+		"waits until 2026-03-01T12:00:00Z after eviction number 2 for pods that were not ready": {
+			Count: ptr.To[int32](2), RequeueAt: &at},
+		"waits until 2026-03-01T12:00:00Z, as an admission check asked": {RequeueAt: &at},
 		"": {Count: ptr.To[int32](2)},
 	} {
 		w := &kueue.Workload{}
@@ -84,8 +87,10 @@ func TestBackoffReason(t *testing.T) {
 // TestBackoffForACheckDoesNotMentionEarlierTimeouts: the count of earlier timeouts stays in the status.
 func TestBackoffForACheckDoesNotMentionEarlierTimeouts(t *testing.T) {
 	w := &kueue.Workload{}
-	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(admissiontest.Now))}
-	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByAdmissionCheck}}
+	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2),
+		RequeueAt: ptr.To(metav1.NewTime(admissiontest.Now))}
+	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse,
+		Reason: kueue.WorkloadEvictedByAdmissionCheck}}
 	if got, want := backoffReason(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -101,7 +106,8 @@ func TestADrainedWorkloadIsHeldBackByItsQueueOnly(t *testing.T) {
 		kueue.WorkloadDeactivated:                  "because",
 	} {
 		w := &kueue.Workload{}
-		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
+		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason,
+			Message: "because"}}
 		if got := backoffReason(w); got != want {
 			t.Errorf("evicted by %s: got %q, want %q", reason, got, want)
 		}

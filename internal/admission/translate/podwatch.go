@@ -87,7 +87,8 @@ func (p *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 func (p *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
 	_, message := refusalOf(pod)
 	workload, podSet := workloadOf(pod)
-	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes, why: nodeRefusals(message)}
+	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes,
+		why: nodeRefusals(message)}
 	before := was.uid == is.uid && slices.Equal(was.nodes, nodes)
 	is.lost = before && was.lost
 	if before && !was.believedAt.IsZero() && (was.blocked || isCapacityRefusal(was.why) == isCapacityRefusal(is.why)) {

@@ -25,15 +25,19 @@ func TestFairSharingOptions(t *testing.T) {
 	if o := EngineOptions(cfg); o.FairSharing != nil || o.AdmissionFairSharing != nil {
 		t.Errorf("default options = %+v, want no fair sharing", o)
 	}
-	cfg.FairSharing = &v1alpha1.FairSharing{PreemptionStrategies: []v1alpha1.PreemptionStrategy{v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare}}
+	cfg.FairSharing = &v1alpha1.FairSharing{PreemptionStrategies: []v1alpha1.PreemptionStrategy{
+		v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare}}
 	cfg.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: metav1.Duration{Duration: time.Hour},
-		UsageSamplingInterval: &metav1.Duration{Duration: time.Minute}, ResourceWeights: map[corev1.ResourceName]float64{"cpu": 2}}
+		UsageSamplingInterval: &metav1.Duration{Duration: time.Minute},
+		ResourceWeights:       map[corev1.ResourceName]float64{"cpu": 2}}
 	got := EngineOptions(cfg)
 	want := engine.Options{
-		FairSharing:          &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}},
-		AdmissionFairSharing: &engine.AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Minute, Weights: map[string]float64{"cpu": 2}},
-		CheckWaitingEvery:    time.Second,
-		Elastic:              elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second},
+		FairSharing: &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare,
+			preempt.LessThanInitialShare}},
+		AdmissionFairSharing: &engine.AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Minute,
+			Weights: map[string]float64{"cpu": 2}},
+		CheckWaitingEvery: time.Second,
+		Elastic:           elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
@@ -50,10 +54,12 @@ func TestWeightsReachTheEngine(t *testing.T) {
 	if got := newTestTranslator().Changed(cohort, admissiontest.Now)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
 		t.Errorf("weight of the cohort = %v, want %v", got, want)
 	}
-	if got := newTestTranslator().Changed(queue, admissiontest.Now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
+	if got := newTestTranslator().Changed(queue,
+		admissiontest.Now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
 		t.Errorf("ClusterQueue has weight %v, by usage %v, want %v and true", got.Weight, got.ByUsage, want)
 	}
-	if got := newTestTranslator().Changed(local, admissiontest.Now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
+	if got := newTestTranslator().Changed(local,
+		admissiontest.Now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
 		t.Errorf("weight of the LocalQueue = %v, want %v", got, want)
 	}
 }

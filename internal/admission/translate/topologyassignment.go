@@ -11,9 +11,11 @@ import (
 // TopologyAssignment converts places into the form of the API, for a topology with the levels: by hostname alone if the
 // lowest level is the hostname, else by the values of all level labels and the hostname, since the levels alone would
 // not identify a node. It returns nil if a node is unknown.
-func TopologyAssignment(places []place.NodeCount, levels []string, labelsOf func(host string) map[string]string) *kueue.TopologyAssignment {
+func TopologyAssignment(places []place.NodeCount, levels []string,
+	labelsOf func(host string) map[string]string) *kueue.TopologyAssignment {
 	byHost := levels[len(levels)-1] == place.Hostname
-	out := &kueue.TopologyAssignment{Levels: []string{place.Hostname}, Domains: make([]kueue.TopologyDomainAssignment, 0, len(places))}
+	out := &kueue.TopologyAssignment{Levels: []string{place.Hostname},
+		Domains: make([]kueue.TopologyDomainAssignment, 0, len(places))}
 	if !byHost {
 		out.Levels = append(slices.Clone(levels), place.Hostname)
 	}

@@ -23,12 +23,16 @@ func TestTopologyAssignmentsOfOtherWritersAreRead(t *testing.T) {
 	}{
 		"no assignment": {nil, nil, nil},
 		"racks": {
-			admissiontest.Domains([]string{"block", "rack"}, admissiontest.Domain(3, "b1", "r1"), admissiontest.Domain(1, "b1", "r2")), nil,
-			[]flavor.DomainCount{{Labels: map[string]string{"block": "b1", "rack": "r1"}, Count: 3}, {Labels: map[string]string{"block": "b1", "rack": "r2"}, Count: 1}}},
+			admissiontest.Domains([]string{"block", "rack"}, admissiontest.Domain(3, "b1", "r1"),
+				admissiontest.Domain(1, "b1", "r2")), nil,
+			[]flavor.DomainCount{{Labels: map[string]string{"block": "b1", "rack": "r1"}, Count: 3},
+				{Labels: map[string]string{"block": "b1", "rack": "r2"}, Count: 1}}},
 		"nodes": {
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(3, "r1", "a")), []place.NodeCount{{Node: "a", Count: 3}}, nil},
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(3, "r1", "a")),
+			[]place.NodeCount{{Node: "a", Count: 3}}, nil},
 		"a domain with a missing value": {
-			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(3, "r1"), admissiontest.Domain(2, "r1", "b")), []place.NodeCount{{Node: "b", Count: 2}}, nil},
+			admissiontest.Domains([]string{"rack", corev1.LabelHostname}, admissiontest.Domain(3, "r1"),
+				admissiontest.Domain(2, "r1", "b")), []place.NodeCount{{Node: "b", Count: 2}}, nil},
 	} {
 		places, within := PlacesFrom(tc.given)
 		if diff := cmp.Diff(tc.places, places); diff != "" {
@@ -45,18 +49,22 @@ func TestTranslateTopologyRequest(t *testing.T) {
 		asked *kueue.PodSetTopologyRequest
 		want  *flavor.TopologyRequest
 	}{
-		"no request":    {nil, nil},
-		"required":      {&kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, &flavor.TopologyRequest{Level: "rack", Mandatory: true}},
+		"no request": {nil, nil},
+		"required": {&kueue.PodSetTopologyRequest{Required: ptr.To("rack")},
+			&flavor.TopologyRequest{Level: "rack", Mandatory: true}},
 		"preferred":     {&kueue.PodSetTopologyRequest{Preferred: ptr.To("rack")}, &flavor.TopologyRequest{Level: "rack"}},
 		"unconstrained": {&kueue.PodSetTopologyRequest{Unconstrained: ptr.To(true)}, &flavor.TopologyRequest{}},
 		"slices and a group": {
-			&kueue.PodSetTopologyRequest{Required: ptr.To("block"), PodSetGroupName: ptr.To("g"), PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](4)},
-			&flavor.TopologyRequest{Level: "block", Mandatory: true, Group: "g", Slices: []place.Slice{{Level: "rack", Size: 4}}}},
+			&kueue.PodSetTopologyRequest{Required: ptr.To("block"), PodSetGroupName: ptr.To("g"),
+				PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](4)},
+			&flavor.TopologyRequest{Level: "block", Mandatory: true, Group: "g",
+				Slices: []place.Slice{{Level: "rack", Size: 4}}}},
 		"a slice without a size": {
 			&kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack")},
 			&flavor.TopologyRequest{Slices: []place.Slice{{Level: "rack", Size: 8}}}},
 		"layers of slices": {
-			&kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: "block", Size: 8}, {Topology: "rack", Size: 4}}},
+			&kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{
+				{Topology: "block", Size: 8}, {Topology: "rack", Size: 4}}},
 			&flavor.TopologyRequest{Slices: []place.Slice{{Level: "block", Size: 8}, {Level: "rack", Size: 4}}}},
 	} {
 		w := admissiontest.NewWorkload("w", 8, admissiontest.Quantities("cpu", "1"))
@@ -84,9 +92,13 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 		strategy            engine.Strategy
 		onDemand, coversAll bool
 	}{
-		"a queue of a user":                                     {admissiontest.NewClusterQueue("cq", "8"), engine.BestEffort, false, false},
-		"a queue that follows the nodes":                        {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
-		"a queue that follows the nodes, made strict by a user": {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
+		"a queue of a user": {admissiontest.NewClusterQueue("cq", "8"),
+			engine.BestEffort, false, false},
+		"a queue that follows the nodes": {followed(func(*kueue.ClusterQueue) {}),
+			engine.ByResource, false, false},
+		"a queue that follows the nodes, made strict by a user": {followed(func(q *kueue.ClusterQueue) {
+			q.Spec.QueueingStrategy = kueue.StrictFIFO
+		}), engine.Strict, false, false},
 		"a queue that follows nodes on demand": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 		}), engine.ByResource, true, false},

@@ -72,15 +72,18 @@ func (t *Translator) Changed(object client.Object, now time.Time) []engine.Event
 	case *corev1.LimitRange:
 		return t.recountedWorkloads(t.setLimitRange(o), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
 	case *nodev1.RuntimeClass:
-		return t.recountedWorkloads(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
+		return t.recountedWorkloads(t.setRuntimeClass(o),
+			func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
 		set := engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: KeyOf(o), ClusterQueue: string(o.Spec.ClusterQueue),
-			Stopped: Stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(), Weight: WeightOf(o.Spec.FairSharing)}}
+			Stopped: Stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(),
+			Weight: WeightOf(o.Spec.FairSharing)}}
 		Remember(&set.LocalQueue, o.Status.FairSharing)
 		return []engine.Event{set}
 	case *kueue.Cohort:
 		return []engine.Event{engine.CohortSet{Cohort: engine.Cohort{
-			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups), Weight: WeightOf(o.Spec.FairSharing)}}}
+			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups),
+			Weight: WeightOf(o.Spec.FairSharing)}}}
 	case *kueue.ResourceFlavor:
 		return []engine.Event{engine.FlavorSet{Flavor: engine.Flavor{
 			Name: o.Name, NodeLabels: o.Spec.NodeLabels, NodeTaints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations,
@@ -110,9 +113,11 @@ func (t *Translator) Deleted(object client.Object) []engine.Event {
 		delete(t.checks, o.Name)
 		return t.queuesWithCheck(o.Name)
 	case *corev1.LimitRange:
-		return t.recountedWorkloads(t.deleteLimitRange(o.Namespace, o.Name), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
+		return t.recountedWorkloads(t.deleteLimitRange(o.Namespace, o.Name),
+			func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
 	case *nodev1.RuntimeClass:
-		return t.recountedWorkloads(t.deleteRuntimeClass(o.Name), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
+		return t.recountedWorkloads(t.deleteRuntimeClass(o.Name),
+			func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
 		return []engine.Event{engine.LocalQueueDeleted{Key: KeyOf(o)}}
 	case *kueue.Cohort:
@@ -178,7 +183,8 @@ func (t *Translator) queuesWithCheck(check string) []engine.Event {
 	var events []engine.Event
 	for _, name := range slices.Sorted(maps.Keys(t.ClusterQueues)) {
 		q := t.ClusterQueues[name]
-		if slices.ContainsFunc(lifecycle.CheckRules(&q.Spec), func(r kueue.AdmissionCheckStrategyRule) bool { return string(r.Name) == check }) {
+		if slices.ContainsFunc(lifecycle.CheckRules(&q.Spec),
+			func(r kueue.AdmissionCheckStrategyRule) bool { return string(r.Name) == check }) {
 			events = append(events, engine.ClusterQueueSet{ClusterQueue: t.ClusterQueue(q)})
 		}
 	}
@@ -238,7 +244,8 @@ func admissionOf(w *kueue.Workload) *engine.Admission {
 	for i := range w.Status.Admission.PodSetAssignments {
 		a := &w.Status.Admission.PodSetAssignments[i]
 		left, given := workload.PodsHoldingQuota(w, a)
-		assignment := engine.Assignment{PodSet: string(a.Name), Count: left, Flavors: map[string]string{}, Usage: map[string]int64{}}
+		assignment := engine.Assignment{PodSet: string(a.Name), Count: left, Flavors: map[string]string{},
+			Usage: map[string]int64{}}
 		for resource, name := range a.Flavors {
 			assignment.Flavors[string(resource)] = string(name)
 			assignment.Usage[string(resource)] = Share(quota.FromQuantity(resource, a.ResourceUsage[resource]), left, given)

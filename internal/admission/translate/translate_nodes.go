@@ -34,8 +34,8 @@ func newNodeWatch(grace time.Duration) *nodeWatch {
 }
 
 // set records the current state of a Node and translates it. A node that falls silent after it was not ready has a new
-// time of transition, and a node that does so again and again would never be lost by that: what counts is how long it has
-// not been ready in all.
+// time of transition, and a node that does so again and again would never be lost by that: what counts is how long it
+// has not been ready in all.
 func (n *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
 	since := unreadySince(node, now)
 	if since.IsZero() {

@@ -16,7 +16,8 @@ import (
 
 func TestTranslateNode(t *testing.T) {
 	w := newNodeWatch(5 * time.Second)
-	b := admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").Cordoned().Tainted(corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue, admissiontest.Now)
+	b := admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").Cordoned().
+		Tainted(corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue, admissiontest.Now)
 	want := place.Node{
 		Name: "a", Labels: b.Node.Labels, Taints: b.Node.Spec.Taints, Cordoned: true,
 		Allocatable: map[string]int64{"cpu": 4000, "nvidia.com/gpu": 8, "pods": 110},
@@ -32,7 +33,8 @@ func TestTranslateNode(t *testing.T) {
 // TestATerminatingNodeIsCordoned: the node gets no new pods and keeps those it has, since the finalizer of its
 // autoscaler waits for them.
 func TestATerminatingNodeIsCordoned(t *testing.T) {
-	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue, admissiontest.Now).Deleting(admissiontest.Now).Node, admissiontest.Now); !got.Cordoned || got.Failed {
+	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue,
+		admissiontest.Now).Deleting(admissiontest.Now).Node, admissiontest.Now); !got.Cordoned || got.Failed {
 		t.Errorf("cordoned = %v, failed = %v, want cordoned only", got.Cordoned, got.Failed)
 	}
 }
@@ -44,14 +46,21 @@ func TestAnUnreadyNodeIsLostAfterItsGracePeriod(t *testing.T) {
 		failed bool
 		lostAt time.Time // zero for never
 	}{
-		"ready":                              {admissiontest.Node("a").Ready(corev1.ConditionTrue, admissiontest.Now.Add(-time.Hour)), false, time.Time{}},
-		"not ready since now":                {admissiontest.Node("a").Ready(corev1.ConditionFalse, admissiontest.Now), false, admissiontest.Now.Add(grace)},
-		"silent for two seconds":             {admissiontest.Node("a").Ready(corev1.ConditionUnknown, admissiontest.Now.Add(-2*time.Second)), false, admissiontest.Now.Add(3 * time.Second)},
-		"not ready for long":                 {admissiontest.Node("a").Ready(corev1.ConditionFalse, admissiontest.Now.Add(-time.Minute)), true, time.Time{}},
-		"not ready by a clock that is ahead": {admissiontest.Node("a").Ready(corev1.ConditionFalse, admissiontest.Now.Add(time.Hour)), false, admissiontest.Now.Add(grace)},
-		"no condition":                       {admissiontest.Node("a"), false, admissiontest.Now.Add(grace)},
-		"terminating":                        {admissiontest.Node("a").Ready(corev1.ConditionTrue, admissiontest.Now).Deleting(admissiontest.Now), false, time.Time{}},
-		"terminating and silent":             {admissiontest.Node("a").Ready(corev1.ConditionUnknown, admissiontest.Now).Deleting(admissiontest.Now), false, admissiontest.Now.Add(grace)},
+		"ready": {admissiontest.Node("a").Ready(corev1.ConditionTrue,
+			admissiontest.Now.Add(-time.Hour)), false, time.Time{}},
+		"not ready since now": {admissiontest.Node("a").Ready(corev1.ConditionFalse, admissiontest.Now), false,
+			admissiontest.Now.Add(grace)},
+		"silent for two seconds": {admissiontest.Node("a").Ready(corev1.ConditionUnknown,
+			admissiontest.Now.Add(-2*time.Second)), false, admissiontest.Now.Add(3 * time.Second)},
+		"not ready for long": {admissiontest.Node("a").Ready(corev1.ConditionFalse,
+			admissiontest.Now.Add(-time.Minute)), true, time.Time{}},
+		"not ready by a clock that is ahead": {admissiontest.Node("a").Ready(corev1.ConditionFalse,
+			admissiontest.Now.Add(time.Hour)), false, admissiontest.Now.Add(grace)},
+		"no condition": {admissiontest.Node("a"), false, admissiontest.Now.Add(grace)},
+		"terminating": {admissiontest.Node("a").Ready(corev1.ConditionTrue,
+			admissiontest.Now).Deleting(admissiontest.Now), false, time.Time{}},
+		"terminating and silent": {admissiontest.Node("a").Ready(corev1.ConditionUnknown,
+			admissiontest.Now).Deleting(admissiontest.Now), false, admissiontest.Now.Add(grace)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newNodeWatch(grace)
@@ -89,29 +98,34 @@ func TestANodeReadyAgainWithinItsGracePeriodIsNotLost(t *testing.T) {
 	}
 }
 
-// TestANodeStaysUnreadySinceItWasReady: a node whose kubelet said that it is not ready, and which then falls silent, has
-// been unready all the time, and a node that is lost stays lost. Only a new node of the name begins anew.
+// TestANodeStaysUnreadySinceItWasReady: a node whose kubelet said that it is not ready, and which then falls silent,
+// has been unready all the time, and a node that is lost stays lost. Only a new node of the name begins anew.
 func TestANodeStaysUnreadySinceItWasReady(t *testing.T) {
 	const grace = 2 * time.Minute
 	of := func(uid types.UID, b admissiontest.NodeBuilder) *corev1.Node { b.Node.UID = uid; return b.Node }
 	w := newNodeWatch(grace)
 	w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionFalse, admissiontest.Now)), admissiontest.Now)
 	silent := admissiontest.Now.Add(time.Minute)
-	if got := w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionUnknown, silent)), silent); got.Failed || !w.due().Equal(admissiontest.Now.Add(grace)) {
-		t.Errorf("silent after a minute: failed = %v, due at %v, want it lost two minutes after it was ready, at %v", got.Failed, w.due(), admissiontest.Now.Add(grace))
+	if got := w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionUnknown, silent)), silent); got.Failed ||
+		!w.due().Equal(admissiontest.Now.Add(grace)) {
+		t.Errorf("silent after a minute: failed = %v, due at %v, want it lost two minutes after it was ready, at %v",
+			got.Failed, w.due(), admissiontest.Now.Add(grace))
 	}
 	if got := w.lost(admissiontest.Now.Add(grace)); len(got) != 1 {
 		t.Errorf("lost = %+v, want node a", got)
 	}
 	later := admissiontest.Now.Add(grace + time.Second)
-	if got := w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionFalse, later)), later); !got.Failed || !w.due().IsZero() {
+	if got := w.set(of("1", admissiontest.Node("a").Ready(corev1.ConditionFalse, later)), later); !got.Failed ||
+		!w.due().IsZero() {
 		t.Errorf("lost and then not ready: failed = %v, due at %v, want it failed and nothing due", got.Failed, w.due())
 	}
-	if got := w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionFalse, later)), later); got.Failed || !w.due().Equal(later.Add(grace)) {
+	if got := w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionFalse, later)), later); got.Failed ||
+		!w.due().Equal(later.Add(grace)) {
 		t.Errorf("a new node: failed = %v, due at %v, want a grace period of its own", got.Failed, w.due())
 	}
 	w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionTrue, later)), later)
-	if got := w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionFalse, later.Add(time.Hour))), later.Add(time.Hour)); got.Failed {
+	if got := w.set(of("2", admissiontest.Node("a").Ready(corev1.ConditionFalse, later.Add(time.Hour))),
+		later.Add(time.Hour)); got.Failed {
 		t.Error("not ready again after it was ready: failed at once, want a grace period")
 	}
 }

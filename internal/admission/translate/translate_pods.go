@@ -149,7 +149,8 @@ func isGangRefusal(message string) bool {
 func isCapacityRefusal(why string) bool {
 	for reason := range strings.SplitSeq(why, ", ") {
 		_, reason, _ = strings.Cut(reason, " ") // the number of nodes
-		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && !strings.HasPrefix(reason, "node(s) didn't have free ports") {
+		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" &&
+			!strings.HasPrefix(reason, "node(s) didn't have free ports") {
 			return false
 		}
 	}
@@ -186,7 +187,8 @@ func requiredHosts(spec *corev1.PodSpec) []string {
 	if host := spec.NodeSelector[place.Hostname]; host != "" {
 		return []string{host}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
 	}
 	var out []string

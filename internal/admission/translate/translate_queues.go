@@ -83,7 +83,8 @@ func CannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck)
 	}
 	// The API server refuses an invalid selector, but the object may be older than the validation.
 	if err := selectorProblem(q.Spec.NamespaceSelector); err != nil {
-		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector is invalid and must be changed: %v", err)
+		return kueue.ClusterQueueActiveReasonUnknown,
+			fmt.Sprintf("Can't admit new workloads: its namespaceSelector is invalid and must be changed: %v", err)
 	}
 	return lifecycle.ChecksProblem(&q.Spec, checks)
 }

@@ -27,13 +27,15 @@ func TestTranslateWorkload(t *testing.T) {
 	selector := map[string]string{"zone": "a"}
 	tolerations := []corev1.Toleration{{Key: "gpu"}}
 	affinity := &corev1.NodeAffinity{}
-	w := admissiontest.NewWorkload("w", 3, admissiontest.Quantities("cpu", "1500m", "memory", "1Gi", "nvidia.com/gpu", "8"))
+	w := admissiontest.NewWorkload("w", 3,
+		admissiontest.Quantities("cpu", "1500m", "memory", "1Gi", "nvidia.com/gpu", "8"))
 	w.Spec.Priority = ptr.To[int32](-7)
 	pod := &w.Spec.PodSets[0].Template.Spec
 	pod.NodeSelector, pod.Tolerations, pod.Affinity = selector, tolerations, &corev1.Affinity{NodeAffinity: affinity}
 	w.Spec.PodSets = append(w.Spec.PodSets, kueue.PodSet{Name: "empty", Count: 0})
 	want := engine.WorkloadSet{Workload: engine.Workload{
-		Key: engine.Key{Namespace: "ns", Name: "w"}, UID: "w-uid", Generation: 1, Queue: "q", Priority: -7, QueuedAt: admissiontest.Now, Ready: true,
+		Key: engine.Key{Namespace: "ns", Name: "w"}, UID: "w-uid", Generation: 1, Queue: "q", Priority: -7,
+		QueuedAt: admissiontest.Now, Ready: true,
 		PodSets: []engine.PodSet{
 			{Name: "main", Count: 3, PerPod: map[string]int64{"cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 8},
 				NodeSelector: selector, Tolerations: tolerations, Affinity: affinity},
@@ -65,7 +67,8 @@ func TestTranslateClusterQueue(t *testing.T) {
 		ResourceGroups: []kueue.ResourceGroup{
 			{CoveredResources: []corev1.ResourceName{"cpu", "memory"}, Flavors: []kueue.FlavorQuotas{
 				{Name: "spot", Resources: []kueue.ResourceQuota{
-					{Name: "cpu", NominalQuota: resource.MustParse("1"), BorrowingLimit: ptr.To(resource.MustParse("500m")), LendingLimit: ptr.To(resource.MustParse("0"))},
+					{Name: "cpu", NominalQuota: resource.MustParse("1"), BorrowingLimit: ptr.To(resource.MustParse("500m")),
+						LendingLimit: ptr.To(resource.MustParse("0"))},
 					{Name: "memory", NominalQuota: resource.MustParse("1Gi")}}},
 				{Name: "reserved", Resources: []kueue.ResourceQuota{{Name: "cpu"}, {Name: "memory"}}}}},
 			{CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"}, Flavors: []kueue.FlavorQuotas{{Name: "h100"}}},
@@ -102,8 +105,10 @@ func TestTranslatePreemptionPolicy(t *testing.T) {
 		"default": {nil, preempt.Policy{}},
 		"different rules": {&kueue.ClusterQueuePreemption{
 			WithinClusterQueue: kueue.PreemptionPolicyLowerOrNewerEqualPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny,
-			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyLowerPriority, MaxPriorityThreshold: threshold},
-		}, preempt.Policy{WithinQueue: preempt.LowerOrNewerEqualPriority, Reclaim: preempt.Any, WhileBorrowing: true, Threshold: threshold}},
+			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyLowerPriority,
+				MaxPriorityThreshold: threshold},
+		}, preempt.Policy{WithinQueue: preempt.LowerOrNewerEqualPriority, Reclaim: preempt.Any, WhileBorrowing: true,
+			Threshold: threshold}},
 		"Never": {&kueue.ClusterQueuePreemption{
 			WithinClusterQueue: kueue.PreemptionPolicyNever, ReclaimWithinCohort: kueue.PreemptionPolicyLowerPriority,
 			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyNever},
@@ -121,7 +126,8 @@ func TestATerminatingQueueOrOneWithMissingChecksDoesNotAdmit(t *testing.T) {
 	missing := admissiontest.NewClusterQueue("cq", "1")
 	missing.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
 	tr := newTestTranslator()
-	for name, q := range map[string]*kueue.ClusterQueue{"a terminating queue": going, "a queue with a missing check": missing} {
+	for name, q := range map[string]*kueue.ClusterQueue{"a terminating queue": going,
+		"a queue with a missing check": missing} {
 		if got := tr.Changed(q, admissiontest.Now)[0].(engine.ClusterQueueSet); got.Inactive == "" {
 			t.Errorf("%s is active, want it inactive", name)
 		}
@@ -138,8 +144,10 @@ func TestATerminatingQueueOrOneWithMissingChecksDoesNotAdmit(t *testing.T) {
 func TestALimitRangeRecountsTheWorkloadsOfItsNamespace(t *testing.T) {
 	tr := newTestTranslator()
 	tr.Changed(admissiontest.NewWorkload("w", 1, nil), admissiontest.Now)
-	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "defaults"}, Spec: corev1.LimitRangeSpec{
-		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: admissiontest.Quantities("cpu", "2")}}}}
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "defaults"},
+		Spec: corev1.LimitRangeSpec{
+			Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer,
+				DefaultRequest: admissiontest.Quantities("cpu", "2")}}}}
 	again := tr.Changed(limits, admissiontest.Now)
 	if len(again) != 1 || again[0].(engine.WorkloadSet).PodSets[0].PerPod["cpu"] != 2000 {
 		t.Errorf("events after the limit range was created = %+v, want the recounted workload", again)
@@ -169,17 +177,22 @@ func TestTranslateOtherObjects(t *testing.T) {
 	held := admissiontest.NewLocalQueue("q", "cq")
 	held.Spec.StopPolicy = ptr.To(kueue.Hold)
 	taints := []corev1.Taint{{Key: "t"}}
-	full := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"a": "b"}, NodeTaints: taints}}
+	full := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "f"},
+		Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"a": "b"}, NodeTaints: taints}}
 	key := func(name string) engine.Key { return engine.Key{Namespace: "ns", Name: name} }
 	for name, tc := range map[string]struct {
 		object        client.Object
 		want, deleted engine.Event
 	}{
 		"a finished Workload": {finished, engine.WorkloadGone{Key: key("w")}, engine.WorkloadGone{Key: key("w")}},
-		"LocalQueue":          {held, engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: key("q"), ClusterQueue: "cq", Stopped: true}}, engine.LocalQueueDeleted{Key: key("q")}},
-		"ResourceFlavor":      {full, engine.FlavorSet{Flavor: engine.Flavor{Name: "f", NodeLabels: map[string]string{"a": "b"}, NodeTaints: taints}}, engine.FlavorDeleted{Name: "f"}},
+		"LocalQueue": {held,
+			engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: key("q"), ClusterQueue: "cq", Stopped: true}},
+			engine.LocalQueueDeleted{Key: key("q")}},
+		"ResourceFlavor": {full, engine.FlavorSet{Flavor: engine.Flavor{Name: "f", NodeLabels: map[string]string{"a": "b"},
+			NodeTaints: taints}}, engine.FlavorDeleted{Name: "f"}},
 		"Cohort": {&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: kueue.CohortSpec{ParentName: "p"}},
-			engine.CohortSet{Cohort: engine.Cohort{Name: "c", Parent: "p", Quotas: quota.Quotas{}}}, engine.CohortDeleted{Name: "c"}},
+			engine.CohortSet{Cohort: engine.Cohort{Name: "c", Parent: "p", Quotas: quota.Quotas{}}},
+			engine.CohortDeleted{Name: "c"}},
 		"Namespace": {&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"a": "b"}}},
 			engine.NamespaceSet{Name: "ns", Labels: labels.Set{"a": "b"}}, engine.NamespaceDeleted{Name: "ns"}},
 	} {
@@ -192,7 +205,8 @@ func TestTranslateOtherObjects(t *testing.T) {
 			}
 		})
 	}
-	if got := newTestTranslator().Deleted(admissiontest.NewClusterQueue("cq", "1")); got[0] != (engine.ClusterQueueDeleted{Name: "cq"}) {
+	if got := newTestTranslator().Deleted(admissiontest.NewClusterQueue("cq",
+		"1")); got[0] != (engine.ClusterQueueDeleted{Name: "cq"}) {
 		t.Errorf("events of a deleted ClusterQueue = %+v", got)
 	}
 }
@@ -234,7 +248,8 @@ func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 				w.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
 			}
 			if tc.deleted { // and kept until its pods are gone
-				w.DeletionTimestamp, w.Status.Admission = ptr.To(metav1.NewTime(admissiontest.Now)), &kueue.Admission{ClusterQueue: "cq"}
+				w.DeletionTimestamp, w.Status.Admission = ptr.To(metav1.NewTime(admissiontest.Now)),
+					&kueue.Admission{ClusterQueue: "cq"}
 			}
 			if tc.reported != "" {
 				w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadPodsReady, Status: tc.reported}}
@@ -250,19 +265,22 @@ func TestWorkloadsWithoutReadinessDoNotBlockOthers(t *testing.T) {
 	}
 }
 
-// TestAWorkloadThatIsAdmittedAgainIsNoLongerBeingEvicted: the condition Evicted of its last admission stays until the new
-// one is written. Until that is observed, what it was given must not be promised to others, and its pods are awaited.
+// TestAWorkloadThatIsAdmittedAgainIsNoLongerBeingEvicted: the condition Evicted of its last admission stays until the
+// new one is written. Until that is observed, what it was given must not be promised to others, and its pods are
+// awaited.
 func TestAWorkloadThatIsAdmittedAgainIsNoLongerBeingEvicted(t *testing.T) {
 	for want, tc := range map[reason.Code]struct {
 		block engine.Block
 		cpu   string // of 8
 	}{reason.WaitingForQuota: {engine.BlockNone, "8"}, reason.WaitingForPodsReady: {engine.BlockQueue, "4"}} {
 		e, tr := engine.New(engine.Options{BlockUntilReady: tc.block}), newTestTranslator()
-		again, other := admissiontest.NewWorkload("again", 1, admissiontest.Quantities("cpu", tc.cpu)), admissiontest.NewWorkload("other", 1, admissiontest.Quantities("cpu", "1"))
+		again, other := admissiontest.NewWorkload("again", 1, admissiontest.Quantities("cpu", tc.cpu)),
+			admissiontest.NewWorkload("other", 1, admissiontest.Quantities("cpu", "1"))
 		again.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
 		other.CreationTimestamp = metav1.NewTime(admissiontest.Now.Add(time.Second))
 		workload.Evict(again, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, admissiontest.Now)
-		for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"), admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), again, other} {
+		for _, o := range []client.Object{admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+			admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewLocalQueue("q", "cq"), again, other} {
 			for _, ev := range tr.Changed(o, admissiontest.Now) {
 				e.Apply(ev)
 			}
@@ -277,7 +295,8 @@ func TestAWorkloadThatIsAdmittedAgainIsNoLongerBeingEvicted(t *testing.T) {
 func TestReclaimedPodsHoldNoQuota(t *testing.T) {
 	w := admissiontest.NewWorkload("w", 4, nil)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
-		Name: "main", Count: ptr.To[int32](4), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: admissiontest.Quantities("cpu", "4")}}}
+		Name: "main", Count: ptr.To[int32](4), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"},
+		ResourceUsage: admissiontest.Quantities("cpu", "4")}}}
 	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
 	if got := admissionOf(w).PodSets[0]; got.Count != 1 || got.Usage["cpu"] != 1000 {
 		t.Errorf("pod set = %+v, want one pod of 1000", got)
@@ -294,7 +313,8 @@ func newTestTranslator() *Translator {
 func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	w := admissiontest.NewWorkload("a", 2, admissiontest.Quantities("cpu", "1"))
 	w.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
-	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: KeyOf(w)}}, newTestTranslator().Changed(w, admissiontest.Now)); diff != "" {
+	if diff := cmp.Diff([]engine.Event{engine.WorkloadGone{Key: KeyOf(w)}},
+		newTestTranslator().Changed(w, admissiontest.Now)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}

@@ -34,7 +34,8 @@ func (q QueuePolicy) QueuedAt(w *kueue.Workload) time.Time {
 func backoffReason(w *kueue.Workload) string {
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
-		asked := requeued != nil && requeued.Status == metav1.ConditionFalse && requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
+		asked := requeued != nil && requeued.Status == metav1.ConditionFalse &&
+			requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
 		if asked || ptr.Deref(state.Count, 0) == 0 {
 			return fmt.Sprintf("waits until %s, as an admission check asked", state.RequeueAt.UTC().Format(time.RFC3339))
 		}
@@ -65,7 +66,8 @@ func PendingReason(w *kueue.Workload) (code reason.Code, blamed string) {
 
 // MayBeAdmitted reports whether nothing about the Workload itself prevents its admission.
 func MayBeAdmitted(w *kueue.Workload) bool {
-	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && backoffReason(w) == "" && w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
+	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && backoffReason(w) == "" &&
+		w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
 }
 
 // awaitsReadiness reports whether other workloads may have to wait until the Workload's pods are ready. The pods of a
@@ -84,5 +86,6 @@ func isLeaving(w *kueue.Workload) bool {
 // deleted Workload is not admitted again, so no capacity is kept for it.
 func LostNodes(w *kueue.Workload) bool {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-	return w.DeletionTimestamp.IsZero() && evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
+	return w.DeletionTimestamp.IsZero() && evicted != nil && evicted.Status == metav1.ConditionTrue &&
+		evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
 }

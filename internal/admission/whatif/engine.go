@@ -16,10 +16,11 @@ import (
 var endOfTime = time.Unix(1<<40, 0)
 
 // NewEngine returns a what-if engine: at the time now it knows the objects as the operator's engine does under the same
-// configuration, which must be complete. It has made no decisions: it is for queries, not for admitting. The objects must
-// be of the kinds that the operator watches, in any order, and must not be changed afterwards.
+// configuration, which must be complete. It has made no decisions: it is for queries, not for admitting. The objects
+// must be of the kinds that the operator watches, in any order, and must not be changed afterwards.
 func NewEngine(cfg *config.Configuration, now time.Time, objects ...client.Object) *engine.Engine {
-	translator := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
+	translator := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg),
+		cfg.NodeFailure.NotReadyGrace.Duration)
 	e := engine.New(translate.EngineOptions(cfg))
 	for _, object := range objects {
 		// At endOfTime a node that is not ready counts as lost, though its grace period may not be over yet.

@@ -18,9 +18,11 @@ import (
 )
 
 func TestTheEngineAnswersLikeTheOperator(t *testing.T) {
-	a, b := admissiontest.NewWorkload("a", 3, admissiontest.Quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, admissiontest.Quantities("cpu", "1"))
+	a, b := admissiontest.NewWorkload("a", 3, admissiontest.Quantities("cpu", "1")),
+		admissiontest.NewWorkload("b", 2, admissiontest.Quantities("cpu", "1"))
 	admissiontest.Admit(a, admissiontest.Given("cq", 3), admissiontest.Now)
-	objects := []client.Object{b, a, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()}
+	objects := []client.Object{b, a, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "4"),
+		admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {
 		x, ok := NewEngine(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
@@ -34,20 +36,22 @@ func TestTheEngineAnswersLikeTheOperator(t *testing.T) {
 		}
 		slices.Reverse(objects)
 	}
-	if x, _ := NewEngine(config.Default(), admissiontest.Now, objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
+	if x, _ := NewEngine(config.Default(), admissiontest.Now,
+		objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
 		t.Errorf("state of a = %s, want Admitted", x.State)
 	}
 }
 
-// TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted: the operator does not preempt a workload for one that was evicted for
-// it, although the rules would allow that by now. An explanation must not say that it is about to.
+// TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted: the operator does not preempt a workload for one that was
+// evicted for it, although the rules would allow that by now. An explanation must not say that it is about to.
 func TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 	owner, borrows := admissiontest.NewClusterQueue("cq", "1"), admissiontest.NewClusterQueue("borrows", "0")
 	for _, q := range []*kueue.ClusterQueue{owner, borrows} {
 		q.Spec.Cohort = "lab"
 	}
 	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
-	runs, waits := admissiontest.NewWorkload("runs", 1, admissiontest.Quantities("cpu", "1")), admissiontest.NewWorkload("waits", 1, admissiontest.Quantities("cpu", "1"))
+	runs, waits := admissiontest.NewWorkload("runs", 1, admissiontest.Quantities("cpu", "1")),
+		admissiontest.NewWorkload("waits", 1, admissiontest.Quantities("cpu", "1"))
 	runs.Spec.QueueName = "other"
 	admissiontest.Admit(runs, admissiontest.Given("borrows", 1), admissiontest.Now)
 	by := string(runs.UID)
@@ -61,19 +65,24 @@ func TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 		"evicted for another":        {"another-uid", func() {}, reason.WaitingForPreemptedWorkloads},
 		"evicted, and changed since": {by, func() { waits.Generation++ }, reason.WaitingForPreemptedWorkloads},
 		"evicted for lack of its pods": {"", func() {
-			workload.Evict(waits, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: by}, admissiontest.Now)
+			workload.Evict(waits, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: by},
+				admissiontest.Now)
 		}, reason.WaitingForPreemptedWorkloads},
 	} {
 		t.Run(name, func(t *testing.T) {
 			waits = admissiontest.NewWorkload("waits", 1, admissiontest.Quantities("cpu", "1"))
 			if tc.evictedFor != "" {
-				workload.SetCondition(waits, kueue.WorkloadPreempted, metav1.ConditionTrue, kueue.InCohortReclaimWhileBorrowingReason,
-					translate.PreemptorBegins+tc.evictedFor+translate.PreemptorEnds, admissiontest.Now)
-				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "", admissiontest.Now)
+				workload.SetCondition(waits, kueue.WorkloadPreempted, metav1.ConditionTrue,
+					kueue.InCohortReclaimWhileBorrowingReason, translate.PreemptorBegins+tc.evictedFor+translate.PreemptorEnds,
+					admissiontest.Now)
+				workload.SetCondition(waits, kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadEvictedByPreemption, "",
+					admissiontest.Now)
 			}
 			tc.since()
-			x, _ := NewEngine(config.Default(), admissiontest.Now, waits, runs, owner, borrows, admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
-				admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy()).Explain(engine.Key{Namespace: "ns", Name: "waits"})
+			x, _ := NewEngine(config.Default(), admissiontest.Now, waits, runs, owner, borrows,
+				admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewLocalQueue("other", "borrows"),
+				admissiontest.NewFlavor("f"),
+				admissiontest.Namespace.DeepCopy()).Explain(engine.Key{Namespace: "ns", Name: "waits"})
 			if x.Code != tc.code {
 				t.Errorf("waits is explained as %s, want %s: %+v", x.Code, tc.code, x)
 			}

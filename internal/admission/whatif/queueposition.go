@@ -16,7 +16,8 @@ import (
 // something about the Workload itself, such as a backoff or a gate, keeps it out of the queue.
 func Rank(w *kueue.Workload, cfg *config.Configuration) (rank order.Rank, considered bool) {
 	return order.Rank{
-		Priority: ptr.Deref(w.Spec.Priority, 0), First: translate.LostNodes(w), Since: translate.QueuePolicyOf(cfg).QueuedAt(w), Key: translate.KeyOf(w),
+		Priority: ptr.Deref(w.Spec.Priority, 0), First: translate.LostNodes(w),
+		Since: translate.QueuePolicyOf(cfg).QueuedAt(w), Key: translate.KeyOf(w),
 	}, translate.MayBeAdmitted(w)
 }
 
