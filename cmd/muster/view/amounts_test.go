@@ -14,7 +14,8 @@ import (
 
 func TestBytesInColumnsAreRounded(t *testing.T) {
 	for text, want := range map[string]string{
-		"24684084Ki": "23.5Gi", "-24684084Ki": "-23.5Gi", "1048575Ki": "1024.0Mi", "123456Ki": "123456Ki", "4Gi": "4Gi", "0": "0",
+		"24684084Ki": "23.5Gi", "-24684084Ki": "-23.5Gi", "1048575Ki": "1024.0Mi", "123456Ki": "123456Ki",
+		"4Gi": "4Gi", "0": "0",
 		"1k": "1000", "123456789": "123456789", "1500m": "1500m",
 	} {
 		if got := Rounded(resource.MustParse(text)); got != want {
@@ -46,13 +47,16 @@ func TestExtremeRequestsAreAddedUp(t *testing.T) {
 
 func TestDevicesThatAQueueDoesNotCountAreShown(t *testing.T) {
 	for name, test := range map[string]struct{ asked, counted, want []string }{
-		"a queue without limit":                  {[]string{"nvidia.com/gpu", "8", "cpu", "1"}, []string{"pods", "4"}, []string{"pods", "4", "nvidia.com/gpu", "32"}},
-		"devices that count as another resource": {[]string{"nvidia.com/mig-1g.5gb", "1"}, []string{"example.com/gpu-memory", "20Gi"}, []string{"example.com/gpu-memory", "20Gi"}},
-		"a resource of which there is none":      {[]string{"cpu", "1"}, []string{"cpu", "4"}, []string{"cpu", "4"}},
+		"a queue without limit": {[]string{"nvidia.com/gpu", "8", "cpu", "1"}, []string{"pods", "4"},
+			[]string{"pods", "4", "nvidia.com/gpu", "32"}},
+		"devices that count as another resource": {[]string{"nvidia.com/mig-1g.5gb", "1"},
+			[]string{"example.com/gpu-memory", "20Gi"}, []string{"example.com/gpu-memory", "20Gi"}},
+		"a resource of which there is none": {[]string{"cpu", "1"}, []string{"cpu", "4"}, []string{"cpu", "4"}},
 	} {
 		w := &kueue.Workload{}
 		w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 5, Template: podTemplate(list(test.asked...), nil)}}
-		w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](4), ResourceUsage: list(test.counted...)}}}
+		w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main",
+			Count: ptr.To[int32](4), ResourceUsage: list(test.counted...)}}}
 		if got, pods := admittedAmounts(w); Amounts(got, true) != Amounts(list(test.want...), true) || pods != 4 {
 			t.Errorf("%s: admitted amounts = %s of %d pods", name, Amounts(got, true), pods)
 		}
@@ -70,7 +74,8 @@ func TestReturnedQuotaIsNotShownAsHeld(t *testing.T) {
 	if asks := asksOf(&w); asks[0].Left == nil || *asks[0].Left != 1 {
 		t.Errorf("request = %+v, want one pod left", asks[0])
 	}
-	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+	w.Status.Conditions = append(w.Status.Conditions,
+		metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 	if got, _ := admittedAmounts(&w); Amounts(got, false) != "32 gpu" {
 		t.Errorf("admitted amounts = %s, want 32 gpu", Amounts(got, true))
 	}
@@ -79,8 +84,10 @@ func TestReturnedQuotaIsNotShownAsHeld(t *testing.T) {
 // TestTheShareOfALargeAdmissionIsExact: 10 PiB are more than an int64 of thousandths can hold.
 func TestTheShareOfALargeAdmissionIsExact(t *testing.T) {
 	w := &kueue.Workload{}
-	w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 10000, Template: podTemplate(list("cpu", "500m", "memory", "1Ti"), nil)}}
-	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](10000), ResourceUsage: list("cpu", "5000", "memory", "10000Ti")}}}
+	w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 10000,
+		Template: podTemplate(list("cpu", "500m", "memory", "1Ti"), nil)}}
+	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main",
+		Count: ptr.To[int32](10000), ResourceUsage: list("cpu", "5000", "memory", "10000Ti")}}}
 	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 5001}}
 	if got, _ := admittedAmounts(w); Amounts(got, true) != "2499500m cpu, 4999Ti memory" {
 		t.Errorf("half of the pods hold %s, want 2499500m cpu, 4999Ti memory", Amounts(got, true))

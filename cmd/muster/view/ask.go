@@ -35,7 +35,8 @@ func asksOf(w *kueue.Workload) []Ask {
 	asks := make([]Ask, 0, len(w.Spec.PodSets))
 	for i := range w.Spec.PodSets {
 		podSet := &w.Spec.PodSets[i]
-		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podRequests(&podSet.Template), Near: nearnessOf(podSet)}
+		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podRequests(&podSet.Template),
+			Near: nearnessOf(podSet)}
 		if podSet.TopologyRequest != nil {
 			ask.Group = ptr.Deref(podSet.TopologyRequest.PodSetGroupName, "")
 		}
@@ -58,8 +59,8 @@ func asksOf(w *kueue.Workload) []Ask {
 	return asks
 }
 
-// withAdmittedUsage returns perPod with the amounts that quota was granted for: LimitRanges and RuntimeClasses may have raised
-// them.
+// withAdmittedUsage returns perPod with the amounts that quota was granted for: LimitRanges and RuntimeClasses may have
+// raised them.
 func withAdmittedUsage(perPod corev1.ResourceList, given *kueue.PodSetAssignment) corev1.ResourceList {
 	pods := int64(ptr.Deref(given.Count, 0))
 	if pods == 0 {

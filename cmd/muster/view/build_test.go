@@ -103,12 +103,15 @@ func aVCJob(name string, change ...func(*volcano.Job)) volcano.Job {
 
 // aLatticeJob returns a LatticeJob with two pods of 300m CPU.
 func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.LatticeJob {
-	job := lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)}}
+	job := lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name),
+		CreationTimestamp: at(0)}}
 	cpu := resource.MustParse("300m")
 	job.Spec.Queue = "gpu"
-	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr.To(int32(2)), Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{
-		"main": {SidecarContainer: lattice.SidecarContainer{Resources: &lattice.ResourceRequirements{Limits: &lattice.ResourceQuantity{CPU: &cpu}}}},
-	}}}}
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr.To(int32(2)),
+		Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{
+			"main": {SidecarContainer: lattice.SidecarContainer{
+				Resources: &lattice.ResourceRequirements{Limits: &lattice.ResourceQuantity{CPU: &cpu}}}},
+		}}}}
 	job.Status.Phase, job.Status.Message = phase, message
 	return job
 }
@@ -128,7 +131,8 @@ func scheduled(job lattice.LatticeJob) lattice.LatticeJob {
 // madeFor makes the LatticeJob of that UID the owner of a VCJob.
 func madeFor(uid types.UID) func(*volcano.Job) {
 	return func(job *volcano.Job) {
-		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: lattice.GroupVersion.String(), Kind: "LatticeJob", Name: "etl", UID: uid, Controller: ptr.To(true)}}
+		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: lattice.GroupVersion.String(), Kind: "LatticeJob",
+			Name: "etl", UID: uid, Controller: ptr.To(true)}}
 	}
 }
 
@@ -150,7 +154,8 @@ func aJob(name string, change ...func(*batchv1.Job)) batchv1.Job {
 func ownedBy(js string, status batchv1.JobStatus) func(*batchv1.Job) {
 	return func(job *batchv1.Job) {
 		job.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: js, UID: types.UID("uid-" + js), Controller: ptr.To(true),
+			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: js, UID: types.UID("uid-" + js),
+			Controller: ptr.To(true),
 		}}
 		job.Status = status
 	}
@@ -167,7 +172,8 @@ func jobCondition(kind batchv1.JobConditionType, reason, message string, seconds
 // aWorkload returns a Workload for the JobSet or Job of that name, or one without owner if owner is empty.
 func aWorkload(owner string, change ...func(*kueue.Workload)) kueue.Workload {
 	w := kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + owner, UID: types.UID("uid-w-" + owner), CreationTimestamp: at(0)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + owner, UID: types.UID("uid-w-" + owner),
+			CreationTimestamp: at(0)},
 		Spec: kueue.WorkloadSpec{
 			QueueName: "gpu", Priority: ptr.To(int32(10)),
 			PodSets: []kueue.PodSet{{Name: "workers", Count: 4, Template: podTemplate(nil, list("nvidia.com/gpu", "8"))}},
@@ -175,7 +181,8 @@ func aWorkload(owner string, change ...func(*kueue.Workload)) kueue.Workload {
 	}
 	if owner != "" {
 		w.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: owner, UID: types.UID("uid-" + owner), Controller: ptr.To(true),
+			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: owner, UID: types.UID("uid-" + owner),
+			Controller: ptr.To(true),
 		}}
 	}
 	for _, c := range change {

@@ -63,7 +63,8 @@ func checkFault(snapshot *Snapshot, name string) (check Check, is bool) {
 	case found < 0:
 		return Check{Name: name, State: CheckMissing, Message: "create it, or remove it from the ClusterQueue"}, true
 	case !lifecycle.IsActive(&snapshot.AdmissionChecks[found]):
-		return Check{Name: name, State: CheckInactive, Message: whyInactive(snapshot.AdmissionChecks[found].Spec.ControllerName)}, true
+		return Check{Name: name, State: CheckInactive,
+			Message: whyInactive(snapshot.AdmissionChecks[found].Spec.ControllerName)}, true
 	}
 	return Check{}, false
 }

@@ -2,5 +2,6 @@
 // is it running, and if not, why and since when? Its functions are pure: objects and a time go in; jobs, queues and
 // explanations come out. Package command calls it. It never reads from a cluster and never prints.
 //
-// Job, Queue and Explanation are also the output of `-o json`; docs/reference/cli.md documents them, and their fields are stable.
+// Job, Queue and Explanation are also the output of `-o json`; docs/reference/cli.md documents them, and their fields
+// are stable.
 package view

@@ -54,5 +54,6 @@ func (s *subject) noteResized(now time.Time) {
 	if words == nil {
 		return
 	}
-	s.partial = join(strings.ToLower(c.Reason)+" "+words[1]+" -> "+words[2]+words[3]+" "+Duration(now.Sub(c.LastTransitionTime.Time))+" ago", s.partial)
+	s.partial = join(strings.ToLower(c.Reason)+" "+words[1]+" -> "+words[2]+words[3]+" "+
+		Duration(now.Sub(c.LastTransitionTime.Time))+" ago", s.partial)
 }

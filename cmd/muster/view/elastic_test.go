@@ -31,7 +31,8 @@ func TestElasticJobs(t *testing.T) {
 		}
 	}
 	inSlices := func(w *kueue.Workload) {
-		w.Spec.PodSets[0].TopologyRequest = &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](2)}
+		w.Spec.PodSets[0].TopologyRequest = &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack"),
+			PodSetSliceSize: ptr.To[int32](2)}
 	}
 	for _, test := range []struct {
 		name         string
@@ -42,19 +43,28 @@ func TestElasticJobs(t *testing.T) {
 		least, most  int32
 		why          string
 	}{
-		{"not reconciled", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
-		{"waiting", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
-		{"running", aTrainingJob("tune", running(3, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
+		{"not reconciled", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4,
+			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
+		{"waiting", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4,
+			"WaitingForQuota: 32 more needed"},
+		{"running", aTrainingJob("tune", running(3, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 3))),
+			Running, 2, 3, 2, 4, ""},
 		{"shrunk", aTrainingJob("tune", running(3, 3)),
-			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
+			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk",
+				"pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
 			Running, 3, 3, 2, 4, "shrunk 4 -> 3 for ml/jobset/eval 10s ago"},
-		{"waiting, in slices", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), inSlices)), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
-		{"running, in slices", aTrainingJob("tune", running(2, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 2), inSlices)), Running, 2, 2, 0, 0, "admitted with 2 of 4 pods, which slices or a group keep from growing"},
+		{"waiting, in slices", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), inSlices)),
+			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
+		{"running, in slices", aTrainingJob("tune", running(2, 2)),
+			ptr.To(aWorkload("tune", admitted(20), elastic("2", 2), inSlices)), Running, 2, 2, 0, 0,
+			"admitted with 2 of 4 pods, which slices or a group keep from growing"},
 		{"shrunk before it was stopped, and admitted again", aTrainingJob("tune", running(3, 3)),
-			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods", 10))),
+			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3),
+				with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods", 10))),
 			Running, 3, 3, 2, 4, ""},
 		{"grown before it was stopped", aTrainingJob("tune"),
-			ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), with(muster.ResizedCondition, metav1.ConditionTrue, "Grown", "pod set worker from 2 to 4 pods", 50))),
+			ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0),
+				with(muster.ResizedCondition, metav1.ConditionTrue, "Grown", "pod set worker from 2 to 4 pods", 50))),
 			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
 		{"invalid sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(5)), breezeml.StageWrongConfiguration
@@ -73,13 +83,16 @@ func TestElasticJobs(t *testing.T) {
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods were pending for too long; it queues again at 2025-06-01 14:02:00 UTC"},
 		{"cooldown with its reason", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
-			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobRunning, Status: corev1.ConditionFalse, Reason: breezeml.StoppedByCooldownReason,
+			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobRunning, Status: corev1.ConditionFalse,
+				Reason:  breezeml.StoppedByCooldownReason,
 				Message: "Pods have been pending for more than 5m0s, tune-worker-0 among them: no nodes."}}
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods were pending for too long; it queues again at 2025-06-01 14:02:00 UTC. Pods have been pending for more than 5m0s, tune-worker-0 among them: no nodes."},
 		{"failed", aTrainingJob("tune", running(0, 1), func(job *breezeml.TrainingJob) { // one was running until then
-			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
+			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue,
+				Message: "as it did", LastTransitionTime: at(40)}}
 		}), nil, Failed, 0, 4, 2, 4, "as it did"},
-		{"restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
+		{"restarted", aTrainingJob("tune", running(4, 4),
+			func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "workers restarted 3 times"},
 	} {
 		snapshot := &Snapshot{TrainingJobs: []breezeml.TrainingJob{test.job}}
@@ -91,9 +104,10 @@ func TestElasticJobs(t *testing.T) {
 			t.Fatalf("%s: got %d jobs, want 1", test.name, len(got))
 		}
 		j := got[0]
-		if j.State != test.state || j.PodsReady != test.ready || j.PodsAsked != test.asked || j.PodsLeast != test.least || j.PodsMost != test.most || j.Why() != test.why {
-			t.Errorf("%s: %s, %d/%d of %d..%d, %q; want %s, %d/%d of %d..%d, %q", test.name, j.State, j.PodsReady, j.PodsAsked, j.PodsLeast, j.PodsMost, j.Why(),
-				test.state, test.ready, test.asked, test.least, test.most, test.why)
+		if j.State != test.state || j.PodsReady != test.ready || j.PodsAsked != test.asked || j.PodsLeast != test.least ||
+			j.PodsMost != test.most || j.Why() != test.why {
+			t.Errorf("%s: %s, %d/%d of %d..%d, %q; want %s, %d/%d of %d..%d, %q", test.name, j.State, j.PodsReady, j.PodsAsked,
+				j.PodsLeast, j.PodsMost, j.Why(), test.state, test.ready, test.asked, test.least, test.most, test.why)
 		}
 		if want := "default"; test.workload == nil && j.Queue != want {
 			t.Errorf("%s: queue = %q, want default", test.name, j.Queue)
@@ -113,7 +127,8 @@ func TestExplainARefusedSize(t *testing.T) {
 			job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{"Worker": {Active: 4}}
 		})}}
 	jobs := Jobs(snapshot, start.Add(time.Minute))
-	if got := Explain(snapshot, jobs, jobs[0], start.Add(time.Minute)).Warning; got == nil || got.Reason != "ChangeRefused" || !snapshot.NeedsWarnings(&jobs[0]) {
+	if got := Explain(snapshot, jobs, jobs[0], start.Add(time.Minute)).Warning; got == nil ||
+		got.Reason != "ChangeRefused" || !snapshot.NeedsWarnings(&jobs[0]) {
 		t.Errorf("warning = %+v, want that the change was refused", got)
 	}
 	snapshot.Pods = snapshot.Pods[:3]

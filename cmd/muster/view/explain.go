@@ -125,7 +125,8 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Asks = asksOf(workload)
 		for i := range e.Asks {
 			if job.State.Over() {
-				e.Asks[i].Given, e.Asks[i].Left = nil, nil // a job that has ended has given all back, which says nothing of its admission
+				// a job that has ended has given all back, which says nothing of its admission
+				e.Asks[i].Given, e.Asks[i].Left = nil, nil
 			}
 		}
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
@@ -176,16 +177,18 @@ func (e *Explanation) explainWait(snapshot *Snapshot, jobs []Job, workload *kueu
 
 // hasPlaces reports whether the Workload was admitted to places on nodes, which it may lose.
 func hasPlaces(workload *kueue.Workload) bool {
-	return workload.Status.Admission != nil && slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
-		return a.TopologyAssignment != nil
-	})
+	return workload.Status.Admission != nil &&
+		slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+			return a.TopologyAssignment != nil
+		})
 }
 
 // explainLoss explains why a running job that lost places has no others yet. It builds an engine with the
 // whole state, as the explanation of a waiting job does: only the engine knows which places are lost, by nodes that are
 // gone, changed labels or used capacity. A job without places has none to lose, and costs nothing.
 func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
-	said, known := whatif.NewEngine(snapshot.Configuration, now, snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
+	said, known := whatif.NewEngine(snapshot.Configuration, now,
+		snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if known && said.Replacing != nil {
 		e.Replacing = said.Replacing
 		e.name(jobs, &said)
@@ -211,7 +214,8 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 	}
 	e.WhyNot, e.Assumed = &whyNot, snapshot.Assumed
 	for i := range e.Asks {
-		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
+		if at := slices.IndexFunc(whyNot.PodSets,
+			func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
 			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // includes what LimitRanges and RuntimeClasses add
 			e.Asks[i].Fewest, e.Asks[i].Together = whyNot.PodSets[at].Fewest, whyNot.PodSets[at].Together
 		}
@@ -285,7 +289,8 @@ func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {
 	waiting := waitingByQueue(snapshot, jobs)[clusterQueue]
 	position := slices.IndexFunc(waiting, func(w waiter) bool { return w.job.UID == job.UID })
 	at := slices.IndexFunc(snapshot.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
-	closed := at >= 0 && workload.Closed(&snapshot.ClusterQueues[at]) && ptr.Deref(snapshot.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
+	closed := at >= 0 && workload.Closed(&snapshot.ClusterQueues[at]) &&
+		ptr.Deref(snapshot.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
 	line := &Line{ClusterQueue: clusterQueue, Closed: closed, Missing: at < 0}
 	if position >= 0 {
 		line.Position, line.Length = position+1, len(waiting)

@@ -81,14 +81,16 @@ func TestExplainAsksTheEngine(t *testing.T) {
 	}
 }
 
-// TestExplainReportsRefusedAdmissionOfPreemptor: by quota alone others would be evicted for the job, but the operator evicts
-// nobody while the API server refuses its admission.
+// TestExplainReportsRefusedAdmissionOfPreemptor: by quota alone others would be evicted for the job, but the operator
+// evicts nobody while the API server refuses its admission.
 func TestExplainReportsRefusedAdmissionOfPreemptor(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
-	snapshot.ClusterQueues[0].Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	snapshot.ClusterQueues[0].Spec.Preemption =
+		&kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
 	snapshot.Workloads[0].Spec.Priority = ptr.To[int32](1000)
 	jobs := Jobs(&snapshot, now)
-	if e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now); e.Job.Reason != string(reason.WaitingForPreemptedWorkloads) {
+	if e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0],
+		now); e.Job.Reason != string(reason.WaitingForPreemptedWorkloads) {
 		t.Fatalf("reason = %s: %s, want that others would be preempted", e.Job.Reason, e.Job.Message)
 	}
 	snapshot.Workloads[0].Generation = 1 // as the API server gives to a new one
@@ -125,8 +127,10 @@ func TestExplainReportsRefusedAdmission(t *testing.T) {
 // conditions said that kube-scheduler refused these nodes are gone.
 func TestExplainReportsAvoidedNodes(t *testing.T) {
 	for message, shown := range map[string]bool{
-		(&find.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []find.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
-		(&find.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []find.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
+		(&find.Shortfall{Topology: "racks", Count: 4, Nodes: 2,
+			Excluded: []find.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message(): true,
+		(&find.Shortfall{Topology: "racks", Count: 4, Nodes: 2,
+			Excluded: []find.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
 	} {
 		snapshot, now := busyLab(), at(60).Time
 		snapshot.JobSets, snapshot.Workloads = snapshot.JobSets[:1], snapshot.Workloads[:1]
@@ -146,7 +150,8 @@ func avoided(t *testing.T) string {
 	m := place.New()
 	m.SetTopology(place.Topology{Name: "t", Levels: []string{corev1.LabelHostname}})
 	m.SetFlavor(place.Flavor{Name: "f", Topology: "t"})
-	m.SetNode(place.Node{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Allocatable: map[string]int64{place.Pods: 1}})
+	m.SetNode(place.Node{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"},
+		Allocatable: map[string]int64{place.Pods: 1}})
 	_, short := find.New(m).Find([]place.Ask{{PodSet: "main", Flavor: "f", Count: 1, Avoid: []string{"n"}}}, place.Now)
 	if short == nil || len(short.Excluded) != 1 {
 		t.Fatalf("shortfall = %+v, want one excluded node", short)
@@ -201,7 +206,8 @@ func TestExplainListsTheQueuesThatAJobCouldUse(t *testing.T) {
 		}
 		snapshot.ClusterQueues = append(snapshot.ClusterQueues, q)
 	}
-	snapshot.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.Namespace, Labels: map[string]string{"team": "other"}}},
+	snapshot.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.Namespace,
+		Labels: map[string]string{"team": "other"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: snapshot.LocalQueues[0].Namespace}}}
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
@@ -230,14 +236,16 @@ func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 		jobs := Jobs(&snapshot, now)
 		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if diff := cmp.Diff(want, e.Covers); diff != "" {
-			t.Errorf("covered resources for a request of %s (%s: %s) differ (-want +got):\n%s", asked, e.Job.Reason, e.Job.Message, diff)
+			t.Errorf("covered resources for a request of %s (%s: %s) differ (-want +got):\n%s", asked, e.Job.Reason,
+				e.Job.Message, diff)
 		}
 	}
 }
 
 func TestExplainShowsTheSelectorThatRefusesTheNamespace(t *testing.T) {
 	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "prod"}}
-	for _, tc := range []struct{ has, want *metav1.LabelSelector }{{prod, prod}, {nil, &metav1.LabelSelector{}}, {&metav1.LabelSelector{}, nil}} {
+	for _, tc := range []struct{ has, want *metav1.LabelSelector }{{prod, prod}, {nil, &metav1.LabelSelector{}},
+		{&metav1.LabelSelector{}, nil}} {
 		snapshot, now := busyLab(), at(60).Time
 		snapshot.ClusterQueues[0].Spec.NamespaceSelector = tc.has
 		jobs := Jobs(&snapshot, now)
@@ -251,11 +259,14 @@ func TestExplainListsChecksThatKeepTheQueueInactive(t *testing.T) {
 	snapshot, now := busyLab(), at(60).Time
 	snapshot.ClusterQueues[0].Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"nodes", "lost", "budget", "licence"}
 	check := func(name, controller string, active metav1.ConditionStatus) kueue.AdmissionCheck {
-		return kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.AdmissionCheckSpec{ControllerName: controller},
-			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: active}}}}
+		return kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: kueue.AdmissionCheckSpec{ControllerName: controller},
+			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive,
+				Status: active}}}}
 	}
 	snapshot.AdmissionChecks = []kueue.AdmissionCheck{
-		check("nodes", "kueue.x-k8s.io/provisioning-request", ""), check("budget", "example.com/budget", metav1.ConditionFalse), check("licence", "example.com/licence", metav1.ConditionTrue)}
+		check("nodes", "kueue.x-k8s.io/provisioning-request", ""), check("budget", "example.com/budget",
+			metav1.ConditionFalse), check("licence", "example.com/licence", metav1.ConditionTrue)}
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	want := []Check{
@@ -276,14 +287,19 @@ func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 	snapshot.Workloads = append(snapshot.Workloads, aWorkload("checked", admitted(2), func(w *kueue.Workload) {
 		w.Status.Conditions = w.Status.Conditions[:1]
 		w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
-			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}, {Name: "licence", State: kueue.CheckStateReady}, {Name: "budget", State: kueue.CheckStatePending},
-			{Name: "lost", State: kueue.CheckStatePending}, {Name: "idle", State: kueue.CheckStatePending}, {Name: "again", State: kueue.CheckStateRetry}}
+			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"},
+			{Name: "licence", State: kueue.CheckStateReady}, {Name: "budget", State: kueue.CheckStatePending},
+			{Name: "lost", State: kueue.CheckStatePending}, {Name: "idle", State: kueue.CheckStatePending},
+			{Name: "again", State: kueue.CheckStateRetry}}
 	}))
 	check := func(name string, active metav1.ConditionStatus) kueue.AdmissionCheck {
-		return kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/" + name},
-			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: active}}}}
+		return kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/" + name},
+			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive,
+				Status: active}}}}
 	}
-	snapshot.AdmissionChecks = []kueue.AdmissionCheck{check("nodes", metav1.ConditionTrue), check("budget", metav1.ConditionTrue), check("idle", metav1.ConditionFalse)}
+	snapshot.AdmissionChecks = []kueue.AdmissionCheck{check("nodes", metav1.ConditionTrue),
+		check("budget", metav1.ConditionTrue), check("idle", metav1.ConditionFalse)}
 	jobs := Jobs(&snapshot, now)
 	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "checked"})[0], now)
 	want := []Check{{Name: "again", State: kueue.CheckStateRetry}, {Name: "budget", State: kueue.CheckStatePending},
@@ -308,7 +324,8 @@ func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 func TestExplainShowsTheAmountsAdmitted(t *testing.T) {
 	given := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{
-			"nvidia.com/gpu": resource.MustParse("32"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("4")}
+			"nvidia.com/gpu": resource.MustParse("32"), corev1.ResourceCPU: resource.MustParse("2"),
+			corev1.ResourcePods: resource.MustParse("4")}
 	})
 	snapshot := Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{given}}
 	jobs := Jobs(&snapshot, at(60).Time)
@@ -327,7 +344,8 @@ func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 		snapshot, now := busyLab(), at(60).Time
 		snapshot.Configuration = config.Default()
 		counting(snapshot.Configuration.Resources)
-		asks := corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "example.com/nic": resource.MustParse("1")}}
+		asks := corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"),
+			"example.com/nic": resource.MustParse("1")}}
 		for i := range snapshot.Workloads {
 			if w := &snapshot.Workloads[i]; w.Status.Admission == nil {
 				w.Spec.PodSets[0].Template.Spec.Containers[0].Resources = asks
@@ -345,13 +363,15 @@ func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 		jobs := Jobs(&snapshot, now)
 		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if e.Job.Reason != string(reason.NoMatchingFlavor) || e.Covers != nil {
-			t.Errorf("%s: explained as %s: %s with covered resources %v, want NoMatchingFlavor and none", name, e.Job.Reason, e.Job.Message, e.Covers)
+			t.Errorf("%s: explained as %s: %s with covered resources %v, want NoMatchingFlavor and none", name, e.Job.Reason,
+				e.Job.Message, e.Covers)
 		}
 	}
 }
 
 func TestExplainShowsTheAdmittedPodCount(t *testing.T) {
-	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3)) })
+	some := aWorkload("train", admitted(2),
+		func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3)) })
 	snapshot := Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
 	jobs := Jobs(&snapshot, at(60).Time)
 	if e := Explain(&snapshot, jobs, jobs[0], at(60).Time); e.Asks[0].Given == nil || *e.Asks[0].Given != 3 {
@@ -366,9 +386,11 @@ func TestExplainShowsNoAdmittedPodCountOfAJobThatIsOver(t *testing.T) {
 		w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3))
 		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: w.Spec.PodSets[0].Name, Count: 1}}
 	})
-	for phase, over := range map[jobset.JobSetConditionType]bool{jobset.JobSetFailed: true, jobset.JobSetCompleted: true, jobset.JobSetSuspended: false} {
+	for phase, over := range map[jobset.JobSetConditionType]bool{jobset.JobSetFailed: true, jobset.JobSetCompleted: true,
+		jobset.JobSetSuspended: false} {
 		set := aJobSet("train", inQueue("gpu"))
-		set.Status.Conditions = append(set.Status.Conditions, metav1.Condition{Type: string(phase), Status: metav1.ConditionTrue, LastTransitionTime: at(50)})
+		set.Status.Conditions = append(set.Status.Conditions,
+			metav1.Condition{Type: string(phase), Status: metav1.ConditionTrue, LastTransitionTime: at(50)})
 		snapshot := Snapshot{JobSets: []jobset.JobSet{set}, Workloads: []kueue.Workload{ended}}
 		jobs := Jobs(&snapshot, at(60).Time)
 		e := Explain(&snapshot, jobs, jobs[0], at(60).Time)
@@ -422,19 +444,22 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 	}
 	unschedulable := func(s *corev1.PodStatus) {
 		s.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available",
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+			Message: "0/3 nodes are available",
 		}}
 	}
 	crashed := func(s *corev1.PodStatus) {
 		s.Phase = corev1.PodFailed
 		s.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "worker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}},
+			Name:  "worker",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}},
 		}}
 	}
 	misspelt := func(s *corev1.PodStatus) {
 		crashed(s)
 		ended := s.ContainerStatuses[0].State.Terminated
-		ended.ExitCode, ended.Reason, ended.Message = 128, "StartError", "exec \"trian.py\": executable file not found\nand more"
+		ended.ExitCode, ended.Reason, ended.Message = 128, "StartError",
+			"exec \"trian.py\": executable file not found\nand more"
 	}
 	ignored := func(name string, created int) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(created)},
@@ -442,20 +467,28 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 	}
 	got := podProblems([]corev1.Pod{
 		ignored("w-8", 50), ignored("w-9", 58),
-		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
-		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
-		ended("x-0", "example.com/backup"), ended("x-1", batchv1.JobTrackingFinalizer), left("x-2", 10), left("x-3", 70),
-	}, podproblem.Claims{}, podproblem.Mounts{}, (&Snapshot{Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}).lacksNode, at(60).Time)
+		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable),
+		pod("w-3", func(*corev1.PodStatus) {}), ending("w-4", 10), ending("w-5", 70),
+		ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer), ended("x-0", "example.com/backup"),
+		ended("x-1", batchv1.JobTrackingFinalizer), left("x-2", 10), left("x-3", 70),
+	}, podproblem.Claims{}, podproblem.Mounts{},
+		(&Snapshot{Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}).lacksNode, at(60).Time)
 	want := []PodProblem{
-		{Pods: 2, Example: "x-2", Reason: "Terminating", Message: "its node deleted does not exist any more: Kubernetes removes the pod within a minute or so; its quota is kept until the pod is gone"},
+		{Pods: 2, Example: "x-2", Reason: "Terminating",
+			Message: "its node deleted does not exist any more: Kubernetes removes the pod within a minute or so; its quota is kept until the pod is gone"},
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
-		{Pods: 1, Example: "w-8", Reason: "NotScheduled", Message: "the scheduler volcano has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod"},
-		{Pods: 1, Example: "w-7", Reason: "StartError", Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
-		{Pods: 1, Example: "x-0", Reason: "Terminating", Message: "it has ended, and its finalizer example.com/backup keeps it; it holds no quota"},
-		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until the pod is gone"},
-		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not reported that the pod ended: the node may be unreachable or gone; its quota is kept until the pod is gone " +
-			"(if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"},
+		{Pods: 1, Example: "w-8", Reason: "NotScheduled",
+			Message: "the scheduler volcano has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod"},
+		{Pods: 1, Example: "w-7", Reason: "StartError",
+			Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
+		{Pods: 1, Example: "x-0", Reason: "Terminating",
+			Message: "it has ended, and its finalizer example.com/backup keeps it; it holds no quota"},
+		{Pods: 1, Example: "w-6", Reason: "Terminating",
+			Message: "its finalizer example.com/backup keeps it; its quota is kept until the pod is gone"},
+		{Pods: 1, Example: "w-4",
+			Reason: "Terminating", Message: "node n has not reported that the pod ended: the node may be unreachable or gone; its quota is kept until the pod is gone " +
+				"(if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)
@@ -471,14 +504,16 @@ func TestExplainKnowsWhichPodsHaveNoLogs(t *testing.T) {
 	on := func(node string) corev1.Pod {
 		pod := corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
 		if node != "" {
-			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			pod.Status.ContainerStatuses =
+				[]corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 		}
 		return pod
 	}
 	ended := func(reason string, started int64, last ...corev1.ContainerState) corev1.Pod {
 		pod := on("local-0")
 		c := &pod.Status.ContainerStatuses[0]
-		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: "why", StartedAt: metav1.Unix(started, 0)}}
+		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: "why",
+			StartedAt: metav1.Unix(started, 0)}}
 		for _, state := range last {
 			c.LastTerminationState = state
 		}
@@ -488,7 +523,8 @@ func TestExplainKnowsWhichPodsHaveNoLogs(t *testing.T) {
 	refused.Status.ContainerStatuses = nil
 	initialising := on("local-0")
 	initialising.Status.InitContainerStatuses = initialising.Status.ContainerStatuses
-	initialising.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
+	initialising.Status.ContainerStatuses =
+		[]corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}}
 	for what, test := range map[string]struct {
 		pods []corev1.Pod
 		want bool
@@ -502,8 +538,9 @@ func TestExplainKnowsWhichPodsHaveNoLogs(t *testing.T) {
 		"one has run":                        {[]corev1.Pod{refused, ended("Error", 50)}, false},
 		"its command does not exist":         {[]corev1.Pod{ended("StartError", 0)}, true},
 		"one that the runtime does not know": {[]corev1.Pod{ended("ContainerStatusUnknown", 0)}, true},
-		"it had run before":                  {[]corev1.Pod{ended("StartError", 0, ended("Error", 50).Status.ContainerStatuses[0].State)}, false},
-		"only its init container has run":    {[]corev1.Pod{initialising}, true},
+		"it had run before": {[]corev1.Pod{ended("StartError", 0,
+			ended("Error", 50).Status.ContainerStatuses[0].State)}, false},
+		"only its init container has run": {[]corev1.Pod{initialising}, true},
 	} {
 		snapshot := &Snapshot{
 			Jobs: []batchv1.Job{aJob("eval")}, Pods: test.pods,
@@ -517,7 +554,8 @@ func TestExplainKnowsWhichPodsHaveNoLogs(t *testing.T) {
 }
 
 func TestExplainReportsWhyPodsCannotStart(t *testing.T) {
-	for name, workloads := range map[string][]kueue.Workload{"queued as it is it cannot be": nil, "admitted before": {aWorkload("train", admitted(2))}} {
+	for name, workloads := range map[string][]kueue.Workload{"queued as it is it cannot be": nil,
+		"admitted before": {aWorkload("train", admitted(2))}} {
 		snapshot := busyLab()
 		snapshot.JobSets, snapshot.Workloads = []jobset.JobSet{aJobSet("train", inQueue("gpu"), cannotStart)}, workloads
 		jobs := Jobs(&snapshot, at(60).Time)
@@ -536,20 +574,24 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 	}
 	repeated := warned("mend this", 20)
 	repeated.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(50).Time)}
-	unqueued := Snapshot{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))}, Warnings: []corev1.Event{repeated, warned("mended since", 40)}}
+	unqueued := Snapshot{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))},
+		Warnings: []corev1.Event{repeated, warned("mended since", 40)}}
 	queued := busyLab()
 	queued.Warnings = unqueued.Warnings
 	evicted := busyLab()
 	for i := range evicted.Workloads {
 		if w := &evicted.Workloads[i]; w.Status.Admission == nil {
-			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
-				Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: "its node is gone", LastTransitionTime: metav1.NewTime(at(30).Time)})
+			w.Status.Conditions = append(w.Status.Conditions,
+				metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
+					Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: "its node is gone",
+					LastTransitionTime: metav1.NewTime(at(30).Time)})
 		}
 	}
 	free := Snapshot{JobSets: []jobset.JobSet{aJobSet("free")}, Warnings: unqueued.Warnings}
 	none := Snapshot{Warnings: unqueued.Warnings, VCJobs: []volcano.Job{aVCJob("none", func(job *volcano.Job) {
 		job.Spec.Tasks = nil
-		job.Status.State = volcano.JobState{Phase: volcano.Pending, Message: "No task has replicas, so there is nothing to start"}
+		job.Status.State = volcano.JobState{Phase: volcano.Pending,
+			Message: "No task has replicas, so there is nothing to start"}
 	})}}
 	withPod := free
 	withPod.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "free-workers-0-0"}}}
@@ -567,18 +609,24 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		job      string
 		want     *Warning
 	}{
-		"an evicted job":                              {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ReportedAt: metav1.NewTime(at(30).Time)}},
-		"a job without a Workload":                    {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
+		"an evicted job": {&evicted, "eval",
+			&Warning{Reason: "NodeFailures", Message: "its node is gone", ReportedAt: metav1.NewTime(at(30).Time)}},
+		"a job without a Workload": {&unqueued, "odd",
+			&Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
 		"a job with a Workload, which has the reason": {&queued, "eval", nil},
-		"a job without a queue and without pods":      {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
-		"a job without a queue, with pods":            {&withPod, "free", nil},
-		"a job that asks for no pods":                 {&none, "none", nil},
-		"a running job without some of its pods":      {&some, "pair", &Warning{Reason: "FailedCreate", Message: "the name pair-worker-1 is taken", ReportedAt: metav1.NewTime(at(30).Time)}},
-		"a running job with all of its pods":          {&all, "pair", nil},
+		"a job without a queue and without pods": {&free, "free",
+			&Warning{Reason: "InvalidJob", Message: "mend this", ReportedAt: metav1.NewTime(at(50).Time)}},
+		"a job without a queue, with pods": {&withPod, "free", nil},
+		"a job that asks for no pods":      {&none, "none", nil},
+		"a running job without some of its pods": {&some, "pair",
+			&Warning{Reason: "FailedCreate", Message: "the name pair-worker-1 is taken",
+				ReportedAt: metav1.NewTime(at(30).Time)}},
+		"a running job with all of its pods": {&all, "pair", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := Jobs(tc.snapshot, now)
-			if diff := cmp.Diff(tc.want, Explain(tc.snapshot, jobs, Find(jobs, Name{Name: tc.job})[0], now).Warning); diff != "" {
+			if diff := cmp.Diff(tc.want,
+				Explain(tc.snapshot, jobs, Find(jobs, Name{Name: tc.job})[0], now).Warning); diff != "" {
 				t.Errorf("warning (-want +got):\n%s", diff)
 			}
 		})
@@ -596,9 +644,11 @@ func TestLineReportsAQueueClosedOnlyByAnnotation(t *testing.T) {
 		"stopped":            {"", kueue.Hold, false},
 		"stopped and closed": {"true", kueue.HoldAndDrain, false},
 	} {
-		cq := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "lab", Annotations: map[string]string{muster.ClosedAnnotation: test.closed}}}
+		cq := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "lab",
+			Annotations: map[string]string{muster.ClosedAnnotation: test.closed}}}
 		cq.Spec.StopPolicy = &test.policy
-		if line := lineOf(&Snapshot{ClusterQueues: []kueue.ClusterQueue{cq}}, nil, &Job{ClusterQueue: "lab"}); line.Closed != test.want {
+		if line := lineOf(&Snapshot{ClusterQueues: []kueue.ClusterQueue{cq}}, nil,
+			&Job{ClusterQueue: "lab"}); line.Closed != test.want {
 			t.Errorf("%s: line = %+v", name, line)
 		}
 	}

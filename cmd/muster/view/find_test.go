@@ -82,10 +82,12 @@ func TestFind(t *testing.T) {
 // TestFindOwner: a part of a job leads to the job.
 func TestFindOwner(t *testing.T) {
 	part := func(name, ownerKind, owner string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: "ml", Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: ownerKind, Name: owner, Controller: ptr.To(true)}}}
+		return metav1.ObjectMeta{Namespace: "ml", Name: name,
+			OwnerReferences: []metav1.OwnerReference{{Kind: ownerKind, Name: owner, Controller: ptr.To(true)}}}
 	}
 	snapshot := &Snapshot{
-		Jobs:   []batchv1.Job{{ObjectMeta: part("x-workers-0", "JobSet", "x")}, {ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "own"}}},
+		Jobs: []batchv1.Job{{ObjectMeta: part("x-workers-0", "JobSet", "x")},
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "own"}}},
 		VCJobs: []volcano.Job{{ObjectMeta: part("tune", "LatticeJob", "tune")}},
 	}
 	for text, want := range map[string][]Name{

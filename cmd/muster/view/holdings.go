@@ -87,7 +87,8 @@ func terminatingUsage(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.
 // quota returns how much of one resource in one flavor is held, together with the queue's quota.
 func (h holdings) quota(flavor kueue.ResourceFlavorReference, has *kueue.ResourceQuota) Quota {
 	key := flavorResource{flavor, has.Name}
-	q := Quota{Flavor: string(flavor), Resource: has.Name, Used: h.used[key], Reserved: h.reserved[key], Nominal: has.NominalQuota}
+	q := Quota{Flavor: string(flavor), Resource: has.Name, Used: h.used[key], Reserved: h.reserved[key],
+		Nominal: has.NominalQuota}
 	if beyond := q.Reserved.DeepCopy(); beyond.Cmp(q.Nominal) > 0 {
 		beyond.Sub(q.Nominal)
 		q.Borrowed = beyond

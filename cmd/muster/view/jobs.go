@@ -33,7 +33,8 @@ func Jobs(snapshot *Snapshot, now time.Time) []Job {
 		jobs = append(jobs, s.describe(now))
 	}
 	slices.SortFunc(jobs, func(a, b Job) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.Title(), b.Title()))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.CreatedAt.Compare(b.CreatedAt.Time),
+			strings.Compare(a.Title(), b.Title()))
 	})
 	return jobs
 }
@@ -199,7 +200,8 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 		s.makers = append(s.makers, job.UID)
 	}
 	s.ended = endOf(js.Status.Conditions, string(jobset.JobSetCompleted), string(jobset.JobSetFailed))
-	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		s.blocked = c.Message
 	}
 	var alone int32

@@ -43,7 +43,8 @@ const noAgentServed = "The agent that muster.dev/inject-agent asks for cannot be
 // cannotStart sets the JobSet condition CannotStart.
 func cannotStart(js *jobset.JobSet) {
 	js.Status.Conditions = append(js.Status.Conditions, metav1.Condition{
-		Type: muster.CannotStartCondition, Status: metav1.ConditionTrue, Reason: "InvalidJob", Message: noAgentServed, LastTransitionTime: at(5),
+		Type: muster.CannotStartCondition, Status: metav1.ConditionTrue, Reason: "InvalidJob", Message: noAgentServed,
+		LastTransitionTime: at(5),
 	})
 }
 
@@ -81,15 +82,18 @@ func TestJobs(t *testing.T) {
 			Workloads: []kueue.Workload{aWorkload("eval", admitted(20))},
 			Deleted:   map[types.UID]bool{"uid-eval": true},
 		},
-		want: []line{{"ml/jobset/eval", "gpu", Deleting, "0/4", "32 gpu", "20s", "40s", "it keeps its quota until its pods have ended"}},
+		want: []line{{"ml/jobset/eval", "gpu", Deleting, "0/4", "32 gpu", "20s", "40s",
+			"it keeps its quota until its pods have ended"}},
 	}, {
 		name:     "a JobSet with a queue and no Workload",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
-		want:     []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a JobSet whose pods cannot be created shows why, in any state",
 		snapshot: Snapshot{
-			JobSets:   []jobset.JobSet{aJobSet("plain", cannotStart), aJobSet("queued", inQueue("gpu"), cannotStart), aJobSet("train", inQueue("gpu"), cannotStart)},
+			JobSets: []jobset.JobSet{aJobSet("plain", cannotStart), aJobSet("queued", inQueue("gpu"), cannotStart),
+				aJobSet("train", inQueue("gpu"), cannotStart)},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 		},
 		want: []line{
@@ -107,7 +111,8 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a JobSet whose pods can be created again",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
-			js.Status.Conditions = []metav1.Condition{{Type: muster.CannotStartCondition, Status: metav1.ConditionFalse, Message: muster.MayStartMessage}}
+			js.Status.Conditions = []metav1.Condition{{Type: muster.CannotStartCondition, Status: metav1.ConditionFalse,
+				Message: muster.MayStartMessage}}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
@@ -115,8 +120,9 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("eval", func(job *batchv1.Job) {
 			job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "built"}
 		})}},
-		want: []line{{"ml/job/eval", "", Pending, "0/1", "300m cpu", "60s", "-", "waits for the Workload built, which its label " +
-			"kueue.x-k8s.io/prebuilt-workload-name names: it is not there, belongs to another job, or asks for other pods"}},
+		want: []line{{"ml/job/eval", "", Pending, "0/1", "300m cpu", "60s",
+			"-", "waits for the Workload built, which its label " +
+				"kueue.x-k8s.io/prebuilt-workload-name names: it is not there, belongs to another job, or asks for other pods"}},
 	}, {
 		name: "an admitted JobSet counts the pods of all its Jobs, and waits until admission",
 		snapshot: Snapshot{
@@ -139,7 +145,8 @@ func TestJobs(t *testing.T) {
 			Jobs:      []batchv1.Job{aJob("small-workers-0", ownedBy("small", running))},
 		},
 		want: []line{
-			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 4: the rest waits until other pods have ended, or the job is admitted again"},
+			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s",
+				"asks for 6 pods now, and was admitted for 4: the rest waits until other pods have ended, or the job is admitted again"},
 			{"ml/jobset/small", "gpu", Running, "2/2", "32 gpu", "20s", "40s", ""},
 		},
 	}, {
@@ -163,16 +170,20 @@ func TestJobs(t *testing.T) {
 			})},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 		},
-		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 2 pods of more now, and was admitted for 0: the rest waits until other pods have ended, or the job is admitted again"}},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s",
+			"asks for 2 pods of more now, and was admitted for 0: the rest waits until other pods have ended, or the job is admitted again"}},
 	}, {
 		name: "a VCJob admitted with its minimum, and made larger later",
 		snapshot: Snapshot{
-			VCJobs:    []volcano.Job{aVCJob("gang", larger), aVCJob("grows", larger)},
-			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo), aWorkload("grows", admitted(20), givenTwo, fromTwo)},
+			VCJobs: []volcano.Job{aVCJob("gang", larger), aVCJob("grows", larger)},
+			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo),
+				aWorkload("grows", admitted(20), givenTwo, fromTwo)},
 		},
 		want: []line{
-			{"ml/vcjob/gang", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "admitted with 2 of 4 pods; asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
-			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
+			{"ml/vcjob/gang", "gpu", Starting, "0/2", "16 gpu", "20s", "40s",
+				"admitted with 2 of 4 pods; asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
+			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s",
+				"asks for 6 pods now, and was admitted for 2: the rest waits until other pods have ended, or the job is admitted again"},
 		},
 	}, {
 		name: "a VCJob made smaller while it runs",
@@ -180,7 +191,8 @@ func TestJobs(t *testing.T) {
 			VCJobs: []volcano.Job{aVCJob("gang", func(job *volcano.Job) {
 				job.Spec.Tasks[0].Replicas, job.Status.Running = 1, 1
 			})},
-			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo, func(w *kueue.Workload) { w.Spec.PodSets[0].Count = 2 })},
+			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo,
+				func(w *kueue.Workload) { w.Spec.PodSets[0].Count = 2 })},
 		},
 		want: []line{{"ml/vcjob/gang", "gpu", Running, "1/1", "16 gpu", "20s", "40s", ""}},
 	}, {
@@ -200,7 +212,8 @@ func TestJobs(t *testing.T) {
 			})},
 			TrainingJobs: []breezeml.TrainingJob{aTrainingJob("training", func(job *breezeml.TrainingJob) {
 				job.Labels, job.Status.CurrentSize = map[string]string{kueue.QueueLabel: "gpu"}, 4
-				job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: {Active: 4, Ready: ptr.To(int32(0))}}
+				job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: {Active: 4,
+					Ready: ptr.To(int32(0))}}
 			})},
 		},
 		want: []line{
@@ -214,7 +227,8 @@ func TestJobs(t *testing.T) {
 		name: "a JobSet whose Jobs restart one by one shows how often",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("alone", inQueue("gpu"), func(js *jobset.JobSet) {
-				js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "others", JobRestarts: []int32{1}}}
+				js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}},
+					{Name: "others", JobRestarts: []int32{1}}}
 			})},
 			Workloads: []kueue.Workload{aWorkload("alone", admitted(20))},
 		},
@@ -230,33 +244,38 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{
 			{"ml/job/plain", "", Suspended, "0/0", "", "-", "-", "spec.parallelism is 0: it runs no pods"},
-			{"ml/job/train", "gpu", Suspended, "0/0", "32 gpu", "20s", "40s", "spec.parallelism is 0: it runs no pods, and it keeps its quota for 4"},
+			{"ml/job/train", "gpu", Suspended, "0/0", "32 gpu", "20s", "40s",
+				"spec.parallelism is 0: it runs no pods, and it keeps its quota for 4"},
 		},
 	}, {
 		name: "a GenericJob without a queue shows what its status counts",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
 			job.Status.Aggregate = &tensorstack.Aggregate{Running: 2, Succeeded: 1, Pending: 1}
 			job.Status.Tasks = []tensorstack.Tasks{{Type: "worker", RestartCount: 2}}
-			job.Status.Conditions = []tensorstack.JobCondition{{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue, LastTransitionTime: at(5)}}
+			job.Status.Conditions = []tensorstack.JobCondition{{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue,
+				LastTransitionTime: at(5)}}
 		})}},
 		want: []line{{"ml/genericjob/tf", "", Running, "3/4", "32 gpu", "5s", "55s", "replicas restarted 2 times"}},
 	}, {
 		name:     "a GenericJob waits in the queue of its scheduler section",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
-		want:     []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
+		want: []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a JobSet that another controller manages",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
 			js.Labels = map[string]string{kueue.QueueLabel: "gpu"}
 			js.Spec.ManagedBy = ptr.To("acme.io/multikueue")
 		})}},
-		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "managedBy is acme.io/multikueue: that controller runs the job, and Muster leaves it alone"}},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"managedBy is acme.io/multikueue: that controller runs the job, and Muster leaves it alone"}},
 	}, {
 		name: "a paused GenericJob",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
 			job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{Enabled: true}}
 		})}},
-		want: []line{{"ml/genericjob/tf", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "paused: spec.runMode.pause.enabled is true"}},
+		want: []line{{"ml/genericjob/tf", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
+			"paused: spec.runMode.pause.enabled is true"}},
 	}, {
 		name: "a failed GenericJob shows by which rule",
 		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
@@ -271,7 +290,8 @@ func TestJobs(t *testing.T) {
 	}, {
 		name:     "a VCJob waits in the queue that it names",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train")}},
-		want:     []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
+		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a VCJob that cannot be queued shows why",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
@@ -279,19 +299,24 @@ func TestJobs(t *testing.T) {
 		})}},
 		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "there is no task master"}},
 	}, {
-		name:     "an aborted VCJob shows how to resume it",
-		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
-		want:     []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "aborted: a Command ResumeJob starts it again"}},
+		name: "an aborted VCJob shows how to resume it",
+		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train",
+			func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
+		want: []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
+			"aborted: a Command ResumeJob starts it again"}},
 	}, {
 		name: "a failed VCJob shows why",
 		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
-			job.Status.State = volcano.JobState{Phase: volcano.Failed, Reason: "MaxRetry", Message: "restarted too often", LastTransitionTime: at(40)}
+			job.Status.State = volcano.JobState{Phase: volcano.Failed, Reason: "MaxRetry", Message: "restarted too often",
+				LastTransitionTime: at(40)}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/vcjob/train", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "MaxRetry: restarted too often"}},
 	}, {
-		name:     "a LatticeJob that cannot be submitted shows why",
-		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
-		want:     []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
+		name: "a LatticeJob that cannot be submitted shows why",
+		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending,
+			"The cluster does not serve ExternalSecret")}},
+		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-",
+			"The cluster does not serve ExternalSecret"}},
 	}, {
 		name:     "a LatticeJob whose VCJob was deleted",
 		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, lattice.LostMessage)}},
@@ -309,7 +334,8 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a LatticeJob with a schedule is listed as its runs, unless it can have none",
 		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{
-			scheduled(aLatticeJob("nightly", lattice.Running, "Cron active: 1 job(s), last scheduled: never")), aLatticeJob("nightly-1", lattice.Pending, "Waiting for quota"),
+			scheduled(aLatticeJob("nightly", lattice.Running, "Cron active: 1 job(s), last scheduled: never")),
+			aLatticeJob("nightly-1", lattice.Pending, "Waiting for quota"),
 			scheduled(aLatticeJob("wrong", lattice.Failed, "Failed to compile job: job has no tasks")),
 		}},
 		want: []line{
@@ -325,21 +351,25 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{
 			{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"},
-			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
+			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+				"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"},
 		},
 	}, {
 		name: "a LatticeJob that was handed over to Volcano",
 		snapshot: Snapshot{
-			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano. Its queue is not managed by Muster")},
-			VCJobs:      []volcano.Job{aVCJob("etl", madeFor("uid-etl"))},
+			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running,
+				"Job submitted to Volcano. Its queue is not managed by Muster")},
+			VCJobs: []volcano.Job{aVCJob("etl", madeFor("uid-etl"))},
 		},
-		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "Job submitted to Volcano. Its queue is not managed by Muster"}},
+		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"Job submitted to Volcano. Its queue is not managed by Muster"}},
 	}, {
 		name: "a failed LatticeJob shows the message of its VCJob",
 		snapshot: Snapshot{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Failed, "Job failed")},
 			VCJobs: []volcano.Job{aVCJob("train", madeFor("uid-etl"), func(job *volcano.Job) {
-				job.Status.State = volcano.JobState{Phase: volcano.Failed, Message: "restarted too often", LastTransitionTime: at(40)}
+				job.Status.State = volcano.JobState{Phase: volcano.Failed, Message: "restarted too often",
+					LastTransitionTime: at(40)}
 			})},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 		},
@@ -370,7 +400,8 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
 				js.Status.Conditions = []metav1.Condition{{
-					Type: string(jobset.JobSetCompleted), Status: metav1.ConditionTrue, Reason: "AllJobsCompleted", LastTransitionTime: at(50),
+					Type: string(jobset.JobSetCompleted), Status: metav1.ConditionTrue, Reason: "AllJobsCompleted",
+					LastTransitionTime: at(50),
 				}}
 			})},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
@@ -408,8 +439,9 @@ func TestJobs(t *testing.T) {
 		name: "a preempted job names the preemptor",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
-			Workloads: []kueue.Workload{aWorkload("train", admitted(20), with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted",
-				"Preempted to accommodate a workload (UID: uid-w-train, JobUID: ) due to reclamation within the cohort", 40))},
+			Workloads: []kueue.Workload{aWorkload("train",
+				admitted(20), with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted",
+					"Preempted to accommodate a workload (UID: uid-w-train, JobUID: ) due to reclamation within the cohort", 40))},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s",
 			"Preempted: Preempted to accommodate ml/jobset/train due to reclamation within the cohort"}},
@@ -418,8 +450,10 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
-				with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "PendingEvaluation", "The workload has no reservation", 50),
-				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "PodsReadyTimeout", "Exceeded the PodsReady timeout ml/train", 40),
+				with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "PendingEvaluation",
+					"The workload has no reservation", 50),
+				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "PodsReadyTimeout",
+					"Exceeded the PodsReady timeout ml/train", 40),
 				func(w *kueue.Workload) { w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(at(120))} })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
@@ -429,7 +463,8 @@ func TestJobs(t *testing.T) {
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
-				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to exceeding the limit", 40),
+				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "DeactivatedDueToRequeuingLimitExceeded",
+					"The workload is deactivated due to exceeding the limit", 40),
 				func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
@@ -460,7 +495,8 @@ func TestJobs(t *testing.T) {
 				w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(at(90))}
 			})},
 		},
-		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed; queued again in 30s"}},
+		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"WaitingForQuota: 32 more needed; queued again in 30s"}},
 	}, {
 		name: "reserved quota without admission waits for the checks that are not ready",
 		snapshot: Snapshot{
@@ -480,7 +516,8 @@ func TestJobs(t *testing.T) {
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) })},
 		},
-		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "Deactivated: spec.active of its Workload is false"}},
+		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
+			"Deactivated: spec.active of its Workload is false"}},
 	}, {
 		name: "a JobSet that names its queue by the annotation, without a Workload yet",
 		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) {
@@ -489,9 +526,10 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
 			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
-		name:     "a suspended JobSet without a queue",
-		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
-		want:     []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
+		name: "a suspended JobSet without a queue",
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train",
+			func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
+		want: []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
 	}, {
 		name:     "a Workload without an owner is a job of its own",
 		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("", admitted(20))}},
@@ -553,13 +591,15 @@ func TestJobs(t *testing.T) {
 				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default"}},
 			},
 		},
-		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
+		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-",
+			"no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"}},
 	}, {
 		name: "a job without a queue is not in the LocalQueue default of Muster",
 		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},
 			LocalQueues: []kueue.LocalQueue{
-				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default", Labels: map[string]string{"muster.dev/made-for": "default"}}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default",
+					Labels: map[string]string{"muster.dev/made-for": "default"}}},
 			},
 		},
 		want: []line{{"ml/jobset/train", "", Starting, "0/4", "32 gpu", "60s", "-", ""}},
@@ -571,9 +611,10 @@ func TestJobs(t *testing.T) {
 		}},
 		want: []line{{"ml/job/mine", "", Starting, "0/1", "300m cpu", "1s", "59s", ""}},
 	}, {
-		name:     "a failed batch Job shows why",
-		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("mine", jobCondition(batchv1.JobFailed, "BackoffLimitExceeded", "too often", 10))}},
-		want:     []line{{"ml/job/mine", "", Failed, "0/1", "300m cpu", "10s", "-", "BackoffLimitExceeded: too often"}},
+		name: "a failed batch Job shows why",
+		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("mine",
+			jobCondition(batchv1.JobFailed, "BackoffLimitExceeded", "too often", 10))}},
+		want: []line{{"ml/job/mine", "", Failed, "0/1", "300m cpu", "10s", "-", "BackoffLimitExceeded: too often"}},
 	}, {
 		name: "jobs are listed by namespace, then by age",
 		snapshot: Snapshot{Jobs: []batchv1.Job{

@@ -19,12 +19,16 @@ func TestExplainShowsTopologyConstraints(t *testing.T) {
 	}{
 		"unconstrained": {asked: &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index"), Unconstrained: ptr.To(true)}},
 		"a block, and a rack for each slice": {
-			asked: &kueue.PodSetTopologyRequest{Required: &block, PodSetSliceRequiredTopology: &rack, PodSetSliceSize: ptr.To[int32](4)},
-			want:  []Nearness{{Of: Required, Level: block}, {Of: Slice, Level: rack, Pods: 4}}},
+			asked: &kueue.PodSetTopologyRequest{Required: &block, PodSetSliceRequiredTopology: &rack,
+				PodSetSliceSize: ptr.To[int32](4)},
+			want: []Nearness{{Of: Required, Level: block}, {Of: Slice, Level: rack, Pods: 4}}},
 		"layers of slices": {
-			asked: &kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: block, Size: 4}, {Topology: rack, Size: 2}}},
-			want:  []Nearness{{Of: Slice, Level: block, Pods: 4}, {Of: Slice, Level: rack, Pods: 2}}},
-		"a preferred rack":               {asked: &kueue.PodSetTopologyRequest{Preferred: &rack}, want: []Nearness{{Of: Preferred, Level: rack}}},
+			asked: &kueue.PodSetTopologyRequest{
+				PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: block, Size: 4},
+					{Topology: rack, Size: 2}}},
+			want: []Nearness{{Of: Slice, Level: block, Pods: 4}, {Of: Slice, Level: rack, Pods: 2}}},
+		"a preferred rack": {asked: &kueue.PodSetTopologyRequest{Preferred: &rack},
+			want: []Nearness{{Of: Preferred, Level: rack}}},
 		"an exclusive rack for each Job": {exclusive: rack, want: []Nearness{{Of: Exclusive, Level: rack}}},
 	} {
 		snapshot, now := busyLab(), at(60).Time

@@ -21,9 +21,11 @@ func waitsForNewNodes(snapshot *Snapshot, workload *kueue.Workload) bool {
 		return false
 	}
 	return slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
-		return a.TopologyAssignment == nil && slices.ContainsFunc(snapshot.ResourceFlavors, func(f kueue.ResourceFlavor) bool {
-			return f.Spec.TopologyName != nil && slices.Contains(slices.Collect(maps.Values(a.Flavors)), kueue.ResourceFlavorReference(f.Name))
-		})
+		return a.TopologyAssignment == nil &&
+			slices.ContainsFunc(snapshot.ResourceFlavors, func(f kueue.ResourceFlavor) bool {
+				return f.Spec.TopologyName != nil &&
+					slices.Contains(slices.Collect(maps.Values(a.Flavors)), kueue.ResourceFlavorReference(f.Name))
+			})
 	})
 }
 

@@ -14,7 +14,8 @@ import (
 
 // podProblems groups the problems of pods, one entry for all pods with the same reason and message. isGone reports
 // whether a node is known not to exist.
-func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, isGone func(node string) bool, now time.Time) []PodProblem {
+func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, isGone func(node string) bool,
+	now time.Time) []PodProblem {
 	ofItself := func(pod *corev1.Pod) (reason, message string) { return complaint(pod, isGone, now) }
 	return problemsOf(podproblem.Group(pods, func(pod *corev1.Pod) (reason, message string) {
 		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
@@ -42,7 +43,8 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 			return "NotScheduled", fmt.Sprintf("the scheduler %s has not tried it yet: it waits until the PodGroup %s exists and has as many pods as must run together",
 				pod.Spec.SchedulerName, *group.PodGroupName)
 		}
-		return "NotScheduled", fmt.Sprintf("the scheduler %s has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod", pod.Spec.SchedulerName)
+		return "NotScheduled", fmt.Sprintf("the scheduler %s has ignored it so far: check that this scheduler runs, and spec.schedulerName of the pod",
+			pod.Spec.SchedulerName)
 	}
 	return podproblem.Of(pod, now)
 }
@@ -50,18 +52,20 @@ func complaint(pod *corev1.Pod, isGone func(node string) bool, now time.Time) (r
 // schedulerLatency is how long a scheduler may take to report on a new pod before the pod counts as ignored.
 const schedulerLatency = 5 * time.Second
 
-// ignoredByScheduler reports whether no scheduler has reported on the pod. A scheduler that does not exist, such as that
-// of an uninstalled Volcano, leaves no other trace.
+// ignoredByScheduler reports whether no scheduler has reported on the pod. A scheduler that does not exist, such as
+// that of an uninstalled Volcano, leaves no other trace.
 func ignoredByScheduler(pod *corev1.Pod, now time.Time) bool {
-	return pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && now.Sub(pod.CreationTimestamp.Time) > schedulerLatency &&
+	return pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending &&
+		now.Sub(pod.CreationTimestamp.Time) > schedulerLatency &&
 		!slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
-// whyTerminating says why a pod still exists after its deletion grace period, or without its node: its quota is held for
-// as long, unless it has ended. Empty for one that has ended and that no foreign finalizer keeps.
+// whyTerminating says why a pod still exists after its deletion grace period, or without its node: its quota is held
+// for as long, unless it has ended. Empty for one that has ended and that no foreign finalizer keeps.
 func whyTerminating(pod *corev1.Pod, nodeIsGone bool) string {
 	const keeps = "; its quota is kept until the pod is gone"
-	held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer })
+	held := slices.DeleteFunc(slices.Clone(pod.Finalizers),
+		func(f string) bool { return f == batchv1.JobTrackingFinalizer })
 	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	switch {
 	case len(held) > 0 && ended:
@@ -71,8 +75,10 @@ func whyTerminating(pod *corev1.Pod, nodeIsGone bool) string {
 	case ended:
 		return ""
 	case nodeIsGone:
-		return "its node " + pod.Spec.NodeName + " does not exist any more: Kubernetes removes the pod within a minute or so" + keeps
+		return "its node " + pod.Spec.NodeName +
+			" does not exist any more: Kubernetes removes the pod within a minute or so" + keeps
 	}
-	return "node " + pod.Spec.NodeName + " has not reported that the pod ended: the node may be unreachable or gone" + keeps +
+	return "node " + pod.Spec.NodeName +
+		" has not reported that the pod ended: the node may be unreachable or gone" + keeps +
 		" (if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"
 }

@@ -32,14 +32,19 @@ func TestThePreemptionOfAWaitingJobStaysKnown(t *testing.T) {
 		others   []jobset.JobSet
 		want     *Preemption
 	}{
-		"by a job that is seen":               {preempted(byUID), []jobset.JobSet{other}, &Preemption{By: "red/jobset/other", Right: "InCohortReclamation", At: at(40)}},
-		"by a job that is not seen":           {preempted(byUID), nil, &Preemption{Right: "InCohortReclamation", At: at(40)}},
-		"by a job of its namespace, now gone": {preempted(byUID + "; preemptor: jobset/gone"), nil, &Preemption{By: "ml/jobset/gone", Right: "InCohortReclamation", At: at(40)}},
-		"not preempted":                       {aWorkload("train", with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "1 more needed", 50)), nil, nil},
-		"admitted again since":                {aWorkload("train", admitted(60), with(kueue.WorkloadPreempted, metav1.ConditionFalse, "QuotaReserved", "Previously: "+byUID, 60)), nil, nil},
+		"by a job that is seen": {preempted(byUID), []jobset.JobSet{other},
+			&Preemption{By: "red/jobset/other", Right: "InCohortReclamation", At: at(40)}},
+		"by a job that is not seen": {preempted(byUID), nil, &Preemption{Right: "InCohortReclamation", At: at(40)}},
+		"by a job of its namespace, now gone": {preempted(byUID + "; preemptor: jobset/gone"), nil,
+			&Preemption{By: "ml/jobset/gone", Right: "InCohortReclamation", At: at(40)}},
+		"not preempted": {aWorkload("train",
+			with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "1 more needed", 50)), nil, nil},
+		"admitted again since": {aWorkload("train", admitted(60),
+			with(kueue.WorkloadPreempted, metav1.ConditionFalse, "QuotaReserved", "Previously: "+byUID, 60)), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot := &Snapshot{JobSets: append(tc.others, aJobSet("train", inQueue("gpu"))), Workloads: []kueue.Workload{tc.workload}}
+			snapshot := &Snapshot{JobSets: append(tc.others, aJobSet("train", inQueue("gpu"))),
+				Workloads: []kueue.Workload{tc.workload}}
 			for _, job := range Jobs(snapshot, at(60).Time) {
 				if job.Name != "train" {
 					continue
@@ -52,12 +57,15 @@ func TestThePreemptionOfAWaitingJobStaysKnown(t *testing.T) {
 	}
 }
 
-// TestARejectionDuringAnEvictionIsShown: the job does not come back to its queue, as the eviction alone would let expect.
+// TestARejectionDuringAnEvictionIsShown: the job does not come back to its queue, as the eviction alone would let
+// expect.
 func TestARejectionDuringAnEvictionIsShown(t *testing.T) {
 	w := aWorkload("train", admitted(20),
 		with(kueue.WorkloadEvicted, metav1.ConditionTrue, "AdmissionCheck", `AdmissionCheck in Retry state: "d1"`, 40),
-		with(kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, "AdmissionCheck", `AdmissionCheck in Rejected state: "d2"`, 45))
-	jobs := Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{w}}, at(60).Time)
+		with(kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, "AdmissionCheck",
+			`AdmissionCheck in Rejected state: "d2"`, 45))
+	jobs := Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+		Workloads: []kueue.Workload{w}}, at(60).Time)
 	want := `it does not return to its queue: AdmissionCheck in Rejected state: "d2"; it is being evicted for: AdmissionCheck in Retry state: "d1"`
 	if jobs[0].State != Evicting || jobs[0].Message != want {
 		t.Errorf("the job is %s: %s\nwant: %s", jobs[0].State, jobs[0].Message, want)
@@ -66,7 +74,8 @@ func TestARejectionDuringAnEvictionIsShown(t *testing.T) {
 	w.Spec.Active = ptr.To(false)
 	meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted).Message =
 		`AdmissionCheck in Retry state: "d1"` + workload.ForGood + `AdmissionCheck in Rejected state: "d2"`
-	jobs = Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{w}}, at(60).Time)
+	jobs = Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+		Workloads: []kueue.Workload{w}}, at(60).Time)
 	if jobs[0].Message != want {
 		t.Errorf("message of a deactivated job = %s\nwant: %s", jobs[0].Message, want)
 	}
@@ -75,12 +84,16 @@ func TestARejectionDuringAnEvictionIsShown(t *testing.T) {
 // TestAListSaysWhatIsWrongWithAJob that got no Workload, by the last warning about it.
 func TestAListSaysWhatIsWrongWithAJob(t *testing.T) {
 	warning := func(of, message string, seconds int) corev1.Event {
-		return corev1.Event{Reason: "InvalidJob", Message: message, InvolvedObject: corev1.ObjectReference{UID: types.UID(of)}, LastTimestamp: at(seconds)}
+		return corev1.Event{Reason: "InvalidJob", Message: message,
+			InvolvedObject: corev1.ObjectReference{UID: types.UID(of)}, LastTimestamp: at(seconds)}
 	}
-	jobs := Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("bad", inQueue("gpu")), aJobSet("new", inQueue("gpu")), aJobSet("queued", inQueue("gpu"))},
+	jobs := Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("bad", inQueue("gpu")), aJobSet("new", inQueue("gpu")),
+		aJobSet("queued", inQueue("gpu"))},
 		Workloads: []kueue.Workload{aWorkload("queued", waitingForQuota)}}, at(60).Time)
-	TellMistakes(jobs, []corev1.Event{warning("uid-bad", "an older one", 1), warning("uid-bad", "slice-size 8 is more than 4 pods", 9), warning("uid-queued", "of before", 9)})
-	for i, want := range []string{"InvalidJob: no Workload yet: slice-size 8 is more than 4 pods", noWorkloadYet, "WaitingForQuota: 32 more needed"} {
+	TellMistakes(jobs, []corev1.Event{warning("uid-bad", "an older one", 1),
+		warning("uid-bad", "slice-size 8 is more than 4 pods", 9), warning("uid-queued", "of before", 9)})
+	for i, want := range []string{"InvalidJob: no Workload yet: slice-size 8 is more than 4 pods", noWorkloadYet,
+		"WaitingForQuota: 32 more needed"} {
 		if got := jobs[i].Why(); got != want {
 			t.Errorf("%s: got %q, want %q", jobs[i].Name, got, want)
 		}

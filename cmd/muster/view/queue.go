@@ -108,7 +108,8 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queu
 		Pending: int32(len(waiting)), Reserving: held.reserving, Admitted: held.admitted,
 		Quotas: []Quota{},
 	}
-	if active := meta.FindStatusCondition(cq.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status != metav1.ConditionTrue {
+	if active := meta.FindStatusCondition(cq.Status.Conditions, kueue.ClusterQueueActive); active != nil &&
+		active.Status != metav1.ConditionTrue {
 		queue.Active, queue.Reason, queue.Message = false, active.Reason, active.Message
 	}
 	if len(waiting) > 0 && waiting[0].fault != notConsidered {
@@ -165,7 +166,8 @@ func waitingByQueue(snapshot *Snapshot, jobs []Job) map[string][]waiter {
 		}
 		rank, considered := whatif.Rank(workload, snapshot.configuration())
 		queue := string(through.Spec.ClusterQueue)
-		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered && isOpen(through))})
+		waiting[queue] = append(waiting[queue],
+			waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered && isOpen(through))})
 	}
 	for _, line := range waiting {
 		slices.SortFunc(line, func(a, b waiter) int {
@@ -189,7 +191,8 @@ func standings(snapshot *Snapshot) map[[2]string]float64 {
 			return q.Name == string(local.Spec.ClusterQueue) && q.Spec.AdmissionScope != nil
 		})
 		if at >= 0 {
-			out[[2]string{local.Namespace, local.Name}] = whatif.RecentUsage(local, &snapshot.ClusterQueues[at], snapshot.configuration())
+			out[[2]string{local.Namespace, local.Name}] = whatif.RecentUsage(local, &snapshot.ClusterQueues[at],
+				snapshot.configuration())
 		}
 	}
 	return out

@@ -20,12 +20,13 @@ import (
 func labQueue() kueue.ClusterQueue {
 	return kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "lab"},
-		Spec: kueue.ClusterQueueSpec{Cohort: "all", NamespaceSelector: &metav1.LabelSelector{}, ResourceGroups: []kueue.ResourceGroup{{
-			CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"},
-			Flavors: []kueue.FlavorQuotas{{Name: "h100", Resources: []kueue.ResourceQuota{{
-				Name: "nvidia.com/gpu", NominalQuota: resource.MustParse("32"),
-			}}}},
-		}}},
+		Spec: kueue.ClusterQueueSpec{Cohort: "all", NamespaceSelector: &metav1.LabelSelector{},
+			ResourceGroups: []kueue.ResourceGroup{{
+				CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"},
+				Flavors: []kueue.FlavorQuotas{{Name: "h100", Resources: []kueue.ResourceQuota{{
+					Name: "nvidia.com/gpu", NominalQuota: resource.MustParse("32"),
+				}}}},
+			}}},
 	}
 }
 
@@ -83,7 +84,8 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 	got := Queues(&snapshot, "", at(60).Time)
 	want := []Queue{{
 		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 4, Admitted: 3,
-		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota", Message: "16 more needed"},
+		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota",
+			Message: "16 more needed"},
 		Quotas: []Quota{{
 			Flavor: "h100", Resource: "nvidia.com/gpu",
 			Used: resource.MustParse("80"), Reserved: resource.MustParse("96"),
@@ -99,7 +101,8 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 func TestQueueOfJobsNotConsideredHasNoHead(t *testing.T) {
 	js, w := waitingJob("gated", 0, 1, "AdmissionGated")
 	w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
-	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
+	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()},
+		JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
 	if got := Queues(&snapshot, "", at(60).Time)[0]; got.Head != nil || got.Pending != 1 {
 		t.Errorf("head = %+v with %d pending jobs, want none with 1", got.Head, got.Pending)
 	}
@@ -132,14 +135,18 @@ func TestHeadIsTheJobConsideredNext(t *testing.T) {
 		"first queued": {younger: func(w *kueue.Workload) {
 			w.Annotations = map[string]string{muster.QueuedTimeAnnotation: at(0).UTC().Format(time.RFC3339)}
 		}, want: "younger"},
-		"lost its nodes":                          {younger: evicted(kueue.WorkloadEvictedDueToNodeFailures, 20), want: "younger"},
-		"pods-ready timeout moves back":           {older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "younger"},
-		"pods-ready timeout, ordered by creation": {configuration: byCreation, older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "older"},
+		"lost its nodes": {younger: evicted(kueue.WorkloadEvictedDueToNodeFailures, 20),
+			want: "younger"},
+		"pods-ready timeout moves back": {older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20),
+			want: "younger"},
+		"pods-ready timeout, ordered by creation": {configuration: byCreation,
+			older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "older"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := labDoor()
 			held.Name, held.Spec.StopPolicy = "held", ptr.To(kueue.Hold)
-			snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor(), held}, Configuration: tc.configuration}
+			snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()},
+				LocalQueues: []kueue.LocalQueue{labDoor(), held}, Configuration: tc.configuration}
 			for i, name := range []string{"older", "younger"} {
 				js, w := waitingJob(name, 0, i+1, "WaitingForQuota")
 				if change := []func(*kueue.Workload){tc.older, tc.younger}[i]; change != nil {
@@ -162,8 +169,10 @@ func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 	used, reserved := resource.MustParse("6"), resource.MustParse("5")
 	greedy := labDoor()
 	greedy.Status.FairSharing = &kueue.LocalQueueFairSharingStatus{
-		AdmissionFairSharingStatus: &kueue.AdmissionFairSharingStatus{ConsumedResources: corev1.ResourceList{"nvidia.com/gpu": used}}}
-	greedy.Status.FlavorsReservation = []kueue.LocalQueueFlavorUsage{{Name: "h100", Resources: []kueue.LocalQueueResourceUsage{{Name: "nvidia.com/gpu", Total: reserved}}}}
+		AdmissionFairSharingStatus: &kueue.AdmissionFairSharingStatus{
+			ConsumedResources: corev1.ResourceList{"nvidia.com/gpu": used}}}
+	greedy.Status.FlavorsReservation = []kueue.LocalQueueFlavorUsage{{Name: "h100",
+		Resources: []kueue.LocalQueueResourceUsage{{Name: "nvidia.com/gpu", Total: reserved}}}}
 	heavy := *greedy.DeepCopy()
 	heavy.Name, heavy.Spec.FairSharing = "heavy", &kueue.FairSharing{Weight: new(resource.MustParse("2"))}
 	none := labDoor()
@@ -198,7 +207,8 @@ func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 func TestQueuesOfANamespaceAreThoseOfItsLocalQueues(t *testing.T) {
 	other := labQueue()
 	other.Name = "other"
-	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue(), other}, LocalQueues: []kueue.LocalQueue{labDoor()}}
+	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue(), other},
+		LocalQueues: []kueue.LocalQueue{labDoor()}}
 	got := Queues(&snapshot, "ml", at(0).Time)
 	if len(got) != 1 || got[0].Name != "lab" {
 		t.Errorf("queues = %v, want only lab", got)
@@ -208,7 +218,8 @@ func TestQueuesOfANamespaceAreThoseOfItsLocalQueues(t *testing.T) {
 func TestInactiveQueueSaysWhy(t *testing.T) {
 	queue := labQueue()
 	queue.Status.Conditions = []metav1.Condition{{
-		Type: kueue.ClusterQueueActive, Status: metav1.ConditionFalse, Reason: "FlavorNotFound", Message: "flavor h100 does not exist",
+		Type: kueue.ClusterQueueActive, Status: metav1.ConditionFalse, Reason: "FlavorNotFound",
+		Message: "flavor h100 does not exist",
 	}}
 	got := Queues(&Snapshot{ClusterQueues: []kueue.ClusterQueue{queue}}, "", at(0).Time)
 	if got[0].Active || got[0].Reason != "FlavorNotFound" {

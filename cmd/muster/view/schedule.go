@@ -33,7 +33,8 @@ func FindSchedule(snapshot *Snapshot, name Name) *Schedule {
 			runs = append(runs, &snapshot.LatticeJobs[i])
 		}
 	}
-	slices.SortStableFunc(runs, func(a, b *lattice.LatticeJob) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	slices.SortStableFunc(runs,
+		func(a, b *lattice.LatticeJob) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
 	out := &Schedule{Namespace: job.Namespace, Name: job.Name, Times: job.Spec.Schedule, Message: job.Status.Message}
 	for _, run := range runs {
 		out.Runs = append(out.Runs, run.Name)

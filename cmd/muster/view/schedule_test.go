@@ -22,7 +22,8 @@ func TestFindSchedule(t *testing.T) {
 		job := of("ml", name, "", lattice.Running)
 		owner := of("ml", "nightly", "@daily", lattice.Running)
 		job.UID = "another"
-		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&owner, lattice.GroupVersion.WithKind("LatticeJob"))}
+		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&owner,
+			lattice.GroupVersion.WithKind("LatticeJob"))}
 		job.CreationTimestamp = metav1.NewTime(at)
 		return job
 	}
@@ -31,7 +32,8 @@ func TestFindSchedule(t *testing.T) {
 		run("nightly-1", day), of("ml", "nightly", "@daily", lattice.Running), run("nightly-2", day.Add(24*time.Hour)),
 		of("ml", "wrong", "@daily", lattice.Failed), of("ml", "once", "", lattice.Running),
 	}}
-	want := &Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 2 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
+	want := &Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 2 job(s)",
+		Runs: []string{"nightly-2", "nightly-1"}}
 	for name, want := range map[Name]*Schedule{
 		{Name: "nightly"}: want,
 		{Namespace: "ml", Kind: "latticejob", Name: "nightly"}: want,

@@ -114,11 +114,13 @@ func (s *subject) noteLarger() {
 		case len(s.parts) == 1:
 			larger = append(larger, fmt.Sprintf("asks for %d pods now, and was admitted for %d", part.pods, given))
 		default:
-			larger = append(larger, fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.pods, part.name, given))
+			larger = append(larger, fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.pods,
+				part.name, given))
 		}
 	}
 	if len(larger) > 0 {
-		s.partial = join(s.partial, strings.Join(larger, "; ")+": the rest waits until other pods have ended, or the job is admitted again")
+		s.partial = join(s.partial,
+			strings.Join(larger, "; ")+": the rest waits until other pods have ended, or the job is admitted again")
 	}
 }
 
@@ -190,7 +192,8 @@ func (s *subject) queuedStatus(now time.Time) (state State, reason, message stri
 	switch {
 	case isEvicted && holds:
 		message, forGood, _ := strings.Cut(worded(s.withTitles(evicted.Message)), workload.ForGood)
-		if target := condition(w, kueue.WorkloadDeactivationTarget); target != nil && target.Status == metav1.ConditionTrue && forGood == "" {
+		if target := condition(w, kueue.WorkloadDeactivationTarget); target != nil &&
+			target.Status == metav1.ConditionTrue && forGood == "" {
 			forGood = target.Message // spec.active is set to false next
 		}
 		if forGood != "" {

@@ -51,7 +51,8 @@ func (j *Job) since() time.Time {
 func (j *Job) OwnPods(pods []corev1.Pod) []corev1.Pod {
 	label := j.PodLabel()
 	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool {
-		return label == "" || pod.Namespace != j.Namespace || pod.Labels[label] != j.Name || pod.CreationTimestamp.Before(&j.CreatedAt)
+		return label == "" || pod.Namespace != j.Namespace || pod.Labels[label] != j.Name ||
+			pod.CreationTimestamp.Before(&j.CreatedAt)
 	})
 }
 

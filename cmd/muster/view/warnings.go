@@ -51,13 +51,15 @@ func (s *Snapshot) hasSurplusPods(job *Job) bool {
 
 // warningsOf returns the events of these reasons.
 func warningsOf(events []corev1.Event, reasons ...string) []corev1.Event {
-	return slices.DeleteFunc(slices.Clone(events), func(w corev1.Event) bool { return !slices.Contains(reasons, w.Reason) })
+	return slices.DeleteFunc(slices.Clone(events),
+		func(w corev1.Event) bool { return !slices.Contains(reasons, w.Reason) })
 }
 
 // lacksAllPods reports whether the job has no Workload, or was started and has no pods. One that asks for no pods, and
 // says so itself, has no Workload for that reason.
 func (s *Snapshot) lacksAllPods(job *Job) bool {
-	return job.WaitsUnseen() && (job.PodsAsked > 0 || job.Message == noWorkloadYet) || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
+	return job.WaitsUnseen() && (job.PodsAsked > 0 || job.Message == noWorkloadYet) ||
+		job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
 }
 
 // lastWarning returns the latest event, nil if there is none. Earlier ones may have been resolved.
@@ -100,7 +102,8 @@ func TellMistakes(jobs []Job, warnings []corev1.Event) {
 		if !jobs[i].SaysNothing() {
 			continue
 		}
-		about := slices.DeleteFunc(slices.Clone(warnings), func(w corev1.Event) bool { return string(w.InvolvedObject.UID) != jobs[i].UID })
+		about := slices.DeleteFunc(slices.Clone(warnings),
+			func(w corev1.Event) bool { return string(w.InvolvedObject.UID) != jobs[i].UID })
 		if last := lastWarning(about); last != nil {
 			jobs[i].Reason, jobs[i].Message = last.Reason, "no Workload yet: "+last.Message
 		}
