@@ -3,29 +3,12 @@ package jobs
 import (
 	"reflect"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Each child has a copy of a template, which a user may make as large as an object of the API server and have copied for
 // thousands of children: ten thousand Jobs whose command has twenty thousand empty arguments, a text of 60 KB, take 3 GB of
 // memory. A plan therefore has only as many children as take some megabytes, and the next plan, right after it, has more.
 // A template of a few kilobytes is copied for more than a thousand children at once.
-
-// childrenBytes is how much memory the children that one plan creates may take. A child may exceed it alone.
-const childrenBytes = 16 << 20
-
-// CreateChild adds the creation of a child, and a Warning of the given reason if the API server refuses it. It adds nothing
-// and returns false if the plan has enough children: another plan is then due as soon as this one is carried out.
-func (p *Plan) CreateChild(child client.Object, refused string) bool {
-	if p.childBytes >= childrenBytes {
-		p.Unfinished = true
-		return false
-	}
-	p.childBytes += memoryOf(reflect.ValueOf(child))
-	p.Writes = append(p.Writes, Create(child).OrWarn(refused))
-	return true
-}
 
 var typeOfTime = reflect.TypeFor[time.Time]()
 

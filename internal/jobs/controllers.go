@@ -276,7 +276,7 @@ func (r *reconciler[T]) jobsOfWorkload(_ context.Context, w client.Object) []rec
 
 func isRefusal(object client.Object) bool {
 	event, ok := object.(*corev1.Event)
-	return ok && event.Reason == failedCreate
+	return ok && event.Reason == FailedCreate
 }
 
 // jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch Job,

@@ -1,7 +1,7 @@
 package jobs
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -12,7 +12,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
-	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -40,20 +39,6 @@ func BoundsOf(annotations map[string]string, count int32) Bounds {
 	}
 	b.Least, b.Elastic = min(least, b.Most), true
 	return b
-}
-
-// speedMistake returns what is wrong with the speed exponent of an elastic pod set, nil if nothing is.
-func speedMistake(podSets []kueue.PodSet) *Event {
-	for i := range podSets {
-		podSet := &podSets[i]
-		if !isElasticTemplate(&podSet.Template) {
-			continue
-		}
-		if _, err := podspec.SpeedExponent(podSet.Template.Annotations); err != nil {
-			return Mistake(fmt.Sprintf("Pod set %s: %v", podSet.Name, err))
-		}
-	}
-	return nil
 }
 
 // ReplicasIn returns the number of pods in the annotation, and false if it is absent or counts as such.
@@ -107,4 +92,13 @@ func (p *Plan) RunOn(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
 		return replicas.IsFinished(pod) || replicas.IsTerminating(pod) || stopped[pod.UID]
 	})
+}
+
+// fixSize makes the pod set non-elastic.
+func fixSize(podSet *kueue.PodSet) {
+	meta := &podSet.Template.ObjectMeta
+	if _, says := meta.Annotations[muster.MinReplicasAnnotation]; says {
+		meta.Annotations = maps.Clone(meta.Annotations) // the map may be the job's own
+		delete(meta.Annotations, muster.MinReplicasAnnotation)
+	}
 }

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,13 +21,6 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/refusal"
 	"github.com/musterhq/muster/internal/workload"
-)
-
-const (
-	// eventMessageBytes is the API's limit for the note of an event.
-	eventMessageBytes = 1024
-	// eventAction is the action of every event recorded here.
-	eventAction = "Reconciling"
 )
 
 // Executor is what carries out plans: it makes their writes and records their events. It is the only writer of jobs, of
@@ -209,70 +199,6 @@ func (ex *Executor) changeStatus(ctx context.Context, w Write) error {
 	return ex.client.Status().Patch(ctx, brief, diff(seen))
 }
 
-// remove deletes the object of this name if the job controls it. It reads the object from the API server: it was never
-// observed, and may be another one's.
-func (ex *Executor) remove(ctx context.Context, job, named client.Object) error {
-	gvk, err := apiutil.GVKForObject(named, ex.client.Scheme())
-	if err != nil {
-		return err
-	}
-	found := &unstructured.Unstructured{}
-	found.SetGroupVersionKind(gvk)
-	switch err := ex.client.Get(ctx, client.ObjectKeyFromObject(named), found, client.DisableReadYourWritesConsistency); {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil
-	case err != nil:
-		return err
-	}
-	return ex.removeOwn(ctx, job, found)
-}
-
-// removeAll deletes the objects of the kind in the namespace that the job controls, except for those with the names.
-func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) error {
-	gvk, err := apiutil.GVKForObject(w.object, ex.client.Scheme())
-	if err != nil {
-		return err
-	}
-	var found unstructured.UnstructuredList
-	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	for {
-		// Each page is from the API server: objects without a Go type are not cached.
-		if err := ex.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace()), client.Limit(pageSize), client.Continue(found.GetContinue())); err != nil {
-			if meta.IsNoMatchError(err) {
-				return nil
-			}
-			return err
-		}
-		for i := range found.Items {
-			if slices.Contains(w.except, found.Items[i].GetName()) {
-				continue
-			}
-			if err := ex.removeOwn(ctx, job, &found.Items[i]); err != nil {
-				return err
-			}
-		}
-		if found.GetContinue() == "" {
-			return nil
-		}
-	}
-}
-
-// pageSize is how many objects of others are read at once to find those of a job. The namespace may have any number, and
-// some may be large.
-const pageSize = 100
-
-// removeOwn deletes the object that was found, unless the job does not control it.
-func (ex *Executor) removeOwn(ctx context.Context, job client.Object, found *unstructured.Unstructured) error {
-	if !metav1.IsControlledBy(found, job) {
-		return nil
-	}
-	err := ex.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
-	if apierrors.IsConflict(err) {
-		return nil // another object has this name now
-	}
-	return client.IgnoreNotFound(err)
-}
-
 // isUncached reports whether such objects are created and never read. To wait until one is in the cache would start an
 // informer for all of them in the cluster, Secrets included, and require the right to read them.
 func isUncached(object client.Object) bool {
@@ -281,125 +207,4 @@ func isUncached(object client.Object) bool {
 		return true
 	}
 	return false
-}
-
-// predecessorError says that the name is still taken by an object of an earlier job of the same name, which is garbage
-// collected with that job. The error is temporary.
-type predecessorError struct{ name string }
-
-func (p *predecessorError) Error() string {
-	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", p.name)
-}
-
-// nameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
-// made for something else, in the words of MadeForAnnotation.
-type nameTakenError struct{ kind, name, madeFor string }
-
-func (n *nameTakenError) Error() string {
-	if n.madeFor != "" {
-		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", n.name, n.kind, n.madeFor, n.kind)
-	}
-	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", n.name, n.kind)
-}
-
-// writeError says which write failed, and why.
-type writeError struct {
-	write Write
-	kind  string
-	err   error
-}
-
-func (w *writeError) Error() string {
-	return fmt.Sprintf("%s %s %s: %v", w.write.verb, w.kind, client.ObjectKeyFromObject(w.write.object), w.err)
-}
-
-func (w *writeError) Unwrap() error { return w.err }
-
-// failed returns the writes that failed according to the error of a Run.
-func failed(err error) (out []Write) {
-	for _, of := range failedWrites(err) {
-		out = append(out, of.write)
-	}
-	return out
-}
-
-// failedWrites returns the errors of the single writes that were joined to the error of a Run.
-func failedWrites(err error) (out []*writeError) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			out = append(out, failedWrites(e)...)
-		}
-		return out
-	}
-	var of *writeError
-	if errors.As(err, &of) {
-		out = append(out, of)
-	}
-	return out
-}
-
-// isConflict reports whether all errors of a Run are conflicts with other writers' changes, which the watch delivers.
-// Conflicts of verbs other than change do not count: a create fails with one if it lost a race for a ResourceQuota, for
-// example.
-func isConflict(err error) bool {
-	return everyError(err, func(err error) bool {
-		var of *writeError
-		return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
-	})
-}
-
-// isOvertaken reports whether all errors of a Run say that another writer was first: conflicts, as with isConflict, and
-// objects that are gone.
-func isOvertaken(err error) bool {
-	return everyError(err, func(err error) bool { return isConflict(err) || apierrors.IsNotFound(err) })
-}
-
-// everyError reports whether this is so of every error that was joined to the error of a Run.
-func everyError(err error, is func(error) bool) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !everyError(e, is) })
-	}
-	return is(err)
-}
-
-// isNamespaceTerminating reports whether something could not be created because its namespace is being terminated. The
-// job goes with its namespace; nobody can do anything about it, and no event can be created there either.
-func isNamespaceTerminating(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}
-
-// IsRefused reports whether users have to resolve the error. Other errors are temporary.
-func IsRefused(err error) bool {
-	var taken *nameTakenError
-	var unlike *unlikeClaimError
-	return errors.As(err, &taken) || errors.As(err, &unlike) || refusal.Is(err)
-}
-
-// record records an event. The recorder may drop it under load.
-func (ex *Executor) record(job client.Object, e Event) { ex.emit(job, e, ex.recorder.Eventf) }
-
-// budgetedRecorder is an event recorder that reports whether it recorded an event. An event that it had no capacity for
-// is not counted as dropped, because it is tried again later.
-type budgetedRecorder interface {
-	TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
-}
-
-// recordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
-// tries again later.
-func (ex *Executor) recordStanding(job client.Object, e Event) (told bool) {
-	r, ok := ex.recorder.(budgetedRecorder)
-	if !ok {
-		ex.record(job, e)
-		return true
-	}
-	ex.emit(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-		told = r.TryEventf(regarding, related, eventtype, reason, action, note, args...)
-	})
-	return told
-}
-
-// emit passes an event on. Its message is never used as a format, has no control characters, and is cut to the
-// API's limit.
-func (ex *Executor) emit(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
-	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

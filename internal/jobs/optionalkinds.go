@@ -20,15 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// OptionalKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served says that it is served
-// once its objects are cached.
-type OptionalKind struct {
-	// Resource is the name of the kind's CustomResourceDefinition.
-	Resource schema.GroupResource
-	// Object is an empty object of the kind.
-	Object client.Object
-}
-
 // optionalKind is an OptionalKind with its state: known says that it has been found out whether the cluster serves the
 // kind, seen that its objects are cached. No job is reconciled before that is known: its children of this kind would
 // seem to be missing.

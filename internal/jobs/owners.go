@@ -24,12 +24,6 @@ import (
 // of its name, and if it was not marked, at its creation by a user, as one that is nobody's. A job that has a Workload of
 // its own follows that, whatever its owners are.
 
-// IsNobodys reports whether the object was marked as a job that belongs to no other job, whatever owners it names.
-func IsNobodys(object client.Object) bool {
-	mark := object.GetAnnotations()[muster.QueuedAnnotation]
-	return mark == muster.QueuedItself || mark == muster.NotQueued
-}
-
 // leftAlone returns the plan for a job of an external kind that is in no queue: its users start it. If it was marked as
 // queued, for instance because the LocalQueue default has been deleted since, the mark is changed.
 func leftAlone(job client.Object) Plan {

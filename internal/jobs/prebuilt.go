@@ -25,10 +25,6 @@ const (
 // outOfSyncMessage is the message of the condition Finished on a Workload that does not match the job that names it.
 const outOfSyncMessage = "The prebuilt workload is out of sync with its user job"
 
-// prebuiltName returns the name of the Workload that someone else made for the job, "" if the job gets a Workload of
-// its own.
-func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
-
 // takePrebuilt makes the job the controller of the Workload that it names, or returns an event that says what prevents
 // that. found is nil if the Workload does not exist. A Workload that asks for other pods than the job is finished, so
 // that the job is never admitted with it.

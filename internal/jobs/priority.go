@@ -1,22 +1,14 @@
 package jobs
 
 import (
-	"cmp"
 	"maps"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/workload"
 )
-
-// PriorityFacts holds the priority classes of Workloads and of pods, by name.
-type PriorityFacts struct {
-	Workload map[string]*kueue.WorkloadPriorityClass
-	Pod      map[string]*schedulingv1.PriorityClass
-}
 
 // priority is a Workload's priority and where it comes from.
 type priority struct {
@@ -84,31 +76,4 @@ func (p priority) keptBy(w *kueue.Workload, facts PriorityFacts) priority {
 		return p
 	}
 	return priority{value: class.Value, class: class.Name, source: kueue.WorkloadPriorityClassSource}
-}
-
-// OfPods returns the priority of pods that name this class. For "", it is the priority of the cluster's default class,
-// else 0. It is unknown if the class does not exist; pods that name it cannot be created.
-func (p PriorityFacts) OfPods(class string) (value int32, known bool) {
-	found := p.Pod[class]
-	switch {
-	case class == "":
-		if found = p.podDefault(); found == nil {
-			return 0, true
-		}
-	case found == nil:
-		return 0, false
-	}
-	return found.Value, true
-}
-
-// podDefault returns the class of pods that name none, nil if there is none.
-func (p PriorityFacts) podDefault() *schedulingv1.PriorityClass {
-	var byDefault *schedulingv1.PriorityClass
-	for _, class := range p.Pod {
-		// Like the API server: of several defaults, the lowest counts.
-		if class.GlobalDefault && (byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value), cmp.Compare(class.Name, byDefault.Name)) < 0) {
-			byDefault = class
-		}
-	}
-	return byDefault
 }

@@ -1,11 +1,7 @@
 package jobs
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/workload"
@@ -53,55 +49,6 @@ func (r RefusedObjects) after(err error, now time.Time) RefusedObjects {
 	}
 	out.What, out.Why = refused[0].cannot(), workload.Cut(refused[0].err.Error(), workload.ConditionMessageBytes)
 	return out
-}
-
-// refusedWrites returns the writes of objects that the job needs and that were refused, the first one by name first: the
-// writes of a plan are done in no order. Deletions are not among them. What the job says on its Workload is not either.
-func refusedWrites(err error) []*writeError {
-	refused := slices.DeleteFunc(failedWrites(err), func(e *writeError) bool {
-		return !slices.Contains([]verb{verbCreate, verbApply, verbChange}, e.write.verb) || e.write.isToWorkload() ||
-			!IsRefused(e.err) || isNamespaceTerminating(e.err)
-	})
-	slices.SortFunc(refused, func(a, b *writeError) int {
-		return cmp.Or(compareBools(a.isHeldBack(), b.isHeldBack()), cmp.Compare(a.kind, b.kind),
-			cmp.Compare(a.write.object.GetName(), b.write.object.GetName()))
-	})
-	return refused
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
-// isHeldBack reports whether the write was not tried, because others like it were refused.
-func (w *writeError) isHeldBack() bool {
-	var heldBack *heldBackError
-	return errors.As(w.err, &heldBack)
-}
-
-// cannot says what the refused write would have done.
-func (w *writeError) cannot() string {
-	if w.write.verb == verbChange {
-		return fmt.Sprintf("%s %s cannot be changed", w.kind, w.write.object.GetName())
-	}
-	return fmt.Sprintf("Its %s cannot be created", plural(w.kind))
-}
-
-// plural returns the plural of a kind, which for pods is a common word.
-func plural(kind string) string {
-	if kind == "Pod" {
-		return "pods"
-	}
-	if stem, is := strings.CutSuffix(kind, "y"); is {
-		return stem + "ies"
-	}
-	return kind + "s"
 }
 
 // refusedRetry is how soon a job is planned again of which an object was refused for the first time: that plan says so in

@@ -10,9 +10,6 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// InvalidJob is the reason of the event that says why a job is not queued, for mistakes that the API could not reject.
-const InvalidJob = "InvalidJob"
-
 // request is what labels and annotations, common to all job APIs, ask of the Workload.
 type request struct {
 	// maximumExecutionTimeSeconds is nil without a limit.

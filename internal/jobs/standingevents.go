@@ -28,14 +28,6 @@ func (p Plan) standing() (standing, others []Event) {
 	return standing, others
 }
 
-// sameStanding reports whether e need not be recorded after the other event.
-func (e Event) sameStanding(other Event) bool {
-	if e.Key != "" {
-		e.Message, other.Message = "", ""
-	}
-	return e == other
-}
-
 // tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
 // now: record returns false if the recorder has no capacity.
 func (s *standingEvents) tell(job client.Object, standing []Event, record func(client.Object, Event) bool) (all bool) {

@@ -8,17 +8,23 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 )
 
-// A cluster's mutating policies may make a Workload differ from its job: they may add tolerations or raise its
-// requests. Comparing the two then does not show whether the job was changed since, and a replacement Workload would be
-// mutated in the same way, so that the job would be queued again without end. So a digest of what the job's pods need
-// is recorded on the Workload, in an annotation that only the operator may write.
+// isFor reports whether the quota is for pods with the needs of this template.
+func (p PodSetAdmission) isFor(template *corev1.PodTemplateSpec) bool {
+	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
+}
+
+// HeldTemplate returns the template if the quota is for its pods, else the admitted one: a job changed after its
+// admission to need something else gets no more than it has quota for. The result must not be modified.
+func (p PodSetAdmission) HeldTemplate(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	if p.isFor(template) {
+		return template
+	}
+	return p.Template
+}
 
 // needsDigestVersion prefixes the digest. It must change whenever the same needs yield another digest: digests that an
 // earlier version recorded for running jobs then cannot be compared, and those jobs must not be stopped for that.
@@ -40,24 +46,6 @@ func needsDigest(podSets []kueue.PodSet) string {
 	}
 	sum := sha256.Sum256(text)
 	return needsDigestVersion + hex.EncodeToString(sum[:16])
-}
-
-// recordNeeds records on the Workload the digest of what its job's pods need.
-func recordNeeds(w *kueue.Workload, podSets []kueue.PodSet) {
-	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, needsDigest(podSets))
-}
-
-// updateRecordedNeeds records on the Workload the digest of described if the pod sets of w differ from those of seen,
-// or if the recorded digest is of another version. Such a digest cannot be compared, so that IsFor would accept every
-// later change of the job.
-func updateRecordedNeeds(w, seen, described *kueue.Workload) {
-	digest, recorded := described.Annotations[muster.AskedAnnotation], seen.Annotations[muster.AskedAnnotation]
-	if digest == "" {
-		return
-	}
-	if recorded != "" && !isComparable(recorded) || !equality.Semantic.DeepEqual(seen.Spec.PodSets, w.Spec.PodSets) {
-		metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, digest)
-	}
 }
 
 // isComparable reports whether the digest was recorded by a version that digests the same needs as this one does.

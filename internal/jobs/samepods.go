@@ -135,17 +135,3 @@ func setNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
 		spec.Containers[i].Resources = of.Resources
 	}
 }
-
-// isFor reports whether the quota is for pods with the needs of this template.
-func (p PodSetAdmission) isFor(template *corev1.PodTemplateSpec) bool {
-	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
-}
-
-// HeldTemplate returns the template if the quota is for its pods, else the admitted one: a job changed after its
-// admission to need something else gets no more than it has quota for. The result must not be modified.
-func (p PodSetAdmission) HeldTemplate(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
-	if p.isFor(template) {
-		return template
-	}
-	return p.Template
-}
