@@ -88,7 +88,7 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		}
 		write = Change(&w, free)
 	}
-	err := a.executor.Run(ctx, &w, Plan{Writes: []Write{write}})
+	err := a.executor.Run(ctx, &w, Batch{Writes: []Write{write}})
 	if isOvertaken(err) {
 		return ctrl.Result{}, nil // the watch triggers another reconcile
 	}

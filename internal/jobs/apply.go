@@ -112,11 +112,11 @@ func (ex *Executor) existing(ctx context.Context, job, wanted client.Object) (cl
 	owner, has := metav1.GetControllerOf(wanted), metav1.GetControllerOf(found)
 	switch {
 	case madeFor(found) != "" && madeFor(found) != madeFor(wanted):
-		return nil, &nameTakenError{kind: gvk.Kind, name: wanted.GetName(), madeFor: madeFor(found)}
+		return nil, &NameTakenError{Kind: gvk.Kind, Name: wanted.GetName(), MadeFor: madeFor(found)}
 	case owner == nil || metav1.IsControlledBy(found, job):
 		return found, nil
 	case has != nil && has.Kind == owner.Kind && has.APIVersion == owner.APIVersion && has.Name == owner.Name:
 		return nil, &predecessorError{name: wanted.GetName()}
 	}
-	return nil, &nameTakenError{kind: gvk.Kind, name: wanted.GetName()}
+	return nil, &NameTakenError{Kind: gvk.Kind, Name: wanted.GetName()}
 }

@@ -39,8 +39,8 @@ func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 	for name, taken := range map[string]bool{"new": false, "ours": false, "theirs": true, "free": true} {
 		wanted := account(name, "job")
 		wanted.Labels = map[string]string{"applied": "yes"}
-		err := x.Run(t.Context(), job, Plan{Writes: []Write{Apply(wanted, "tester")}})
-		var nameTaken *nameTakenError
+		err := x.Run(t.Context(), job, Batch{Writes: []Write{Apply(wanted, "tester")}})
+		var nameTaken *NameTakenError
 		if errors.As(err, &nameTaken) != taken || err != nil && !taken {
 			t.Errorf("%s: error %v, want that the name is taken: %v", name, err, taken)
 		}
@@ -76,7 +76,7 @@ func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 		{"by-jobs", "1Gi", "1Gi", false},
 		{"by-jobs", "2Gi", "2Gi", false},
 	} {
-		err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
+		err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
 		if (err != nil) != step.refused {
 			t.Errorf("%+v: error %v", step, err)
 		}
@@ -120,7 +120,7 @@ func TestApplyRemovesFieldsThatAreNotAppliedAnyMore(t *testing.T) {
 	}
 	apply := func(data map[string]string) (now corev1.ConfigMap) {
 		t.Helper()
-		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(configMap(data), "tester")}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{Apply(configMap(data), "tester")}}); err != nil {
 			t.Fatal(err)
 		}
 		requests = append(requests, "|")
@@ -161,7 +161,7 @@ func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 	wanted.ResourceVersion = ""
 	wanted.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: "job", Controller: ptr.To(true)}}
 	events := &fakeRecorder{}
-	plan := Plan{Writes: []Write{Apply(wanted, "tester")}, Status: job, Events: []Event{Normal("Done", "done")},
+	plan := Batch{Writes: []Write{Apply(wanted, "tester")}, Status: job, Events: []Event{Normal("Done", "done")},
 		StatusOnError: func(err error) (client.Object, Event) {
 			failed := job.DeepCopy()
 			failed.Status.Message = err.Error()
@@ -178,7 +178,7 @@ func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 		t.Errorf("events = %v, want only that of StatusOnError", events.events)
 	}
 	// Removing an object that does not exist is no error.
-	if err := NewExecutor(api, events).Run(t.Context(), job, Plan{Writes: []Write{Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "ns"}})}}); err != nil {
+	if err := NewExecutor(api, events).Run(t.Context(), job, Batch{Writes: []Write{Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "ns"}})}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -199,7 +199,7 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	// The successor belongs to a later job of the same name.
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("successor", "later"), account("free", "")).Build()
 	for name, kept := range map[string]bool{"ours": false, "successor": true, "free": true, "none": false} {
-		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{Remove(account(name, ""))}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{Remove(account(name, ""))}}); err != nil {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")), &corev1.ServiceAccount{}); (err == nil) != kept {
@@ -208,7 +208,7 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	}
 	api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("a", "job"), account("b", "job"), account("theirs", "later"), account("free", "")).Build()
 	all := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
-	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{RemoveAll(all)}}); err != nil {
+	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{RemoveAll(all)}}); err != nil {
 		t.Error(err)
 	}
 	var left corev1.ServiceAccountList
@@ -249,7 +249,7 @@ func TestAClaimIsUsedOnlyByThatForWhichItWasMade(t *testing.T) {
 		{name: "before", madeFor: "a/b/c-d", size: "1Gi"},
 		{name: "before", madeFor: "a-b/c/d", size: "2Gi"},
 	} {
-		err := x.Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.madeFor, step.size), "tester")}})
+		err := x.Run(t.Context(), job, Batch{Writes: []Write{Apply(claim(step.name, step.madeFor, step.size), "tester")}})
 		if (err != nil) != (step.refused != "") || err != nil && (!strings.Contains(err.Error(), step.refused) || !IsRefused(err)) {
 			t.Errorf("%+v: error %v", step, err)
 		}

@@ -83,16 +83,14 @@ func Stop(job *batchv1.Job, why *Event) Write {
 		return ChangeStatus(job, stopped)
 	}
 	stopped.Spec.Suspend = ptr.To(true)
-	stop := Change(job, stopped)
-	stop.onSuccess = why
-	return stop
+	return withEvent(Change(job, stopped), why)
 }
 
 // Stops reports whether one of the writes suspends the Job, which runs.
 func Stops(writes []Write, job *batchv1.Job) bool {
 	return !ptr.Deref(job.Spec.Suspend, false) && slices.ContainsFunc(writes, func(w Write) bool {
-		stopped, is := w.object.(*batchv1.Job)
-		return is && w.verb == verbChange && stopped.UID == job.UID && ptr.Deref(stopped.Spec.Suspend, false)
+		stopped, is := w.Object().(*batchv1.Job)
+		return is && w.Verb() == VerbChange && stopped.UID == job.UID && ptr.Deref(stopped.Spec.Suspend, false)
 	})
 }
 
@@ -106,7 +104,13 @@ func Shrink(job, smaller *batchv1.Job, why *Event) Write {
 		counted.Status.Active = pods
 		return ChangeStatus(job, counted)
 	}
-	shrink := Change(job, smaller)
-	shrink.onSuccess = why
-	return shrink
+	return withEvent(Change(job, smaller), why)
+}
+
+// withEvent returns the write with the event, nil for none.
+func withEvent(w Write, event *Event) Write {
+	if event == nil {
+		return w
+	}
+	return w.WithEvent(*event)
 }

@@ -32,14 +32,14 @@ func ForEach[T any](items []T, do func(T) error) error {
 // writeErrors are the errors of several writes, at least one.
 type writeErrors []error
 
-// writeErrorsShown is how many of the errors the message has. The pods of a large job are often all refused for the same
+// errorsShown is how many of the errors the message has. The pods of a large job are often all refused for the same
 // reason, and the message is logged with each retry.
-const writeErrorsShown = 3
+const errorsShown = 3
 
 // Error returns a line for each of the first errors, and how many there are besides.
 func (w writeErrors) Error() string {
-	if more := len(w) - writeErrorsShown; more > 0 {
-		return fmt.Sprintf("%v\nand %d more", errors.Join(w[:writeErrorsShown]...), more)
+	if more := len(w) - errorsShown; more > 0 {
+		return fmt.Sprintf("%v\nand %d more", errors.Join(w[:errorsShown]...), more)
 	}
 	return errors.Join(w...).Error()
 }

@@ -93,17 +93,17 @@ func (p Plan) withStatusBeforeReclaims() Plan {
 
 // reclaimsPods reports whether the write reports on a Workload that pods have ended.
 func reclaimsPods(w Write) bool {
-	before, ok := w.base.(*kueue.Workload)
-	after, also := w.object.(*kueue.Workload)
-	return ok && also && w.verb == verbChangeStatus &&
+	before, ok := w.Seen().(*kueue.Workload)
+	after, also := w.Object().(*kueue.Workload)
+	return ok && also && w.Verb() == VerbChangeStatus &&
 		!equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
 }
 
 // reclaimsPodsOnly reports whether the write reports on a Workload only that pods have ended.
 func reclaimsPodsOnly(w Write) bool {
-	before, ok := w.base.(*kueue.Workload)
-	after, also := w.object.(*kueue.Workload)
-	if !ok || !also || w.verb != verbChangeStatus {
+	before, ok := w.Seen().(*kueue.Workload)
+	after, also := w.Object().(*kueue.Workload)
+	if !ok || !also || w.Verb() != VerbChangeStatus {
 		return false
 	}
 	same := after.Status

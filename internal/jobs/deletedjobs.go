@@ -67,17 +67,17 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	if err != nil {
 		return 0, err
 	}
-	var plan Plan
+	var batch Batch
 	left := len(pods) > 0 || len(creating) > 0
 	// The garbage collector takes the Workload from a job that is deleted without what it owns.
 	orphaned := slices.Contains(job.GetFinalizers(), metav1.FinalizerOrphanDependents)
 	switch {
 	case left && (evicted || !workload.HoldsQuota(w)):
-		plan.Writes = stopPods(pods, creating)
+		batch.Writes = stopPods(pods, creating)
 	case !left && w.DeletionTimestamp.IsZero() && !orphaned:
-		plan.Writes = []Write{Delete(w, metav1.DeletePropagationBackground)}
+		batch.Writes = []Write{Delete(w, metav1.DeletePropagationBackground)}
 	}
-	if err := r.executor.Run(ctx, job, plan); err != nil && !isOvertaken(err) && !isConflict(err) {
+	if err := r.executor.Run(ctx, job, batch); err != nil && !isOvertaken(err) && !isConflict(err) {
 		return 0, err
 	}
 	if !left {

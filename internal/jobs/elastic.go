@@ -2,17 +2,14 @@ package jobs
 
 import (
 	"maps"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
-	"github.com/musterhq/muster/internal/replicas"
 )
 
 // Bounds says between which numbers of pods a queue may choose for a pod set. Least and Most are equal if it is not
@@ -79,19 +76,6 @@ func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
 // isElasticTemplate reports whether the template is that of an elastic pod set.
 func isElasticTemplate(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""
-}
-
-// RunOn returns those of the pods that use quota and are not being stopped, by this plan or before it.
-func (p *Plan) RunOn(pods []*corev1.Pod) []*corev1.Pod {
-	stopped := map[types.UID]bool{}
-	for _, w := range p.Writes {
-		if w.verb == verbDelete {
-			stopped[w.object.GetUID()] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool {
-		return replicas.IsFinished(pod) || replicas.IsTerminating(pod) || stopped[pod.UID]
-	})
 }
 
 // fixSize makes the pod set non-elastic.

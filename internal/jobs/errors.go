@@ -22,34 +22,38 @@ func (p *predecessorError) Error() string {
 	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", p.name)
 }
 
-// nameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
+// NameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
 // made for something else, in the words of MadeForAnnotation.
-type nameTakenError struct{ kind, name, madeFor string }
-
-func (n *nameTakenError) Error() string {
-	if n.madeFor != "" {
-		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", n.name, n.kind, n.madeFor, n.kind)
-	}
-	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", n.name, n.kind)
+type NameTakenError struct {
+	// Kind and Name are those of the object that the job must have. MadeFor is what the existing object was made for, "" if
+	// it does not say so.
+	Kind, Name, MadeFor string
 }
 
-// writeError says which write failed, and why.
-type writeError struct {
+func (n *NameTakenError) Error() string {
+	if n.MadeFor != "" {
+		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", n.Name, n.Kind, n.MadeFor, n.Kind)
+	}
+	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", n.Name, n.Kind)
+}
+
+// Failure is the error of a write: it says which write failed, and why.
+type Failure struct {
 	write Write
 	kind  string
 	err   error
 }
 
-func (w *writeError) Error() string {
-	return fmt.Sprintf("%s %s %s: %v", w.write.verb, w.kind, client.ObjectKeyFromObject(w.write.object), w.err)
+func (f *Failure) Error() string {
+	return fmt.Sprintf("%s %s %s: %v", f.write.verb, f.kind, client.ObjectKeyFromObject(f.write.object), f.err)
 }
 
-func (w *writeError) Unwrap() error { return w.err }
+func (f *Failure) Unwrap() error { return f.err }
 
 // isHeldBack reports whether the write was not tried, because others like it were refused.
-func (w *writeError) isHeldBack() bool {
+func (f *Failure) isHeldBack() bool {
 	var heldBack *heldBackError
-	return errors.As(w.err, &heldBack)
+	return errors.As(f.err, &heldBack)
 }
 
 // failed returns the writes that failed according to the error of a Run.
@@ -61,14 +65,14 @@ func failed(err error) (out []Write) {
 }
 
 // failedWrites returns the errors of the single writes that were joined to the error of a Run.
-func failedWrites(err error) (out []*writeError) {
+func failedWrites(err error) (out []*Failure) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			out = append(out, failedWrites(e)...)
 		}
 		return out
 	}
-	var of *writeError
+	var of *Failure
 	if errors.As(err, &of) {
 		out = append(out, of)
 	}
@@ -80,8 +84,8 @@ func failedWrites(err error) (out []*writeError) {
 // example.
 func isConflict(err error) bool {
 	return everyError(err, func(err error) bool {
-		var of *writeError
-		return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
+		var of *Failure
+		return errors.As(err, &of) && (of.write.verb == VerbChange || of.write.verb == VerbChangeStatus) && apierrors.IsConflict(of.err)
 	})
 }
 
@@ -107,19 +111,19 @@ func isNamespaceTerminating(err error) bool {
 
 // IsRefused reports whether users have to resolve the error. Other errors are temporary.
 func IsRefused(err error) bool {
-	var taken *nameTakenError
+	var taken *NameTakenError
 	var unlike *unlikeClaimError
 	return errors.As(err, &taken) || errors.As(err, &unlike) || refusal.Is(err)
 }
 
-// refusedWrites returns the writes of objects that the job needs and that were refused, the first one by name first: the
+// RefusedOf returns the writes of objects that the job needs and that were refused, the first one by name first: the
 // writes of a plan are done in no order. Deletions are not among them. What the job says on its Workload is not either.
-func refusedWrites(err error) []*writeError {
-	refused := slices.DeleteFunc(failedWrites(err), func(e *writeError) bool {
-		return !slices.Contains([]verb{verbCreate, verbApply, verbChange}, e.write.verb) || e.write.isToWorkload() ||
+func RefusedOf(err error) []*Failure {
+	refused := slices.DeleteFunc(failedWrites(err), func(e *Failure) bool {
+		return !slices.Contains([]Verb{VerbCreate, VerbApply, VerbChange}, e.write.verb) || e.write.isToWorkload() ||
 			!IsRefused(e.err) || isNamespaceTerminating(e.err)
 	})
-	slices.SortFunc(refused, func(a, b *writeError) int {
+	slices.SortFunc(refused, func(a, b *Failure) int {
 		return cmp.Or(compareBools(a.isHeldBack(), b.isHeldBack()), cmp.Compare(a.kind, b.kind),
 			cmp.Compare(a.write.object.GetName(), b.write.object.GetName()))
 	})
@@ -136,12 +140,12 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// cannot says what the refused write would have done.
-func (w *writeError) cannot() string {
-	if w.write.verb == verbChange {
-		return fmt.Sprintf("%s %s cannot be changed", w.kind, w.write.object.GetName())
+// Cannot says what the refused write would have done.
+func (f *Failure) Cannot() string {
+	if f.write.verb == VerbChange {
+		return fmt.Sprintf("%s %s cannot be changed", f.kind, f.write.object.GetName())
 	}
-	return fmt.Sprintf("Its %s cannot be created", plural(w.kind))
+	return fmt.Sprintf("Its %s cannot be created", plural(f.kind))
 }
 
 // plural returns the plural of a kind, which for pods is a common word.
@@ -153,4 +157,9 @@ func plural(kind string) string {
 		return stem + "ies"
 	}
 	return kind + "s"
+}
+
+// MustGoOn reports whether a write that the job can go on without was refused, by the error of a Run.
+func MustGoOn(err error) bool {
+	return slices.ContainsFunc(failedWrites(err), func(f *Failure) bool { return f.write.dispensable && IsRefused(f.err) })
 }

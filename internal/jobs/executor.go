@@ -36,28 +36,28 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 	return &Executor{client: c, recorder: recorder}
 }
 
-// Run carries out the plan of the job, as much of it as possible: a refused write holds back neither the other writes
+// Run does the batch of the job, as much of it as possible: a refused write holds back neither the other writes
 // nor the status, which reports what was observed. Only creations are held back, once many of their kind were refused.
-// The status is written after the writes unless the plan says otherwise. Events are recorded once the status is written,
+// The status is written after the writes unless the batch says otherwise. Events are recorded once the status is written,
 // because the next plan, made from that status, does not repeat them.
-func (ex *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
-	if p.StatusFirst {
-		p.Status = withoutUnwritten(p.Status, slices.Concat(p.First, p.Writes))
-		if err := ex.writeStatusAndEvents(ctx, job, p); err != nil {
+func (ex *Executor) Run(ctx context.Context, job client.Object, b Batch) error {
+	if b.StatusFirst {
+		b.Status = withoutUnwritten(b.Status, slices.Concat(b.First, b.Writes))
+		if err := ex.writeStatusAndEvents(ctx, job, b); err != nil {
 			return err
 		}
-		return ex.writeInTurn(ctx, job, p)
+		return ex.writeInTurn(ctx, job, b)
 	}
-	err := ex.writeInTurn(ctx, job, p)
-	p.Status = withoutUnwritten(p.Status, failed(err))
-	if err != nil && p.StatusOnError != nil && !isConflict(err) && !isNamespaceTerminating(err) {
-		status, event := p.StatusOnError(err)
-		p.Status, p.Events = status, nil
+	err := ex.writeInTurn(ctx, job, b)
+	b.Status = withoutUnwritten(b.Status, failed(err))
+	if err != nil && b.StatusOnError != nil && !isConflict(err) && !isNamespaceTerminating(err) {
+		status, event := b.StatusOnError(err)
+		b.Status, b.Events = status, nil
 		if !equality.Semantic.DeepEqual(job, status) {
-			p.Events = []Event{event}
+			b.Events = []Event{event}
 		}
 	}
-	return errors.Join(err, ex.writeStatusAndEvents(ctx, job, p))
+	return errors.Join(err, ex.writeStatusAndEvents(ctx, job, b))
 }
 
 // withoutUnwritten returns the status without what it says about these writes.
@@ -71,22 +71,22 @@ func withoutUnwritten(status client.Object, writes []Write) client.Object {
 	return status
 }
 
-func (ex *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
-	if err := ex.writeAll(ctx, job, p.First); err != nil {
+func (ex *Executor) writeInTurn(ctx context.Context, job client.Object, b Batch) error {
+	if err := ex.writeAll(ctx, job, b.First); err != nil {
 		// Writes to the Workload are done all the same: a job that gets no pods must not keep its quota from others.
-		heard := slices.DeleteFunc(slices.Clone(p.Writes), func(w Write) bool { return !w.isToWorkload() })
+		heard := slices.DeleteFunc(slices.Clone(b.Writes), func(w Write) bool { return !w.isToWorkload() })
 		return errors.Join(err, ex.writeAll(ctx, job, heard))
 	}
-	return ex.writeAll(ctx, job, p.Writes)
+	return ex.writeAll(ctx, job, b.Writes)
 }
 
-func (ex *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, p Plan) error {
-	if p.Status != nil && !equality.Semantic.DeepEqual(job, p.Status) {
-		if err := ex.write(ctx, job, ChangeStatus(job, p.Status)); err != nil {
+func (ex *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, b Batch) error {
+	if b.Status != nil && !equality.Semantic.DeepEqual(job, b.Status) {
+		if err := ex.write(ctx, job, ChangeStatus(job, b.Status)); err != nil {
 			return err
 		}
 	}
-	for _, e := range p.Events {
+	for _, e := range b.Events {
 		ex.record(job, e)
 	}
 	return nil
@@ -95,7 +95,7 @@ func (ex *Executor) writeStatusAndEvents(ctx context.Context, job client.Object,
 func (ex *Executor) writeAll(ctx context.Context, job client.Object, writes []Write) error {
 	var creations creations
 	return ForEach(writes, func(w Write) error {
-		if w.verb == verbCreate {
+		if w.verb == VerbCreate {
 			return ex.report(job, w, creations.try(w, func() error { return ex.attempt(ctx, job, w) }))
 		}
 		return ex.write(ctx, job, w)
@@ -118,7 +118,7 @@ func (ex *Executor) report(job client.Object, w Write, err error) error {
 	if gvk, lookup := apiutil.GVKForObject(w.object, ex.client.Scheme()); lookup == nil {
 		kind = gvk.Kind
 	}
-	failed := &writeError{write: w, kind: kind, err: err}
+	failed := &Failure{write: w, kind: kind, err: err}
 	if reason := w.refusalReason(); reason != "" && IsRefused(err) && !isNamespaceTerminating(err) && !failed.isHeldBack() {
 		ex.record(job, Warning(reason, err.Error()))
 	}
@@ -127,7 +127,7 @@ func (ex *Executor) report(job client.Object, w Write, err error) error {
 
 func (ex *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
 	switch w.verb {
-	case verbCreate:
+	case VerbCreate:
 		object := w.object.DeepCopyObject().(client.Object)
 		if w.fill != nil {
 			if err := w.fill(object); err != nil {
@@ -143,7 +143,7 @@ func (ex *Executor) attempt(ctx context.Context, job client.Object, w Write) err
 		}
 		_, err := ex.existing(ctx, job, w.object)
 		return err
-	case verbDelete:
+	case VerbDelete:
 		options := &client.DeleteOptions{
 			Preconditions:     &metav1.Preconditions{UID: ptr.To(w.object.GetUID())},
 			PropagationPolicy: &w.propagation,
@@ -153,15 +153,15 @@ func (ex *Executor) attempt(ctx context.Context, job client.Object, w Write) err
 			return nil // another object has this name now
 		}
 		return client.IgnoreNotFound(err)
-	case verbApply:
+	case VerbApply:
 		return ex.apply(ctx, job, w)
-	case verbRemove:
+	case VerbRemove:
 		return ex.remove(ctx, job, w.object)
-	case verbRemoveAll:
+	case VerbRemoveAll:
 		return ex.removeAll(ctx, job, w)
-	case verbChange:
+	case VerbChange:
 		return ex.change(ctx, w)
-	case verbChangeStatus:
+	case VerbChangeStatus:
 		return ex.changeStatus(ctx, w)
 	default:
 		return fmt.Errorf("unknown verb %q", w.verb)

@@ -104,7 +104,7 @@ func errorOr(err error, write func() error) error {
 	return write()
 }
 
-func (e *executorTest) run(t *testing.T, p Plan) error {
+func (e *executorTest) run(t *testing.T, p Batch) error {
 	t.Helper()
 	return e.executor.Run(t.Context(), e.job, p)
 }
@@ -138,7 +138,7 @@ var (
 func TestCreateIsIdempotent(t *testing.T) {
 	b := newExecutorTest(t)
 	for range 2 {
-		if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}}); err != nil {
+		if err := b.run(t, Batch{Writes: []Write{Create(child("c"))}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestCreateIsIdempotent(t *testing.T) {
 
 func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
 	b := newExecutorTest(t, orphan("c"))
-	err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
+	err := b.run(t, Batch{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
 	const message = "the name c is taken by an object that belongs to another owner: delete that ConfigMap, or give the job another name"
 	if err == nil || err.Error() != "create ConfigMap ns/c: "+message {
 		t.Errorf("error %v, want %q", err, message)
@@ -158,7 +158,7 @@ func TestCreateRefusesObjectsOfOtherOwners(t *testing.T) {
 
 func TestCreateWithoutControllerAcceptsAnExistingObject(t *testing.T) {
 	b := newExecutorTest(t, orphan("c"))
-	if err := b.run(t, Plan{Writes: []Write{Create(orphan("c"))}}); err != nil {
+	if err := b.run(t, Batch{Writes: []Write{Create(orphan("c"))}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -177,7 +177,7 @@ func TestDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t, tc.objects...)
 			b.fail["delete c"] = tc.fails
-			err := b.run(t, Plan{Writes: []Write{Delete(orphan("c"), metav1.DeletePropagationForeground)}})
+			err := b.run(t, Batch{Writes: []Write{Delete(orphan("c"), metav1.DeletePropagationForeground)}})
 			if got := errorText(err); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
@@ -204,7 +204,7 @@ func TestChangeFailsIfTheObjectHasChanged(t *testing.T) {
 	change := func(to string) error {
 		desired := seen.DeepCopy()
 		desired.Data = map[string]string{"key": to}
-		return b.run(t, Plan{Writes: []Write{Change(&seen, desired)}})
+		return b.run(t, Batch{Writes: []Write{Change(&seen, desired)}})
 	}
 	if err := change("first"); err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestDespiteStatus(t *testing.T) {
 			if err := update(); err != nil {
 				t.Fatal(err)
 			}
-			err := b.run(t, Plan{Writes: []Write{Change(seen, desired).DespiteStatus()}})
+			err := b.run(t, Batch{Writes: []Write{Change(seen, desired).DespiteStatus()}})
 			if isConflict(err) != tc.conflict || err != nil && !tc.conflict {
 				t.Errorf("error %v, want a conflict: %v", err, tc.conflict)
 			}
@@ -276,10 +276,10 @@ func TestDespiteStatus(t *testing.T) {
 
 func TestStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
 	b := newExecutorTest(t)
-	if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}, Status: b.job.DeepCopy()}); err != nil {
+	if err := b.run(t, Batch{Writes: []Write{Create(child("c"))}, Status: b.job.DeepCopy()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.run(t, Plan{Writes: []Write{Create(child("d"))}, Status: b.withChangedStatus()}); err != nil {
+	if err := b.run(t, Batch{Writes: []Write{Create(child("d"))}, Status: b.withChangedStatus()}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"create c", "create d", "status j"}, b.writes); diff != "" {
@@ -316,7 +316,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t)
 			b.fail = tc.fails
-			err := b.run(t, Plan{
+			err := b.run(t, Batch{
 				Writes: []Write{Create(child("a")), Create(child("b"))}, Status: b.withChangedStatus(), StatusFirst: tc.statusFirst,
 				Events: []Event{Normal("Done", "all of it")},
 			})
@@ -341,7 +341,7 @@ func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.fail = map[string]error{"create a": unavailable}
-	err := b.run(t, Plan{First: []Write{Create(child("a"))}, Writes: []Write{Create(child("b")), Create(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "ns"}})}})
+	err := b.run(t, Batch{First: []Write{Create(child("a"))}, Writes: []Write{Create(child("b")), Create(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "ns"}})}})
 	if want := "create ConfigMap ns/a: overloaded"; errorText(err) != want {
 		t.Errorf("error %q, want %q", errorText(err), want)
 	}
@@ -369,7 +369,7 @@ func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 			}
 		},
 	}).Build()
-	var plan Plan
+	var plan Batch
 	for i := range writesAtOnce {
 		plan.Writes = append(plan.Writes, Create(child(fmt.Sprint("c", i))))
 	}
@@ -394,7 +394,7 @@ func sortCreates(writes []string) {
 // What failed is still known.
 func TestErrorOfManyWritesIsShort(t *testing.T) {
 	b := newExecutorTest(t)
-	var plan Plan
+	var plan Batch
 	for i := range 1000 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("p%03d", i)}}
 		b.fail["create "+pod.Name] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("exceeded quota"))
@@ -411,17 +411,17 @@ func TestErrorOfManyWritesIsShort(t *testing.T) {
 }
 
 func TestWhatAnotherWriterDidFirst(t *testing.T) {
-	failure := func(verb verb, err error) error {
-		return &writeError{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}
+	failure := func(verb Verb, err error) error {
+		return &Failure{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}
 	}
-	change, create := failure(verbChange, conflict), failure(verbCreate, conflict)
-	gone, failed := failure(verbChange, apierrors.NewNotFound(batchv1.Resource("jobs"), "a")), failure(verbChange, unavailable)
+	change, create := failure(VerbChange, conflict), failure(VerbCreate, conflict)
+	gone, failed := failure(VerbChange, apierrors.NewNotFound(batchv1.Resource("jobs"), "a")), failure(VerbChange, unavailable)
 	for name, tc := range map[string]struct {
 		err                 error
 		conflict, overtaken bool
 	}{
 		"a change":               {change, true, true},
-		"a change of the status": {failure(verbChangeStatus, conflict), true, true},
+		"a change of the status": {failure(VerbChangeStatus, conflict), true, true},
 		"several changes":        {errors.Join(change, change), true, true},
 		"a change, and one of an object that is gone":                                 {errors.Join(gone, change), false, true},
 		"a change, and another error that needs a retry":                              {errors.Join(change, failed), false, false},

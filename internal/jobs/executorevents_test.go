@@ -34,7 +34,7 @@ func TestTemporaryErrorsAreNoWarnings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t)
 			b.fail["create c"] = tc.err
-			if err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
+			if err := b.run(t, Batch{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
 				t.Fatal("no error")
 			}
 			if len(b.events.events) != tc.want {
@@ -59,7 +59,7 @@ func TestRefusedChangeIsAWarning(t *testing.T) {
 			b.fail["change "+tc.of.GetName()] = forbidden
 			changed := tc.of.DeepCopyObject().(client.Object)
 			changed.SetLabels(map[string]string{"changed": "true"})
-			if err := b.run(t, Plan{Writes: []Write{Change(tc.of, changed)}}); err == nil {
+			if err := b.run(t, Batch{Writes: []Write{Change(tc.of, changed)}}); err == nil {
 				t.Fatal("no error")
 			}
 			if diff := cmp.Diff(tc.want, b.events.events); diff != "" {
@@ -73,7 +73,7 @@ func TestRefusedChangeIsAWarning(t *testing.T) {
 func TestEventOfAWriteIsRecordedOnSuccess(t *testing.T) {
 	b := newExecutorTest(t)
 	b.fail["create c"] = conflict
-	plan := Plan{Writes: []Write{Create(child("c")).WithEvent(Warning("Paused", "by its queue"))}}
+	plan := Batch{Writes: []Write{Create(child("c")).WithEvent(Warning("Paused", "by its queue"))}}
 	if err := b.run(t, plan); err == nil || len(b.events.events) > 0 {
 		t.Fatalf("error %v, events %v, want an error and no events", err, b.events.events)
 	}
@@ -113,7 +113,7 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 				s := &status.(*batchv1.Job).Status
 				s.Conditions = s.Conditions[:1]
 			})
-			plan := Plan{First: []Write{create}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
+			plan := Batch{First: []Write{create}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
 			if tc.late {
 				plan.First, plan.Writes = nil, append(plan.Writes, create)
 			}
@@ -146,7 +146,7 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
 	b := newExecutorTest(t)
 	long := strings.Repeat("é", 600) // 1,200 bytes
-	if err := b.run(t, Plan{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long), Warning("C", long)}}); err != nil {
+	if err := b.run(t, Batch{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long), Warning("C", long)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.events.events[0]; got != "Normal A: 100%d of %s" {

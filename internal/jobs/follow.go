@@ -105,7 +105,7 @@ func (r *reconciler[T]) workloadNamed(ctx context.Context, job T, name string) (
 	case err != nil:
 		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
 	case r.prebuiltOf(job) == "" && !isControlledBy(&w, job, r.api.Kind) && !r.isDisowned(job, &w):
-		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
+		return nil, fmt.Errorf("reading Workload %s: %w", key, &NameTakenError{Kind: "Workload", Name: key.Name})
 	}
 	return &w, nil
 }
@@ -164,10 +164,10 @@ func (r *reconciler[T]) giveBack(job T, others []*kueue.Workload, followed *kueu
 		}
 		for _, write := range pausedWrites(w, Progress{Active: progress.Active && workload.HoldsQuota(w)}) {
 			switch {
-			case write.verb == verbDelete && disowned:
+			case write.Verb() == VerbDelete && disowned:
 				write = write.WithEvent(Warning(workloadDisowned, fmt.Sprintf(
 					"Workload %s is deleted: its owner reference to the job was removed, so its quota is not the job's any more. The job stops and is queued again", w.Name)))
-			case write.verb == verbDelete:
+			case write.Verb() == VerbDelete:
 				write = write.WithEvent(Normal(workloadReplaced, fmt.Sprintf("Workload %s is deleted: the job follows Workload %s now", w.Name, follows)))
 			}
 			writes = append(writes, write)

@@ -126,7 +126,7 @@ func mayJoin(spec *corev1.PodSpec) bool {
 func podsCreated(writes []Write) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, w := range writes {
-		if pod, ok := w.object.(*corev1.Pod); ok && w.verb == verbCreate {
+		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == VerbCreate {
 			out = append(out, pod)
 		}
 	}
@@ -137,7 +137,7 @@ func podsCreated(writes []Write) []*corev1.Pod {
 func podsDeleted(writes []Write) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range writes {
-		if pod, ok := w.object.(*corev1.Pod); ok && w.verb == verbDelete {
+		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == VerbDelete {
 			out[pod.Name] = true
 		}
 	}

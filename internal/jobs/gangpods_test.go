@@ -55,15 +55,15 @@ func (c *crew) reconcile(remove ...string) {
 	}
 	JoinGangs(seen, crewKind, map[string]int32{"main": c.least}, &plan)
 	for _, w := range plan.First {
-		group := w.object.(*schedulingv1beta1.PodGroup)
-		if w.verb == verbCreate {
+		group := w.Object().(*schedulingv1beta1.PodGroup)
+		if w.Verb() == VerbCreate {
 			group.Spec.PriorityClassName, group.Spec.Priority = c.resolve(group.Spec.PriorityClassName)
 		}
 		c.groups[group.Name] = group
 	}
 	for _, w := range plan.Writes {
-		pod := w.object.(*corev1.Pod)
-		if w.verb == verbCreate {
+		pod := w.Object().(*corev1.Pod)
+		if w.Verb() == VerbCreate {
 			pod.Spec.PriorityClassName, pod.Spec.Priority = c.resolve(pod.Spec.PriorityClassName)
 			c.pods[pod.Name] = pod
 			continue
@@ -83,7 +83,7 @@ func TestAGangOfAnEarlierStartHoldsNobodyBackOnClosedNodes(t *testing.T) {
 	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true}, Admission: placedOn(closed, closed), Children: []client.Object{pod, group}}
 	var plan Plan
 	JoinGangs(seen, crewKind, map[string]int32{"main": 2}, &plan)
-	if len(plan.First) != 1 || plan.First[0].object.(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
+	if len(plan.First) != 1 || plan.First[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("the plan writes %v, want the PodGroup with a minimum of one", plan.First)
 	}
 }
@@ -269,7 +269,7 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
 			tc.change(pod)
-			plan := Plan{Writes: []Write{Create(pod)}}
+			plan := Plan{Batch: Batch{Writes: []Write{Create(pod)}}}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind, map[string]int32{"main": tc.least}, &plan)
 			got := ""

@@ -57,30 +57,9 @@ func (r *reconciler[T]) adopt(ctx context.Context, seen Seen[T], p *Plan) error 
 		return nil
 	}
 	for _, child := range lost {
-		p.controlledBy(child, *metav1.NewControllerRef(seen.Job, r.api.Kind))
+		p.ControlledBy(child, *metav1.NewControllerRef(seen.Job, r.api.Kind))
 	}
 	return nil
-}
-
-// controlledBy adds the controller to what the plan makes of the child. A child that the plan deletes, or whose status
-// it changes, gets its controller by the next plan.
-func (p *Plan) controlledBy(child client.Object, owner metav1.OwnerReference) {
-	change := Change(child, child)
-	at := slices.IndexFunc(p.Writes, func(w Write) bool { return w.verb != verbCreate && w.object.GetUID() == child.GetUID() })
-	if at >= 0 {
-		change = p.Writes[at]
-	}
-	if change.verb != verbChange {
-		return
-	}
-	owned := change.object.DeepCopyObject().(client.Object)
-	owned.SetOwnerReferences(append(owned.GetOwnerReferences(), owner))
-	change.object = owned
-	if at >= 0 {
-		p.Writes[at] = change
-	} else {
-		p.Writes = append(p.Writes, change)
-	}
 }
 
 // planOfNobody returns the plan for a job of an external kind that is in no queue, and that no other job is queued for:
@@ -108,7 +87,7 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (Plan, error
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	return Plan{Writes: []Write{Change(job, stopped).WithEvent(Warning(noQuotaReason, noQuotaMessage))}}, nil
+	return Plan{Batch: Batch{Writes: []Write{Change(job, stopped).WithEvent(Warning(noQuotaReason, noQuotaMessage))}}}, nil
 }
 
 // holdsQuotaFor reports whether a Workload in the namespace holds quota for the job with the UID, which may be gone.

@@ -20,7 +20,7 @@ func (e *executorTest) children(name string, many int, refused bool) (out []Writ
 
 func TestCreationsInVainAreFew(t *testing.T) {
 	b := newExecutorTest(t)
-	err := b.run(t, Plan{Writes: b.children("refused", 1000, true)})
+	err := b.run(t, Batch{Writes: b.children("refused", 1000, true)})
 	if tries, most := len(b.writes), refusalsBorne+writesAtOnce; tries <= refusalsBorne || tries > most {
 		t.Errorf("%d creations were tried, want at most %d", tries, most)
 	}
@@ -35,11 +35,11 @@ func TestCreationsInVainAreFew(t *testing.T) {
 func TestRefusedCreationsHoldBackNoOthers(t *testing.T) {
 	b := newExecutorTest(t)
 	refused, others := b.children("refused", 200, true), b.children("other", 200, false)
-	if got := failed(b.run(t, Plan{Writes: append(refused, others...)})); len(got) != 200 {
+	if got := failed(b.run(t, Batch{Writes: append(refused, others...)})); len(got) != 200 {
 		t.Errorf("%d writes failed, want the 200 that are refused", len(got))
 	}
 	clear(b.fail)
-	if err := b.run(t, Plan{Writes: refused}); err != nil {
+	if err := b.run(t, Batch{Writes: refused}); err != nil {
 		t.Errorf("error once they are not refused any more: %v", err)
 	}
 }

@@ -72,21 +72,21 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	plan, evicted, waits := Plan{}, workload.IsEvicted(&w), len(pods) > 0
+	batch, evicted, waits := Batch{}, workload.IsEvicted(&w), len(pods) > 0
 	if evicted || !waits {
 		left, err := o.jobsLeft(ctx, &w)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if waits = slices.ContainsFunc(left, mayCreatePods); evicted {
-			plan.Writes = stopPods(pods, left)
-			waits = len(madeBefore(&w, pods, left)) > 0 || stopsJobs(plan.Writes)
+			batch.Writes = stopPods(pods, left)
+			waits = len(madeBefore(&w, pods, left)) > 0 || stopsJobs(batch.Writes)
 		}
 	}
 	if !waits {
-		plan.Writes = append(plan.Writes, endedOrphan(&w, metav1.NewTime(o.clock.Now())))
+		batch.Writes = append(batch.Writes, endedOrphan(&w, metav1.NewTime(o.clock.Now())))
 	}
-	if err := o.executor.Run(ctx, &w, plan); err != nil && !isOvertaken(err) && !isConflict(err) {
+	if err := o.executor.Run(ctx, &w, batch); err != nil && !isOvertaken(err) && !isConflict(err) {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: o.poll(&w)}, nil
@@ -144,7 +144,7 @@ func (o *orphans) pods(ctx context.Context, w *kueue.Workload) (out []metav1.Par
 
 // stopsJobs reports whether the writes suspend a Job, which may have created pods meanwhile.
 func stopsJobs(writes []Write) bool {
-	return slices.ContainsFunc(writes, func(w Write) bool { return w.verb == verbChange })
+	return slices.ContainsFunc(writes, func(w Write) bool { return w.Verb() == VerbChange })
 }
 
 // jobsLeft returns the Jobs that the Workload's former job has left. Their pods have its labels, whatever labels the Jobs

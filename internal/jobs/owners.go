@@ -30,7 +30,7 @@ func leftAlone(job client.Object) Plan {
 	if job.GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
 		return Plan{}
 	}
-	return Plan{Writes: []Write{Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}
+	return Plan{Batch: Batch{Writes: []Write{Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}}
 }
 
 // QueuedByOwner reports whether a job of one of the APIs has created the object, or would, and is queued for it.
@@ -123,7 +123,7 @@ func (r *reconciler[T]) strays(ctx context.Context, job T, plan Plan) (sets.Set[
 	out := sets.New[types.UID]()
 	for _, write := range plan.Writes {
 		object := write.Object()
-		if write.verb == verbCreate || !metav1.IsControlledBy(object, job) {
+		if write.Verb() == VerbCreate || !metav1.IsControlledBy(object, job) {
 			continue
 		}
 		switch itself, err := r.hasWorkload(ctx, object); {

@@ -21,7 +21,7 @@ func TestStatusDelay(t *testing.T) {
 		"counts":               {Plan{StatusCanWait: true}, every, every},
 		"yields":               {Plan{StatusYields: true}, 0, busyStatusDelay},
 		"counts, yields":       {Plan{StatusCanWait: true, StatusYields: true}, every, busyStatusDelay},
-		"status first, yields": {Plan{StatusFirst: true, StatusYields: true}, 0, 0},
+		"status first, yields": {Plan{Batch: Batch{StatusFirst: true}, StatusYields: true}, 0, 0},
 	} {
 		if quiet, busy := tc.plan.statusDelay(every, false), tc.plan.statusDelay(every, true); quiet != tc.quiet || busy != tc.busy {
 			t.Errorf("%s: %s, and %s while the API server is busy; want %s and %s", name, quiet, busy, tc.quiet, tc.busy)
@@ -39,7 +39,7 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 	running.Status.Phase = lattice.Running
 	var c deferrals
 	holdBack := func(after time.Duration, busy bool) Plan {
-		plan := Plan{Status: running, StatusYields: true, Events: []Event{{Reason: "Submitted", WithStatus: true}}}
+		plan := Plan{Batch: Batch{Status: running, Events: []Event{{Reason: "Submitted", WithStatus: true}}}, StatusYields: true}
 		return c.holdBackStatus(job, plan, plan.statusDelay(0, busy), start.Add(after))
 	}
 	for _, round := range []string{"first", "second"} {

@@ -56,7 +56,7 @@ func TestExecutorWritesPlainMessages(t *testing.T) {
 	status := b.job.DeepCopy()
 	status.Status.Conditions = []batchv1.JobCondition{{Type: "Said", Status: "True", Message: hostile}}
 	b.fail["create c"] = errors.Join(forbidden, errors.New(hostile))
-	if err := b.run(t, Plan{Status: status, Events: []Event{Normal("Said", hostile)}, Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
+	if err := b.run(t, Batch{Status: status, Events: []Event{Normal("Said", hostile)}, Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
 		t.Fatal("the refused write gave no error")
 	}
 	var written batchv1.Job

@@ -4,35 +4,19 @@ import (
 	"reflect"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Plan is what has to be done for a job. The zero value is nothing.
 type Plan struct {
-	// First holds writes that are done before Writes, concurrently. If one of them fails, only those of Writes that
-	// change the job's Workload are done.
-	First []Write
-	// Writes are done concurrently, in no particular order.
-	Writes []Write
-	// Status is the job with the status that it should have, nil to leave the status alone. It is written only if it
-	// differs.
-	Status client.Object
-	// StatusFirst writes the status before the writes. It is for statuses that the writes depend on, such as a count of
-	// attempts.
-	StatusFirst bool
-	// StatusOnError returns the status, and its event, to write in place of Status and Events if the API server refused
-	// a write. If it is nil, Status and Events are written all the same.
-	StatusOnError func(error) (client.Object, Event)
+	// Batch holds the writes, the status and the events.
+	Batch
 	// StatusCanWait says that nobody waits for what Status reports, such as how many children are in which state. It is
 	// held back until a later plan has more to write, or for API.StatusDelay.
 	StatusCanWait bool
 	// StatusYields says that users may wait for Status, but no job does. While the API server is overloaded, it is held
 	// back for up to half a minute.
 	StatusYields bool
-	// Events are recorded once Status is written.
-	Events []Event
 	// Due is when to plan again even if nothing happens, zero for never.
 	Due time.Time
 	// DueIfDone is when to plan again if the plan is carried out, because no event may follow; zero for never. A plan
@@ -57,15 +41,6 @@ type Plan struct {
 func (p *Plan) DueBy(at time.Time) {
 	if !at.IsZero() && (p.Due.IsZero() || at.Before(p.Due)) {
 		p.Due = at
-	}
-}
-
-// DeletePods adds writes that delete those of the pods that are not terminating yet.
-func (p *Plan) DeletePods(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		if pod.DeletionTimestamp.IsZero() {
-			p.Writes = append(p.Writes, Delete(pod, metav1.DeletePropagationBackground))
-		}
 	}
 }
 

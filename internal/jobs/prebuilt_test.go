@@ -91,7 +91,7 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		})
 	}
 	writes, _ := takePrebuilt(job, jobSetKind, prebuilt(cpus(2, "1")), described, "q", now)
-	adopted := writes[0].object.(*kueue.Workload)
+	adopted := writes[0].Object().(*kueue.Workload)
 	if !metav1.IsControlledBy(adopted, job) || adopted.Labels[kueue.JobUIDLabel] != "job-uid" || adopted.Spec.QueueName != "q" ||
 		!strings.Contains(strings.Join(adopted.Finalizers, ","), kueue.ResourceInUseFinalizer) {
 		t.Errorf("the adopted Workload is %+v, want it controlled and labelled by the job, in queue q, with the finalizer", adopted)

@@ -101,7 +101,7 @@ func TestObjectsOfOthersAreReadInPages(t *testing.T) {
 		},
 	}).Build()
 	all := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
-	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Plan{Writes: []Write{RemoveAll(all)}}); err != nil {
+	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{RemoveAll(all)}}); err != nil {
 		t.Error(err)
 	}
 	for _, object := range objects[1:] {

@@ -30,7 +30,7 @@ func (r Readiness) holdBack(p Plan, now time.Time) Plan {
 	if at < 0 || r.Busy == nil || !r.Busy() {
 		return p
 	}
-	admitted := meta.FindStatusCondition(p.Writes[at].base.(*kueue.Workload).Status.Conditions, kueue.WorkloadAdmitted)
+	admitted := meta.FindStatusCondition(p.Writes[at].Seen().(*kueue.Workload).Status.Conditions, kueue.WorkloadAdmitted)
 	latest := admitted.LastTransitionTime.Add(r.Patience)
 	if !now.Before(latest) {
 		return p
@@ -46,9 +46,9 @@ func (r Readiness) holdBack(p Plan, now time.Time) Plan {
 // reportsReadinessOnly reports whether the write changes nothing on an admitted Workload except to say that all its
 // pods have become ready for the first time.
 func reportsReadinessOnly(w Write) bool {
-	before, ok := w.base.(*kueue.Workload)
-	after, also := w.object.(*kueue.Workload)
-	if !ok || !also || w.verb != verbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
+	before, ok := w.Seen().(*kueue.Workload)
+	after, also := w.Object().(*kueue.Workload)
+	if !ok || !also || w.Verb() != VerbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
 		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadPodsReady) != nil {
 		return false
 	}

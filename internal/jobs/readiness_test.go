@@ -40,7 +40,7 @@ func TestReadinessIsHeldBack(t *testing.T) {
 		"another write":                {Create(admitted), true, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Readiness{Busy: func() bool { return tc.busy }, Patience: patience}.holdBack(Plan{Writes: []Write{tc.write}}, admittedAt.Add(tc.after))
+			p := Readiness{Busy: func() bool { return tc.busy }, Patience: patience}.holdBack(Plan{Batch: Batch{Writes: []Write{tc.write}}}, admittedAt.Add(tc.after))
 			deferred := len(p.Writes) == 0
 			if deferred != (tc.due > 0) || deferred && !p.Due.Equal(admittedAt.Add(tc.due)) {
 				t.Errorf("%d writes, due %s after the admission, want it due after %s (0: written)", len(p.Writes), p.Due.Sub(admittedAt), tc.due)

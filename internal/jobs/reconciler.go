@@ -109,7 +109,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	}
 	standing, others := plan.standing()
 	plan.Events = others
-	err = r.executor.Run(ctx, job, plan)
+	err = r.executor.Run(ctx, job, plan.Batch)
 	if r.noteRefused(job, err) || r.noteMustGoOn(job, err) {
 		again = earlierRetry(again, refusedRetry)
 	}

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/workload"
@@ -36,7 +35,7 @@ func (r RefusedObjects) Message() string {
 // after returns what is known after a run of the job's plan ended with the error. An error that says nothing about the
 // objects, such as a conflict, changes nothing.
 func (r RefusedObjects) after(err error, now time.Time) RefusedObjects {
-	refused := refusedWrites(err)
+	refused := RefusedOf(err)
 	switch {
 	case err == nil:
 		return RefusedObjects{}
@@ -47,7 +46,7 @@ func (r RefusedObjects) after(err error, now time.Time) RefusedObjects {
 	if !r.Since.IsZero() && r.Objects <= out.Objects {
 		out.Objects, out.Since = r.Objects, r.Since // the API server has accepted no more of them since
 	}
-	out.What, out.Why = refused[0].cannot(), workload.Cut(refused[0].err.Error(), workload.ConditionMessageBytes)
+	out.What, out.Why = refused[0].Cannot(), workload.Cut(refused[0].Unwrap().Error(), workload.ConditionMessageBytes)
 	return out
 }
 
@@ -68,7 +67,7 @@ func (r *reconciler[T]) noteRefused(job T, err error) (isNew bool) {
 // with the error. It reports whether that is new.
 func (r *reconciler[T]) noteMustGoOn(job T, err error) (isNew bool) {
 	before := r.mustGoOn.get(job)
-	after := slices.ContainsFunc(failedWrites(err), func(e *writeError) bool { return e.write.dispensable && IsRefused(e.err) })
+	after := MustGoOn(err)
 	r.mustGoOn.set(job, after)
 	return after && !before
 }

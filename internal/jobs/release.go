@@ -80,7 +80,7 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 			}
 		}
 	}
-	if err := r.executor.Run(ctx, job, Plan{Writes: writes}); err != nil && !isOvertaken(err) {
+	if err := r.executor.Run(ctx, job, Batch{Writes: writes}); err != nil && !isOvertaken(err) {
 		errs = append(errs, err)
 	}
 	return wait, errors.Join(errs...)

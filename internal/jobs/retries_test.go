@@ -110,7 +110,7 @@ func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error
 	})
 	r.executor = NewExecutor(r.client, &fakeRecorder{})
 	r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
-		p := Plan{Writes: []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}
+		p := Plan{Batch: Batch{Writes: []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}}
 		edit(&p)
 		return p
 	}

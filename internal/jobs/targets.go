@@ -62,7 +62,7 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 			continue
 		}
 		gone := Warning(targetMissing, fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
-		err := r.executor.Run(ctx, object, Plan{Writes: []Write{Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
+		err := r.executor.Run(ctx, object, Batch{Writes: []Write{Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
 		if err != nil && !isOvertaken(err) {
 			return err
 		}

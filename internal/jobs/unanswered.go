@@ -182,7 +182,7 @@ func touch(job *batchv1.Job, now time.Time) Write {
 func (s silent) add(p *Plan, unready bool) {
 	p.DueBy(s.due)
 	for _, write := range s.touches {
-		if !slices.ContainsFunc(p.Writes, func(w Write) bool { return w.object.GetUID() == write.object.GetUID() && !w.isToWorkload() }) {
+		if !slices.ContainsFunc(p.Writes, func(w Write) bool { return w.Object().GetUID() == write.Object().GetUID() && !w.isToWorkload() }) {
 			p.Writes = append(p.Writes, write)
 		}
 	}

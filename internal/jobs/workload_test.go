@@ -284,7 +284,7 @@ func TestReportedConditionsHaveTimeAndGeneration(t *testing.T) {
 func written(writes []Write) []string {
 	var out []string
 	for _, w := range writes {
-		out = append(out, string(w.verb)+" "+strings.Split(w.object.GetName(), "-")[0])
+		out = append(out, string(w.Verb())+" "+strings.Split(w.Object().GetName(), "-")[0])
 	}
 	return out
 }
@@ -409,7 +409,7 @@ func TestAdmissionGatesAreCopiedWhileTheJobWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes := workloadWrites(gated(tc.before), gated(tc.after), Progress{}, minutely, now)
-			if len(writes) != 1 || writes[0].object.GetAnnotations()[kueue.AdmissionGatedByAnnotation] != tc.after {
+			if len(writes) != 1 || writes[0].Object().GetAnnotations()[kueue.AdmissionGatedByAnnotation] != tc.after {
 				t.Errorf("writes = %v, want one with the gates %q", writes, tc.after)
 			}
 		})

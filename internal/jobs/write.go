@@ -12,7 +12,7 @@ import (
 
 // Write is one change of the cluster. It is made by a constructor such as Create, Change, Apply or Delete.
 type Write struct {
-	verb        verb
+	verb        Verb
 	manager     string
 	object      client.Object
 	base        client.Object
@@ -30,31 +30,32 @@ type Write struct {
 	despiteStatus bool
 }
 
-type verb string
+// Verb is what a write does, in words.
+type Verb string
 
 const (
-	verbCreate       verb = "create"
-	verbChange       verb = "change"
-	verbChangeStatus verb = "change status of"
-	verbApply        verb = "apply"
-	verbDelete       verb = "delete"
-	verbRemove       verb = "remove"
-	verbRemoveAll    verb = "remove all"
+	VerbCreate       Verb = "create"
+	VerbChange       Verb = "change"
+	VerbChangeStatus Verb = "change status of"
+	VerbApply        Verb = "apply"
+	VerbDelete       Verb = "delete"
+	VerbRemove       Verb = "remove"
+	VerbRemoveAll    Verb = "remove all"
 )
 
 // Create creates the object. An existing one of the same name that the job controls counts as success.
-func Create(object client.Object) Write { return Write{verb: verbCreate, object: object} }
+func Create(object client.Object) Write { return Write{verb: VerbCreate, object: object} }
 
 // CreateFilled is Create for an object that fill completes at the time of the write, for instance with a generated
 // secret.
 func CreateFilled(object client.Object, fill func(client.Object) error) Write {
-	return Write{verb: verbCreate, object: object, fill: fill}
+	return Write{verb: VerbCreate, object: object, fill: fill}
 }
 
 // Change turns the observed object into the desired one, except for its status. It fails if the object has changed
 // since.
 func Change(seen, desired client.Object) Write {
-	return Write{verb: verbChange, base: seen, object: desired}
+	return Write{verb: VerbChange, base: seen, object: desired}
 }
 
 // DespiteStatus returns the Change as one that is done even if the status has changed since, because nothing that the
@@ -66,7 +67,7 @@ func (w Write) DespiteStatus() Write {
 
 // ChangeStatus is Change for the status.
 func ChangeStatus(seen, desired client.Object) Write {
-	return Write{verb: verbChangeStatus, base: seen, object: desired}
+	return Write{verb: VerbChangeStatus, base: seen, object: desired}
 }
 
 // Apply makes the object as given, whether it exists or not; fields that other managers have added stay. It uses
@@ -74,28 +75,28 @@ func ChangeStatus(seen, desired client.Object) Write {
 // object with a controller, fields of other managers are taken over, and an existing object with another controller is
 // refused. The cache may not show the result at once.
 func Apply(object client.Object, manager string) Write {
-	return Write{verb: verbApply, object: object, manager: manager}
+	return Write{verb: VerbApply, object: object, manager: manager}
 }
 
 // Delete deletes the observed object, but no later one of the same name. One that is gone or terminating counts as
 // success.
 func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
-	return Write{verb: verbDelete, object: seen, propagation: propagation}
+	return Write{verb: VerbDelete, object: seen, propagation: propagation}
 }
 
 // Remove deletes the object of this name, which was not observed, if it exists and the job controls it. An object with
 // another controller is left alone.
-func Remove(object client.Object) Write { return Write{verb: verbRemove, object: object} }
+func Remove(object client.Object) Write { return Write{verb: VerbRemove, object: object} }
 
 // RemoveAll is Remove for all objects of the kind in the namespace that the job controls, whatever their names. The
 // object gives only the kind and the namespace. Those with one of the names are left.
 func RemoveAll(object client.Object, except ...string) Write {
-	return Write{verb: verbRemoveAll, object: object, except: except}
+	return Write{verb: VerbRemoveAll, object: object, except: except}
 }
 
 // Marked returns the Change of an object as one that also sets the annotation muster.dev/queued.
 func (w Write) Marked(mark string) Write {
-	if w.verb != verbChange || w.object.GetAnnotations()[muster.QueuedAnnotation] == mark {
+	if w.verb != VerbChange || w.object.GetAnnotations()[muster.QueuedAnnotation] == mark {
 		return w
 	}
 	marked := w.object.DeepCopyObject().(client.Object)
@@ -128,7 +129,7 @@ const changeRefused = "ChangeRefused"
 // refusalReason returns the reason of the Warning, "" for none. A policy of the cluster may refuse any change, such as
 // the start of a job or another size: nobody would know why the job stays as it is.
 func (w Write) refusalReason() string {
-	if w.onFailure == "" && w.verb == verbChange && !w.isToWorkload() {
+	if w.onFailure == "" && w.verb == VerbChange && !w.isToWorkload() {
 		return changeRefused
 	}
 	return w.onFailure
@@ -156,8 +157,12 @@ func (w Write) isToWorkload() bool {
 // SuccessEvent returns the event that is recorded once the write is done, nil if there is none.
 func (w Write) SuccessEvent() *Event { return w.onSuccess }
 
-// Verb returns what the write does, in words: create, change, change status of, apply, delete, remove, remove all.
-func (w Write) Verb() string { return string(w.verb) }
+// Verb returns what the write does.
+func (w Write) Verb() Verb { return w.verb }
+
+// Seen returns the object that the write changes as it was observed, nil if the write changes none. It must not be
+// modified.
+func (w Write) Seen() client.Object { return w.base }
 
 // Object returns the object that the write creates, deletes or changes, in its desired state. It must not be modified.
 func (w Write) Object() client.Object { return w.object }

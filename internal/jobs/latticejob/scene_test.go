@@ -96,7 +96,7 @@ func writes(p jobs.Plan) string {
 		var out []string
 		for _, w := range list {
 			kind := w.Object().GetObjectKind().GroupVersionKind().Kind
-			out = append(out, w.Verb()+" "+kind+" "+w.Object().GetName())
+			out = append(out, string(w.Verb())+" "+kind+" "+w.Object().GetName())
 		}
 		slices.Sort(out)
 		return strings.Join(out, ", ")

@@ -147,7 +147,7 @@ func writes(p jobs.Plan) []string {
 		if _, isPod := w.Object().(*corev1.Pod); !isPod {
 			what = strings.TrimPrefix(fmt.Sprintf("%T", w.Object()), "*") + " " + what
 		}
-		out = append(out, w.Verb()+" "+what)
+		out = append(out, string(w.Verb())+" "+what)
 	}
 	return out
 }
@@ -209,7 +209,7 @@ func carriedOut(t *testing.T, p jobs.Plan, job *volcano.Job, refusal func(client
 		p.Status.SetResourceVersion(now.ResourceVersion)
 	}
 	told := &reasons{}
-	_ = jobs.NewExecutor(api, told).Run(t.Context(), now, p) // what was refused is told by events
+	_ = jobs.NewExecutor(api, told).Run(t.Context(), now, p.Batch) // what was refused is told by events
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), now); err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func (h *history) reconcile(lost bool) {
 		return
 	}
 	for _, w := range got.Writes {
-		h.write(w.Verb(), w.Object())
+		h.write(string(w.Verb()), w.Object())
 	}
 	if !h.admission.MayRun() {
 		return
