@@ -16,11 +16,11 @@ import (
 // both.
 
 // heldByChild reports whether a child's Workload holds quota for what the job runs, and the job has no Workload itself.
-func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
-	if !described.HeldByChild || found != nil {
+func (r *reconciler[T]) heldByChild(ctx context.Context, o *observed[T]) (bool, error) {
+	if !o.state.Described.HeldByChild || o.state.Followed != nil {
 		return false, nil
 	}
-	for _, child := range children {
+	for _, child := range o.seen.Children {
 		gvk, err := apiutil.GVKForObject(child, r.client.Scheme())
 		if err != nil {
 			return false, err

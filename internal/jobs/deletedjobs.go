@@ -44,9 +44,10 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 		return 0, err
 	}
 	creating := slices.DeleteFunc(ChildrenOf[*batchv1.Job](children), func(child *batchv1.Job) bool { return !mayCreatePods(child) })
+	of := r.queuedJob(job)
 	var errs []error
 	for i := range list {
-		if w := &list[i]; isControlledBy(w, job, r.api.Kind) && !workload.IsFinished(w) {
+		if w := &list[i]; of.Controls(w) && !workload.IsFinished(w) {
 			again, err := r.endDeletedIn(ctx, job, w, creating)
 			wait, errs = earlierRetry(wait, again), append(errs, err)
 		}

@@ -17,6 +17,18 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
+// Admission returns what the job was granted, with these nodes of its places.
+func (j queuedJob) Admission(s QueueState, nodes Nodes) Admission {
+	granting := s.Own
+	if j.followsPrebuilt(s.Followed) {
+		granting = withJobTemplates(s.Own, s.Described.PodSets)
+	}
+	out := grantOf(granting, s.Facts.Flavors, nodes)
+	out.Until, out.Bound = until(s.Own, s.Facts.Queues)
+	out.Deactivated = s.Own != nil && !workload.IsActive(s.Own)
+	return out
+}
+
 // grantOf returns what the Workload grants its job. A Workload that is being deleted stops its job, as an eviction
 // does; a finished one grants nothing any more.
 func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes Nodes) Admission {
@@ -155,4 +167,23 @@ func sortedFlavors(a *kueue.PodSetAssignment) []string {
 		names.Insert(string(flavor))
 	}
 	return sets.List(names)
+}
+
+// cannotStart returns an event that says why an admitted job gets no pods. It is also reported, for as long as it
+// holds, if the Workload was finished for that reason.
+func cannotStart(a Admission, own *kueue.Workload) []Event {
+	why := a.Conflict
+	if own != nil {
+		if c := meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Reason == kueue.WorkloadFinishedReasonFailedToStart {
+			why = c.Message
+		}
+	}
+	switch {
+	case a.MissingFlavor != "":
+		return []Event{Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
+			fmt.Sprintf("No pods can be started: the ResourceFlavor %s assigned to the job does not exist. Create it again, or delete the job", a.MissingFlavor))}
+	case why != "":
+		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+why)}
+	}
+	return nil
 }

@@ -9,6 +9,15 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
+// Mistake says, for users, why the job is not queued as it is, "" if it is. A mistake made after the job got its Workload
+// has no effect.
+func (j queuedJob) Mistake(s QueueState) string {
+	if mistakes := mistakesOf(j.Object, s.Described, s.Facts.Priorities, false); s.Own == nil && len(mistakes) > 0 {
+		return mistakes[0].Message
+	}
+	return ""
+}
+
 // mistakesOf returns what keeps the job from being queued: mistakes found by its API, and those common to all APIs. If
 // the job already has a Workload, a new mistake does not affect it.
 func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []Event) {

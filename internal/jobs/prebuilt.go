@@ -28,24 +28,24 @@ const outOfSyncMessage = "The prebuilt workload is out of sync with its user job
 // takePrebuilt makes the job the controller of the Workload that it names, or returns an event that says what prevents
 // that. found is nil if the Workload does not exist. A Workload that asks for other pods than the job is finished, so
 // that the job is never admitted with it.
-func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.Workload, described Description, queue string, now time.Time) ([]Write, []Event) {
-	name := prebuiltName(job)
+func (j queuedJob) takePrebuilt(found *kueue.Workload, described Description, queue string, now time.Time) ([]Write, []Event) {
+	name := prebuiltName(j.Object)
 	switch {
 	case found == nil:
 		return nil, []Event{Obstacle(prebuiltMissing, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
-	case metav1.GetControllerOf(found) != nil && !isControlledBy(found, job, kind):
+	case metav1.GetControllerOf(found) != nil && !j.Controls(found):
 		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
 	case workload.IsFinished(found):
-		return nil, finishedEvents(job, found)
-	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && isControlledBy(found, job, kind)):
+		return nil, finishedEvents(j.Object, found)
+	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && j.Controls(found)):
 		// A Workload that the job already controls was compared before; differences are what its admission added to the
 		// job.
 		return outOfSync(found, now)
-	case !isControlledBy(found, job, kind):
-		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
+	case !j.Controls(found):
+		return []Write{Change(found, adopted(j.Object, j.Kind, found, queue))}, nil
 	}
 	return nil, nil
 }

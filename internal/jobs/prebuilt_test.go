@@ -81,7 +81,7 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		"adopted and finished with the job":              {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)
+			writes, events := (queuedJob{Object: job, Kind: jobSetKind}).takePrebuilt(tc.found, described, "q", now)
 			if diff := cmp.Diff(tc.writes, written(writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
@@ -90,7 +90,7 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 			}
 		})
 	}
-	writes, _ := takePrebuilt(job, jobSetKind, prebuilt(cpus(2, "1")), described, "q", now)
+	writes, _ := (queuedJob{Object: job, Kind: jobSetKind}).takePrebuilt(prebuilt(cpus(2, "1")), described, "q", now)
 	adopted := writes[0].Object().(*kueue.Workload)
 	if !metav1.IsControlledBy(adopted, job) || adopted.Labels[kueue.JobUIDLabel] != "job-uid" || adopted.Spec.QueueName != "q" ||
 		!strings.Contains(strings.Join(adopted.Finalizers, ","), kueue.ResourceInUseFinalizer) {

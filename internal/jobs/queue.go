@@ -55,25 +55,25 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 	return queueChoice{Name: name}
 }
 
-// queueOf returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor
-// without pods. A job that names a Workload that does not exist yet waits, though its queue is not known. found is the
-// Workload that the job names, or its own; own is the same if the job controls it.
+// Queue returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor without
+// pods. A job that names a Workload that does not exist yet waits, though its queue is not known.
 //
 // A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now and whoever
 // owns it: otherwise the quota of what it runs would be neither returned nor reclaimed.
-func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found, own *kueue.Workload, byOwner bool) (queueChoice, bool) {
-	if own == nil && byOwner {
+func (j queuedJob) Queue(s QueueState) (queueChoice, bool) {
+	if s.Own == nil && s.OwnerQueued {
 		return queueChoice{}, false
 	}
-	queue := chooseQueue(job, described, r.api.Queue, facts, runsAlready(job, described, facts, children))
-	none := len(described.PodSets) == 0
+	facts := s.Facts.Queues
+	queue := chooseQueue(j.Object, s.Described, j.Rule, facts, runsAlready(j.Object, s.Described, facts, s.Children))
+	none := len(s.Described.PodSets) == 0
 	switch {
-	case found != nil && (queue.Name == "" || none && (own != nil || described.Paused)):
-		return queueChoice{Name: string(found.Spec.QueueName)}, true
+	case s.Followed != nil && (queue.Name == "" || none && (s.Own != nil || s.Described.Paused)):
+		return queueChoice{Name: string(s.Followed.Spec.QueueName)}, true
 	case none:
 		return queueChoice{}, false
 	}
-	return queue, queue.Name != "" || prebuiltName(job) != ""
+	return queue, queue.Name != "" || prebuiltName(j.Object) != ""
 }
 
 // cannotQueue returns an event if the job waits for a queue that does not exist. It is reported only once the Workload

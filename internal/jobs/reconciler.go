@@ -2,19 +2,14 @@ package jobs
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
-	"github.com/musterhq/muster/internal/workload"
 )
 
 // reconciler keeps the jobs of one API in sync with their Workloads and their children.
@@ -93,7 +88,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	if !r.knowsOptionalKinds() {
 		return 0, nil
 	}
-	plan, err := r.plan(ctx, job)
+	plan, err := r.decide(ctx, job)
 	if err != nil {
 		return 0, err
 	}
@@ -203,224 +198,3 @@ func earlierRetry(a, b time.Duration) time.Duration {
 
 // countsJobs reports whether jobs of this API are counted here. External jobs are counted by their own controller.
 func (r *reconciler[T]) countsJobs() bool { return !r.api.External }
-
-// plan returns everything that has to be done for the job: the plan of its API, and what keeps its Workloads in sync.
-func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
-	found, others, err := r.workloads(ctx, job)
-	if err != nil {
-		return Plan{}, err
-	}
-	plan, err := r.planFollowing(ctx, job, found, others)
-	plan.Writes = append(plan.Writes, r.giveBack(job, others, found, plan.Progress)...)
-	if slices.ContainsFunc(others, func(w *kueue.Workload) bool { return r.isDisowned(job, w) }) {
-		plan.DueBy(r.clock.Now().Add(disownedPoll)) // also if the job waits, and so has no children with events
-	}
-	return plan, err
-}
-
-// planFollowing is plan for a job that follows the Workload, nil for none, except for what gives the others back.
-func (r *reconciler[T]) planFollowing(ctx context.Context, job T, found *kueue.Workload, others []*kueue.Workload) (Plan, error) {
-	facts, err := r.facts(ctx, job)
-	if err != nil {
-		return Plan{}, err
-	}
-	var own *kueue.Workload
-	if found != nil && isControlledBy(found, job, r.api.Kind) {
-		own = found
-		facts.Queued = own.Spec.PodSets
-	}
-	described := r.api.Describe(job, facts)
-	if !r.api.Resizes {
-		fixSizes(described.PodSets)
-	}
-	if !r.api.AnyPods {
-		dropMinPods(described.PodSets)
-	}
-	if described.Foreign {
-		return Plan{}, nil
-	}
-	seen, err := r.observe(ctx, job, facts)
-	if err != nil {
-		return Plan{}, err
-	}
-	seen.Facts.Priorities = facts.Priorities.remembering(own)
-	byOwner, err := QueuedByOwner(ctx, r.client, job, r.apis...)
-	if err != nil {
-		return Plan{}, err
-	}
-	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found, own, byOwner)
-	held, err := r.heldByChild(ctx, described, seen.Children, found)
-	switch {
-	case err != nil:
-		return Plan{}, err
-	case held:
-		seen.Admission = Admission{Grant: Unqueued}
-		plan := r.api.Plan(seen)
-		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when the child's quota is released
-		return plan, nil
-	case queued:
-		return r.planQueued(ctx, seen, described, queue, found, own, others)
-	case r.api.External && byOwner:
-		return leftAlone(job), nil
-	case r.api.External:
-		return r.planOfNobody(ctx, job)
-	}
-	seen.Admission = Admission{Grant: Unqueued}
-	return r.planAlone(ctx, seen)
-}
-
-// observe reads what exists of the job, except for its Workload.
-func (r *reconciler[T]) observe(ctx context.Context, job T, facts Facts) (seen Seen[T], err error) {
-	seen = Seen[T]{Job: job, Facts: facts}
-	if seen.Children, err = r.children(ctx, job); err != nil {
-		return seen, err
-	}
-	if seen.Related, err = r.related(ctx, job); err != nil {
-		return seen, err
-	}
-	seen.Pods, err = r.podsOf(ctx, job)
-	seen.RefusedObjects = r.refused.get(job)
-	seen.MustGoOn = r.mustGoOn.get(job)
-	seen.Now = r.clock.Now()
-	return seen, err
-}
-
-// planQueued is planFollowing for a job that goes to a queue. own is the same as found if the job controls that. Both are
-// nil if there is none.
-func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described Description, queue queueChoice, found, own *kueue.Workload, others []*kueue.Workload) (Plan, error) {
-	job, facts := seen.Job, seen.Facts
-	nodes, err := r.nodes(ctx, own)
-	if err != nil {
-		return Plan{}, err
-	}
-	granting := own
-	if r.followsPrebuilt(job, found) {
-		granting = withJobTemplates(own, described.PodSets)
-	}
-	seen.Admission = grantOf(granting, facts.Flavors, nodes)
-	seen.Admission.Until, seen.Admission.Bound = until(own, facts.Queues)
-	seen.Admission.Deactivated = own != nil && !workload.IsActive(own)
-	if seen.Refusals, err = r.refusals(ctx, job, seen.Children); err != nil {
-		return Plan{}, err
-	}
-	// A mistake made after the job got its Workload has no effect.
-	if mistakes := mistakesOf(job, described, facts.Priorities, false); own == nil && len(mistakes) > 0 {
-		seen.Mistake = mistakes[0].Message
-	}
-	seen.MissingPods = r.missingPods.get(job)
-	silent, err := r.lookAtUnruled(ctx, &seen, own)
-	if err != nil {
-		return Plan{}, err
-	}
-	plan, err := r.planAlone(ctx, seen)
-	if err != nil {
-		return Plan{}, err
-	}
-	silent.add(&plan, !seen.Admission.UnreadySince.IsZero())
-	r.missingPods.set(job, seen.missingPodsAfter(plan.Progress))
-	seen.giveUpRefused(&plan)
-	if plan.Progress.Outcome == nil {
-		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
-		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)
-	}
-	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
-		plan.Progress.FailedToStart = seen.Admission.Conflict
-	}
-	if err := r.holdDelegated(ctx, &plan, own, seen.Now); err != nil {
-		return Plan{}, err
-	}
-	// It gets and adopts no Workload while another one may hold quota for it.
-	if (found == nil || !workload.HoldsQuota(found)) && r.awaited(job, others) {
-		return plan, nil
-	}
-	writes, events := r.queueWrites(job, described, queue.Name, facts, found, plan.Progress, seen.Now)
-	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
-	if queue.Make != nil && seen.Admission.Grant == Waiting && !described.Paused && plan.Progress.Outcome == nil {
-		plan.Writes = append(plan.Writes, Create(queue.Make))
-	}
-	return plan, nil
-}
-
-// cannotStart returns an event that says why an admitted job gets no pods. It is also reported, for as long as it
-// holds, if the Workload was finished for that reason.
-func cannotStart(a Admission, own *kueue.Workload) []Event {
-	why := a.Conflict
-	if own != nil {
-		if c := meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Reason == kueue.WorkloadFinishedReasonFailedToStart {
-			why = c.Message
-		}
-	}
-	switch {
-	case a.MissingFlavor != "":
-		return []Event{Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
-			fmt.Sprintf("No pods can be started: the ResourceFlavor %s assigned to the job does not exist. Create it again, or delete the job", a.MissingFlavor))}
-	case why != "":
-		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+why)}
-	}
-	return nil
-}
-
-// requestFor returns what the job, in that queue, asks of its Workload.
-func (r *reconciler[T]) requestFor(job T, queue string, facts Facts) request {
-	asked, _ := requestOf(job, facts.Priorities)
-	if r.api.Pauses {
-		return asked
-	}
-	return asked.within(queue, facts.Queues)
-}
-
-// queueWrites returns the writes and events that keep the job's Workload in sync, be it the job's own or one that it
-// names.
-func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
-	asked := r.requestFor(job, queue, facts)
-	prebuilt := r.followsPrebuilt(job, found)
-	givesBack := progress.Requeue || wantsNoWorkload(described, found) && !prebuilt && progress.Outcome == nil
-	owns := found != nil && isControlledBy(found, job, r.api.Kind)
-	var events []Event
-	if progress.Outcome == nil {
-		events = mistakesOf(job, described, facts.Priorities, owns && !givesBack && found.DeletionTimestamp.IsZero())
-	}
-	switch {
-	case progress.Requeue && found != nil && found.Name == r.prebuiltOf(job):
-		return outOfSync(found, now)
-	case givesBack:
-		return pausedWrites(found, progress), events
-	case progress.Outcome == nil && found != nil && !r.isWanted(job, found.Name) && !keepsQuota(found):
-		// It is deleted rather than left evicted, or it could be admitted again before the job follows the other one.
-		return r.giveBack(job, []*kueue.Workload{found}, nil, progress), events
-	case !owns && len(events) > 0:
-		return nil, events // nor does the job adopt the Workload that it names
-	}
-	if prebuilt && progress.Outcome == nil {
-		writes, told := takePrebuilt(job, r.api.Kind, found, described, queue, now)
-		events = append(events, told...)
-		if len(writes) > 0 || len(told) > 0 {
-			return writes, events
-		}
-	}
-	ranked := priorityOf(job, described, facts.Priorities).keptBy(found, facts.Priorities)
-	wanted := workloadFor(job, r.api.Kind, described, queue, ranked, asked)
-	if r.api.RequeuesChanged && progress.Outcome == nil {
-		recordNeeds(wanted, described.PodSets)
-	}
-	switch {
-	case found == nil && prebuilt:
-		return nil, events
-	case prebuilt, len(events) > 0, len(described.PodSets) == 0:
-		// A prebuilt Workload says itself what it asks for; a mistake changes nothing, and a job without pods can say
-		// nothing.
-		wanted = found
-	case progress.Outcome == nil && progress.Refused == "":
-		events = deferredChanges(job, queue, found, asked)
-	}
-	if progress.Outcome == nil && progress.Refused == "" && found != nil && !r.isWanted(job, found.Name) {
-		events = append(events, deferredWorkload(found)...)
-	}
-	return workloadWrites(found, wanted, progress, r.backoff, now), events
-}
-
-// wantsNoWorkload reports whether the job gives its Workload back, nil for none: it is paused, or it asks for no pods
-// and the Workload holds no quota. One that holds quota is kept until the job ends or is evicted: pods may run with it.
-func wantsNoWorkload(described Description, found *kueue.Workload) bool {
-	return described.Paused || len(described.PodSets) == 0 && found != nil && !workload.HoldsQuota(found) && !workload.IsFinished(found)
-}

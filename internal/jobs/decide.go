@@ -1,0 +1,174 @@
+package jobs
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// observed is what a reconcile has read of a job.
+type observed[T client.Object] struct {
+	seen  Seen[T]
+	state QueueState
+	// others are the Workloads that the job controls and does not follow, or that are disowned.
+	others []*kueue.Workload
+	// queue is the queue that the job goes to if it is queued.
+	queue  queueChoice
+	queued bool
+	// silent is what follows from batch Jobs that get no answer from the Job controller.
+	silent silent
+}
+
+// decide returns all that has to be done for the job: what its API plans with what the job was granted, and what keeps
+// its Workloads in sync with that.
+func (r *reconciler[T]) decide(ctx context.Context, job T) (plan Plan, err error) {
+	o, err := r.observe(ctx, job)
+	if err != nil {
+		return Plan{}, err
+	}
+	held, err := r.heldByChild(ctx, &o)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case o.state.Described.Foreign:
+	case held:
+		plan = r.api.Plan(o.seen)
+		plan.DueBy(o.seen.Now.Add(longestPoll)) // no event reports when the child's quota is released
+	case o.queued:
+		if err := r.grant(ctx, &o); err != nil {
+			return Plan{}, err
+		}
+		if plan, err = r.planFor(ctx, o.seen); err == nil {
+			err = r.addQueueing(ctx, &plan, o)
+		}
+	case r.api.External && o.state.OwnerQueued:
+		plan = leftAlone(job)
+	case r.api.External:
+		plan, err = r.planOfNobody(ctx, job)
+	default:
+		plan, err = r.planFor(ctx, o.seen)
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	of := r.queuedJob(job)
+	plan.Writes = append(plan.Writes, of.GiveBack(o.others, o.state.Followed, plan.Progress)...)
+	if slices.ContainsFunc(o.others, of.IsDisowned) {
+		plan.DueBy(r.clock.Now().Add(disownedPoll)) // also if the job waits, and so has no children with events
+	}
+	return plan, nil
+}
+
+// queuedJob returns the job as far as its Workload depends on it.
+func (r *reconciler[T]) queuedJob(job T) queuedJob {
+	return queuedJob{Object: job, Kind: r.api.Kind, Rule: r.api.Queue, Backoff: r.backoff,
+		Pauses: r.api.Pauses, Delegates: r.api.Delegates, RequeuesChanged: r.api.RequeuesChanged}
+}
+
+// observe reads what exists of the job, lets its API describe it, and chooses its queue. Of a job that another controller
+// runs it reads only the Workloads.
+func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err error) {
+	of := r.queuedJob(job)
+	o.seen.Admission = Admission{Grant: Unqueued}
+	if o.state.Followed, o.others, err = r.workloads(ctx, of); err != nil {
+		return o, err
+	}
+	facts, err := r.facts(ctx, job)
+	if err != nil {
+		return o, err
+	}
+	if w := o.state.Followed; w != nil && of.Controls(w) {
+		o.state.Own, facts.Queued = w, w.Spec.PodSets
+	}
+	if o.state.Described = r.described(job, facts); o.state.Described.Foreign {
+		return o, nil
+	}
+	facts.Priorities = facts.Priorities.remembering(o.state.Own)
+	o.seen.Job, o.seen.Facts, o.state.Facts = job, facts, facts
+	if err := r.observeChildren(ctx, &o.seen); err != nil {
+		return o, err
+	}
+	o.state.Children = len(o.seen.Children)
+	if o.state.OwnerQueued, err = QueuedByOwner(ctx, r.client, job, r.apis...); err != nil {
+		return o, err
+	}
+	o.queue, o.queued = of.Queue(o.state)
+	return o, nil
+}
+
+// described returns what the job asks for, without what its API cannot cope with.
+func (r *reconciler[T]) described(job T, facts Facts) Description {
+	described := r.api.Describe(job, facts)
+	if !r.api.Resizes {
+		fixSizes(described.PodSets)
+	}
+	if !r.api.AnyPods {
+		dropMinPods(described.PodSets)
+	}
+	return described
+}
+
+// observeChildren reads what exists of the job, except for its Workload.
+func (r *reconciler[T]) observeChildren(ctx context.Context, seen *Seen[T]) (err error) {
+	if seen.Children, err = r.children(ctx, seen.Job); err != nil {
+		return err
+	}
+	if seen.Related, err = r.related(ctx, seen.Job); err != nil {
+		return err
+	}
+	seen.Pods, err = r.podsOf(ctx, seen.Job)
+	seen.RefusedObjects = r.refused.get(seen.Job)
+	seen.MustGoOn = r.mustGoOn.get(seen.Job)
+	seen.Now = r.clock.Now()
+	return err
+}
+
+// grant completes what was observed of a queued job by what it was granted, and by what keeps its pods from running.
+func (r *reconciler[T]) grant(ctx context.Context, o *observed[T]) error {
+	job, of := o.seen.Job, r.queuedJob(o.seen.Job)
+	nodes, err := r.nodes(ctx, o.state.Own)
+	if err != nil {
+		return err
+	}
+	o.seen.Admission = of.Admission(o.state, nodes)
+	if o.seen.Refusals, err = r.refusals(ctx, job, o.seen.Children); err != nil {
+		return err
+	}
+	o.seen.Mistake = of.Mistake(o.state)
+	o.seen.MissingPods = r.missingPods.get(job)
+	o.silent, err = r.lookAtUnruled(ctx, &o.seen, o.state.Own)
+	return err
+}
+
+// addQueueing adds to the plan of a queued job what its queue has to know, and what its users have to know of the queue.
+func (r *reconciler[T]) addQueueing(ctx context.Context, plan *Plan, o observed[T]) error {
+	seen, state := &o.seen, o.state
+	o.silent.add(plan, !seen.Admission.UnreadySince.IsZero())
+	r.missingPods.set(seen.Job, seen.missingPodsAfter(plan.Progress))
+	seen.giveUpRefused(plan)
+	if plan.Progress.Outcome == nil {
+		plan.Events = append(plan.Events, cannotStart(seen.Admission, state.Own)...)
+		plan.Events = append(plan.Events, cannotQueue(seen.Job, o.queue.Name, seen.Admission, state.Facts.Queues)...)
+	}
+	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
+		plan.Progress.FailedToStart = seen.Admission.Conflict
+	}
+	if err := r.holdDelegated(ctx, plan, state.Own, seen.Now); err != nil {
+		return err
+	}
+	of := r.queuedJob(seen.Job)
+	// The job gets and adopts no Workload while another one may hold quota for it.
+	if (state.Followed == nil || !workload.HoldsQuota(state.Followed)) && of.Awaits(o.others) {
+		return nil
+	}
+	writes, events := of.Sync(state, o.queue.Name, plan.Progress, seen.Now)
+	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
+	if o.queue.Make != nil && seen.Admission.Grant == Waiting && !state.Described.Paused && plan.Progress.Outcome == nil {
+		plan.Writes = append(plan.Writes, Create(o.queue.Make))
+	}
+	return nil
+}
