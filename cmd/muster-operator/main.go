@@ -161,15 +161,17 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 		return nil, err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), background.Recorder)
-	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
+	apis := []jobs.Served{
+		jobs.Serve(jobsetapi.API), jobs.Serve(genericjob.API), jobs.Serve(trainingjob.API(trainingJobs(cfg))), jobs.Serve(batchjob.API),
+	}
 	if external {
-		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
+		apis = append(apis, jobs.Serve(latticeJobs(cfg.LatticeJob, external)))
 		if err := jobs.Abandon(mgr, executor, vcjob.API); err != nil {
 			return nil, err
 		}
 	} else {
 		if hasVolcanoJobs(mgr.GetRESTMapper()) {
-			apis = append(apis, latticeJobs(cfg.LatticeJob, external), vcjob.API)
+			apis = append(apis, jobs.Serve(latticeJobs(cfg.LatticeJob, external)), jobs.Serve(vcjob.API))
 			if err := managedqueues.AddVolcano(mgr, background.Recorder); err != nil {
 				return nil, err
 			}

@@ -18,7 +18,10 @@ import (
 
 // abandoned reconciles the Workloads of jobs that Muster no longer runs.
 type abandoned[T client.Object] struct {
-	*reconciler[T]
+	api      API[T]
+	read     *reader[T]
+	executor *Executor
+	clock    clock.PassiveClock
 	// former says that these are the jobs of any other API group than the API's, which no controller runs. Otherwise
 	// they are the API's own, which another controller runs now.
 	former bool
@@ -39,13 +42,15 @@ func AbandonFormer[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) e
 }
 
 func abandonedIn[T client.Object](mgr ctrl.Manager, x *Executor, api API[T], name string, former bool) error {
-	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}, former}
+	kind := api.Kind.GroupKind().String()
+	read := &reader[T]{api: served[T]{api}, client: mgr.GetClient(), live: mgr.GetAPIReader()}
+	a := abandoned[T]{api: api, read: read, executor: x, clock: clock.RealClock{}, former: former}
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named(name+"-"+api.kind().String()).
+		Named(name+"-"+kind).
 		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.isMade))).
 		Complete(a)
 	if err != nil {
-		return fmt.Errorf("adding the controller of %s Workloads of %s: %w", name, api.kind(), err)
+		return fmt.Errorf("adding the controller of %s Workloads of %s: %w", name, kind, err)
 	}
 	return nil
 }
@@ -63,7 +68,7 @@ func (a abandoned[T]) isMade(w client.Object) bool {
 // Reconcile deletes the Workload, and removes its finalizer once none of the job's pods uses its quota.
 func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
-	if err := a.client.Get(ctx, req.NamespacedName, &w); err != nil {
+	if err := a.read.client.Get(ctx, req.NamespacedName, &w); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	deleted := !w.DeletionTimestamp.IsZero()
@@ -71,7 +76,7 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, nil // its retention is configured
 	}
 	if deleted || a.former {
-		left, err := a.podsLeft(ctx, &w)
+		left, err := a.read.podsLeft(ctx, &w)
 		if err != nil || left {
 			poll := longestPoll
 			if deleted {

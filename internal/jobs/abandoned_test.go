@@ -60,7 +60,8 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 			return c.List(ctx, list, options)
 		},
 	}).Build()
-	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &fakeRecorder{}), clock: now}, false}
+	read := &reader[*corev1.ConfigMap]{api: served[*corev1.ConfigMap]{abandonedAPI()}, client: c, live: c}
+	return abandoned[*corev1.ConfigMap]{api: abandonedAPI(), read: read, executor: NewExecutor(c, &fakeRecorder{}), clock: now}
 }
 
 // TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster created for jobs of another
@@ -104,7 +105,7 @@ func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 			if want := len(tc.pods) > 0 && !tc.deleted; again != want {
 				t.Errorf("the Workload is requeued: %v, want %v", again, want)
 			}
-			err := a.client.Get(t.Context(), key, &kueue.Workload{})
+			err := a.read.client.Get(t.Context(), key, &kueue.Workload{})
 			if gone := apierrors.IsNotFound(err); gone != tc.deleted {
 				t.Errorf("the Workload is gone: %v (%v), want %v", gone, err, tc.deleted)
 			}
@@ -171,7 +172,7 @@ func TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone(t *testing.T) {
 				return
 			}
 			if tc.jobDeleted {
-				if err := a.client.Delete(t.Context(), tc.workload); err != nil {
+				if err := a.read.client.Delete(t.Context(), tc.workload); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -187,7 +188,7 @@ func TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone(t *testing.T) {
 				t.Errorf("the Workload is requeued after %v, want %v", again, tc.again)
 			}
 			var left kueue.Workload
-			err := a.client.Get(t.Context(), client.ObjectKeyFromObject(tc.workload), &left)
+			err := a.read.client.Get(t.Context(), client.ObjectKeyFromObject(tc.workload), &left)
 			if gone := apierrors.IsNotFound(err); gone != tc.deleted {
 				t.Errorf("the Workload is gone: %v (%v), want %v", gone, err, tc.deleted)
 			} else if !gone && left.DeletionTimestamp.IsZero() == tc.jobDeleted {

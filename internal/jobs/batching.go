@@ -21,8 +21,8 @@ type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // needsReconcile reports whether the job has to be reconciled for an update of a child. One that gets another controller,
 // or none, is no child any more: no later event of it, not even its deletion, reaches the job.
-func (a API[T]) needsReconcile(e event.UpdateEvent) bool {
-	return a.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) || a.Matters(e.ObjectOld, e.ObjectNew)
+func (s served[T]) needsReconcile(e event.UpdateEvent) bool {
+	return s.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) || s.Matters(e.ObjectOld, e.ObjectNew)
 }
 
 // controllerOf returns the UID of what controls the object, "" if nothing does.
@@ -34,8 +34,8 @@ func controllerOf(object client.Object) types.UID {
 }
 
 // isUnexpected reports whether the job has to be reconciled for a new child.
-func (a API[T]) isUnexpected(e event.CreateEvent) bool {
-	return a.Expected == nil || !a.Expected(e.Object)
+func (s served[T]) isUnexpected(e event.CreateEvent) bool {
+	return s.Expected == nil || !s.Expected(e.Object)
 }
 
 // isNewToJob reports whether a new Workload may say something that its job does not know. It does not if the job's own

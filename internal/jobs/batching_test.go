@@ -31,7 +31,7 @@ func TestAChildThatChangesItsControllerTriggersAReconcile(t *testing.T) {
 		"owner changed": {controlledBy("a"), controlledBy("b"), true},
 		"never owned":   {&corev1.Pod{}, &corev1.Pod{}, false},
 	} {
-		if got := api.needsReconcile(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+		if got := Serve(api).(served[*corev1.Pod]).needsReconcile(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: the update triggers a reconcile: %t, want %t", name, got, tc.want)
 		}
 	}

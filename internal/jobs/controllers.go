@@ -40,7 +40,7 @@ const (
 	longestRetry = time.Minute
 )
 
-// Served is a job API of any type, for AddTo.
+// Served is a job API of any type, as Serve returns it for AddTo.
 type Served interface {
 	kind() schema.GroupKind
 	owned(podGroups bool) []client.Object
@@ -50,6 +50,12 @@ type Served interface {
 	queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error)
 	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error
 }
+
+// served is a job API with what its controller asks of it.
+type served[T client.Object] struct{ API[T] }
+
+// Serve returns the API for AddTo.
+func Serve[T client.Object](api API[T]) Served { return served[T]{api} }
 
 // Settings are the same for all job APIs.
 type Settings struct {
@@ -136,113 +142,113 @@ func controllerUID(object client.Object) []string {
 }
 
 // controllerOf returns the index key of the job that the object is a child of.
-func (a API[T]) controllerOf(object client.Object) []string {
+func (s served[T]) controllerOf(object client.Object) []string {
 	owners := controllerUID(object)
-	if uid := a.madeFor(object); len(owners) == 0 && uid != "" {
+	if uid := s.madeFor(object); len(owners) == 0 && uid != "" {
 		return []string{string(uid)}
 	}
-	if len(owners) == 0 && a.Targets != nil {
-		return a.targetKeys(object)
+	if len(owners) == 0 && s.Targets != nil {
+		return s.targetKeys(object)
 	}
 	return owners
 }
 
 // madeFor returns the UID of the job that the operator has created the object for, "" if it is none of this API.
-func (a API[T]) madeFor(object client.Object) types.UID {
-	if a.MadeFor == nil {
+func (s served[T]) madeFor(object client.Object) types.UID {
+	if s.MadeFor == nil {
 		return ""
 	}
-	return a.MadeFor(object)
+	return s.MadeFor(object)
 }
 
 // notInInitialList filters out the initial list of kinds that concern many jobs: each job is reconciled at the start
 // anyway, once the caches are synced.
 var notInInitialList = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
-func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
+func (s served[T]) kind() schema.GroupKind { return s.Kind.GroupKind() }
 
-func (a API[T]) podLabels(uid types.UID) map[string]string { return a.PodLabels(uid) }
+func (s served[T]) podLabels(uid types.UID) map[string]string { return s.PodLabels(uid) }
 
 // owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that those left
 // from an earlier start are loosened.
-func (a API[T]) owned(podGroups bool) []client.Object {
-	if !podGroups || !a.Gangs {
-		return a.Owns
+func (s served[T]) owned(podGroups bool) []client.Object {
+	if !podGroups || !s.Gangs {
+		return s.Owns
 	}
-	return append(slices.Clone(a.Owns), &schedulingv1beta1.PodGroup{})
+	return append(slices.Clone(s.Owns), &schedulingv1beta1.PodGroup{})
 }
 
 // asksAbout reports whether the definition is of a kind in AsksKinds.
-func (a API[T]) asksAbout(definition client.Object) bool {
-	return slices.ContainsFunc(a.AsksKinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
+func (s served[T]) asksAbout(definition client.Object) bool {
+	return slices.ContainsFunc(s.AsksKinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
-func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error {
-	r := &reconciler[T]{
-		api: a, owns: owns, apis: apis, executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
-		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
-		strictServiceNames: settings.StrictServiceNames, retries: newRetries(clock.RealClock{}),
-	}
-	for _, kind := range a.Optional {
-		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})
-	}
+// addTo adds the controller of the API to the manager.
+func (s served[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, apis []Served) error {
+	r := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), x, settings, owns, apis, clock.RealClock{})
 	// It runs on the leader, from the time that jobs are reconciled; the first job may come long after.
 	begin := manager.RunnableFunc(func(context.Context) error { r.states.start(r.clock.Now()); return nil })
 	if err := mgr.Add(begin); err != nil {
-		return fmt.Errorf("adding the counts of %s: %w", a.Kind.Kind, err)
+		return fmt.Errorf("adding the counts of %s: %w", s.Kind.Kind, err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
-		Named(a.Kind.GroupKind().String()).
-		For(a.New(), builder.WithPredicates(r.notesGone(), predicate.NewPredicateFuncs(r.concerns))).
+		Named(s.Kind.GroupKind().String()).
+		For(s.New(), builder.WithPredicates(r.router.notesGone(), predicate.NewPredicateFuncs(r.router.concerns))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: reconcilesAtOnce,
 			RateLimiter:             r.retries,
 		})
+	return r.router.watch(mgr, watches, b).Complete(r)
+}
+
+// watch makes the controller watch all that its jobs depend on.
+func (r *router[T]) watch(mgr ctrl.Manager, watches *sharedWatches, b *builder.Builder) *builder.Builder {
+	api := r.api
 	watch := func(kind client.Object, of handler.EventHandler, only ...predicate.Predicate) {
 		b = b.WatchesRawSource(watches.source(kind, of, only...))
 	}
 	r.watchQueueing(watch)
-	if a.AwaitsNodes != nil {
+	if api.AwaitsNodes != nil {
 		watch(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsAwaitingNodes), notInInitialList, gainsOfNodes)
 	}
-	if len(a.AsksKinds) > 0 {
+	if len(api.AsksKinds) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
-			notInInitialList, predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
+			notInInitialList, predicate.NewPredicateFuncs(api.asksAbout), predicate.ResourceVersionChangedPredicate{})))
 	}
-	for _, kind := range r.owns {
+	for _, kind := range r.read.owns {
 		// Some children are shared: the jobs that own one without controlling it are reconciled too.
-		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
-		watch(kind, batchRequests(of, a.BatchDelay), r.notesGone(), predicate.Funcs{CreateFunc: a.isUnexpected, UpdateFunc: a.needsReconcile})
-		if a.Targets != nil {
-			watch(kind, a.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), api.New())
+		watch(kind, batchRequests(of, api.BatchDelay), r.notesGone(), predicate.Funcs{CreateFunc: api.isUnexpected, UpdateFunc: api.needsReconcile})
+		if api.Targets != nil {
+			watch(kind, api.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}
 	}
-	for _, l := range r.optional {
+	for _, l := range r.read.optional {
 		b = b.WatchesRawSource(r.optionalSource(mgr, l))
 	}
-	if a.Pods != nil && a.Pods.JobOf != nil {
-		watch(&corev1.Pod{}, a.Pods.requests(), a.Pods.matter())
+	if api.Pods != nil && api.Pods.JobOf != nil {
+		watch(&corev1.Pod{}, requestsOfPods(api.Pods), podsThatMatter(api.Pods))
 	}
-	return b.Complete(r)
+	return b
 }
 
 // watchQueueing watches what decides whether a job is queued, where, and for how long it may run.
-func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHandler, ...predicate.Predicate)) {
+func (r *router[T]) watchQueueing(watch func(client.Object, handler.EventHandler, ...predicate.Predicate)) {
 	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: isNewToJob})
 	// Pods of the job may be refused.
 	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
 	// A job may wait for its queue to be created.
 	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), r.clusterQueues.forget(), notInInitialList, takesOtherJobs)
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), r.read.clusterQueues.forget(), notInInitialList, takesOtherJobs)
 	// Or for a class or a flavor that it names.
 	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.LabelChangedPredicate{})
 	// The time limit of a ClusterQueue is an annotation.
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.clusterQueues.forget(), predicate.Funcs{
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.read.clusterQueues.forget(), predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return maxDuration(e.ObjectOld.(*kueue.ClusterQueue)) != maxDuration(e.ObjectNew.(*kueue.ClusterQueue))
@@ -252,21 +258,21 @@ func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHan
 
 // concerns reports whether events of the object can matter. For external kinds, objects whose owner is queued for them
 // are left out: there are many of them. One that has a Workload of its own follows that.
-func (r *reconciler[T]) concerns(object client.Object) bool {
+func (r *router[T]) concerns(object client.Object) bool {
 	if !r.api.External || metav1.GetControllerOfNoCopy(object) == nil {
 		return true
 	}
-	byOwner, err := QueuedByOwner(context.Background(), r.client, object, r.apis...)
+	byOwner, err := QueuedByOwner(context.Background(), r.read.client, object, r.apis...)
 	if err != nil || !byOwner {
 		return true // a reconcile reports the error
 	}
-	itself, err := r.hasWorkload(context.Background(), object)
+	itself, err := r.read.hasWorkload(context.Background(), object)
 	return err != nil || itself
 }
 
 // jobsOfWorkload returns the job that controls the Workload, and the jobs that name it: they wait for one that another
 // job controls, too, and are told when that is gone.
-func (r *reconciler[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
+func (r *router[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
 	jobs := r.prebuiltIndex.jobsNaming(w)
 	if owner := metav1.GetControllerOf(w); refersTo(owner, r.api.kind()) {
 		jobs = append(jobs, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(), Name: owner.Name}})
@@ -281,20 +287,20 @@ func isRefusal(object client.Object) bool {
 
 // jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch Job,
 // or of a VCJob that Volcano runs.
-func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []reconcile.Request {
 	about := object.(*corev1.Event).InvolvedObject
 	key := client.ObjectKey{Namespace: about.Namespace, Name: about.Name}
 	kind := about.GroupVersionKind().GroupKind()
 	if kind == r.api.kind() {
 		return []reconcile.Request{{NamespacedName: key}}
 	}
-	for _, empty := range r.childKinds() {
-		gvk, err := apiutil.GVKForObject(empty, r.client.Scheme())
+	for _, empty := range r.read.childKinds() {
+		gvk, err := apiutil.GVKForObject(empty, r.read.client.Scheme())
 		if err != nil || gvk.GroupKind() != kind {
 			continue
 		}
 		child := empty.DeepCopyObject().(client.Object)
-		if r.client.Get(ctx, key, child, client.DisableReadYourWritesConsistency) != nil {
+		if r.read.client.Get(ctx, key, child, client.DisableReadYourWritesConsistency) != nil {
 			return nil // one that is gone has no pods
 		}
 		if owner := metav1.GetControllerOf(child); refersTo(owner, r.api.kind()) {
@@ -305,7 +311,7 @@ func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object)
 }
 
 // jobsOfNamespace returns the jobs of the API in the namespace of a queue, or in a namespace.
-func (r *reconciler[T]) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *router[T]) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	namespace := object.GetNamespace()
 	if namespace == "" {
 		namespace = object.GetName()
@@ -314,7 +320,7 @@ func (r *reconciler[T]) jobsOfNamespace(ctx context.Context, object client.Objec
 }
 
 // jobsOfClusterQueue returns the jobs that may refer to the ClusterQueue by its name.
-func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Object) []reconcile.Request {
+func (r *router[T]) jobsOfClusterQueue(ctx context.Context, object client.Object) []reconcile.Request {
 	if object.GetName() == muster.DefaultQueue && r.api.Queue == QueueRequired {
 		return r.jobs(ctx)
 	}
@@ -326,19 +332,19 @@ func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Ob
 }
 
 // allJobs returns all jobs of the API: classes and flavors change rarely.
-func (r *reconciler[T]) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
+func (r *router[T]) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.jobs(ctx)
 }
 
-func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+func (r *router[T]) jobs(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	return r.jobsWhere(ctx, func(T) bool { return true }, options...)
 }
 
 // jobsWhere returns the jobs for which the condition holds.
-func (r *reconciler[T]) jobsWhere(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
-	list, err := newListOf(r.api.New(), r.client)
+func (r *router[T]) jobsWhere(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
+	list, err := newListOf(r.api.New(), r.read.client)
 	if err == nil {
-		err = r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
+		err = r.read.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
 	}
 	var out []reconcile.Request
 	if err == nil {

@@ -30,7 +30,7 @@ func (r *reconciler[T]) decide(ctx context.Context, job T) (plan Plan, err error
 	if err != nil {
 		return Plan{}, err
 	}
-	held, err := r.heldByChild(ctx, &o)
+	held, err := r.read.heldByChild(ctx, &o)
 	switch {
 	case err != nil:
 		return Plan{}, err
@@ -74,10 +74,10 @@ func (r *reconciler[T]) queuedJob(job T) queuedJob {
 func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err error) {
 	of := r.queuedJob(job)
 	o.seen.Admission = Admission{Grant: Unqueued}
-	if o.state.Followed, o.others, err = r.workloads(ctx, of); err != nil {
+	if o.state.Followed, o.others, err = r.read.workloads(ctx, of); err != nil {
 		return o, err
 	}
-	facts, err := r.facts(ctx, job)
+	facts, err := r.read.facts(ctx, job)
 	if err != nil {
 		return o, err
 	}
@@ -87,13 +87,13 @@ func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err 
 	if o.state.Described = r.described(job, facts); o.state.Described.Foreign {
 		return o, nil
 	}
-	facts.Priorities = facts.Priorities.remembering(o.state.Own)
+	facts.Priorities = remembering(facts.Priorities, o.state.Own)
 	o.seen.Job, o.seen.Facts, o.state.Facts = job, facts, facts
 	if err := r.observeChildren(ctx, &o.seen); err != nil {
 		return o, err
 	}
 	o.state.Children = len(o.seen.Children)
-	if o.state.OwnerQueued, err = QueuedByOwner(ctx, r.client, job, r.apis...); err != nil {
+	if o.state.OwnerQueued, err = QueuedByOwner(ctx, r.read.client, job, r.apis...); err != nil {
 		return o, err
 	}
 	o.queue, o.queued = of.Queue(o.state)
@@ -114,13 +114,13 @@ func (r *reconciler[T]) described(job T, facts Facts) Description {
 
 // observeChildren reads what exists of the job, except for its Workload.
 func (r *reconciler[T]) observeChildren(ctx context.Context, seen *Seen[T]) (err error) {
-	if seen.Children, err = r.children(ctx, seen.Job); err != nil {
+	if seen.Children, err = r.read.children(ctx, seen.Job); err != nil {
 		return err
 	}
-	if seen.Related, err = r.related(ctx, seen.Job); err != nil {
+	if seen.Related, err = r.read.related(ctx, seen.Job); err != nil {
 		return err
 	}
-	seen.Pods, err = r.podsOf(ctx, seen.Job)
+	seen.Pods, err = r.read.podsOf(ctx, seen.Job)
 	seen.RefusedObjects = r.refused.get(seen.Job)
 	seen.MustGoOn = r.mustGoOn.get(seen.Job)
 	seen.Now = r.clock.Now()
@@ -130,12 +130,12 @@ func (r *reconciler[T]) observeChildren(ctx context.Context, seen *Seen[T]) (err
 // grant completes what was observed of a queued job by what it was granted, and by what keeps its pods from running.
 func (r *reconciler[T]) grant(ctx context.Context, o *observed[T]) error {
 	job, of := o.seen.Job, r.queuedJob(o.seen.Job)
-	nodes, err := r.nodes(ctx, o.state.Own)
+	nodes, err := r.read.nodes(ctx, o.state.Own)
 	if err != nil {
 		return err
 	}
 	o.seen.Admission = of.Admission(o.state, nodes)
-	if o.seen.Refusals, err = r.refusals(ctx, job, o.seen.Children); err != nil {
+	if o.seen.Refusals, err = r.read.refusals(ctx, job, o.seen.Children); err != nil {
 		return err
 	}
 	o.seen.Mistake = of.Mistake(o.state)
@@ -148,8 +148,8 @@ func (r *reconciler[T]) grant(ctx context.Context, o *observed[T]) error {
 func (r *reconciler[T]) addQueueing(ctx context.Context, plan *Plan, o observed[T]) error {
 	seen, state := &o.seen, o.state
 	o.silent.add(plan, !seen.Admission.UnreadySince.IsZero())
-	r.missingPods.set(seen.Job, seen.missingPodsAfter(plan.Progress))
-	seen.giveUpRefused(plan)
+	r.missingPods.set(seen.Job, seen.MissingPodsAfter(plan.Progress))
+	giveUpRefused(seen, plan)
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, state.Own)...)
 		plan.Events = append(plan.Events, cannotQueue(seen.Job, o.queue.Name, seen.Admission, state.Facts.Queues)...)

@@ -22,8 +22,8 @@ const (
 	busyStatusCheck = 5 * time.Second
 )
 
-// statusDelay returns how long the plan's status may be held back.
-func (p Plan) statusDelay(every time.Duration, busy bool) time.Duration {
+// statusDelayOf returns how long the plan's status may be held back.
+func statusDelayOf(p Plan, every time.Duration, busy bool) time.Duration {
 	switch {
 	case p.StatusFirst:
 		return 0
@@ -84,7 +84,7 @@ func (d *deferrals) holdBackReclaims(job client.Object, p Plan, now time.Time) P
 // withStatusBeforeReclaims returns the plan with its status before its writes if one of them returns the quota of pods
 // that have ended. The status may be the only record of these ends: without it, a pod that is deleted before it was
 // recorded would be run again, with quota that others have by then.
-func (p Plan) withStatusBeforeReclaims() Plan {
+func withStatusBeforeReclaims(p Plan) Plan {
 	if p.Status != nil && p.StatusOnError == nil && slices.ContainsFunc(p.Writes, reclaimsPods) {
 		p.StatusFirst, p.StatusCanWait = true, false
 	}

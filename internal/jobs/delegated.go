@@ -16,7 +16,7 @@ import (
 // both.
 
 // heldByChild reports whether a child's Workload holds quota for what the job runs, and the job has no Workload itself.
-func (r *reconciler[T]) heldByChild(ctx context.Context, o *observed[T]) (bool, error) {
+func (r *reader[T]) heldByChild(ctx context.Context, o *observed[T]) (bool, error) {
 	if !o.state.Described.HeldByChild || o.state.Followed != nil {
 		return false, nil
 	}
@@ -45,7 +45,7 @@ func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *Plan, own *kueu
 	if !r.api.Delegates || own == nil || own.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	left, err := r.podsLeft(ctx, own)
+	left, err := r.read.podsLeft(ctx, own)
 	if left {
 		plan.Progress.Active = true
 		plan.DueBy(now.Add(nextPoll(now.Sub(own.DeletionTimestamp.Time))))

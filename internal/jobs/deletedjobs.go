@@ -35,11 +35,11 @@ import (
 // endDeleted ends what a job that is being deleted has in its queue. It returns after how long to look again, 0 for
 // never.
 func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Duration, err error) {
-	list, err := r.workloadsOf(ctx, r.api.kind(), client.ObjectKeyFromObject(job))
+	list, err := r.read.workloadsOf(ctx, r.api.kind(), client.ObjectKeyFromObject(job))
 	if err != nil {
 		return 0, err
 	}
-	children, err := r.children(ctx, job)
+	children, err := r.read.children(ctx, job)
 	if err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	case !evicted && since < podsLeftPoll:
 		return podsLeftPoll - since, nil // the garbage collector ends most jobs by then
 	}
-	pods, err := runningPods(ctx, r.live, w, client.MatchingLabels(r.api.PodLabels(job.GetUID())))
+	pods, err := runningPods(ctx, r.read.live, w, client.MatchingLabels(r.api.PodLabels(job.GetUID())))
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +144,7 @@ func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *Seen[T], own 
 	if len(deleted) == 0 {
 		return nil, time.Time{}, nil
 	}
-	pods, err := runningPods(ctx, r.live, own, client.MatchingLabels(r.api.PodLabels(seen.Job.GetUID())))
+	pods, err := runningPods(ctx, r.read.live, own, client.MatchingLabels(r.api.PodLabels(seen.Job.GetUID())))
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -158,7 +158,7 @@ func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *Seen[T], own 
 			vacant = append(vacant, job)
 		}
 	}
-	seen.takeForSuspended(vacant)
+	takeForSuspended(seen, vacant)
 	if len(vacant) < len(deleted) {
 		due = seen.Now.Add(podsLeftPoll)
 	}

@@ -17,16 +17,16 @@ import (
 
 // NewReconciler returns the reconciler of one API as AddTo creates it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, apis ...Served) reconcile.Reconciler {
-	r := &reconciler[T]{api: api, owns: api.Owns, apis: append(apis, api), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
-	for _, kind := range api.Optional {
-		r.optional = append(r.optional, &optionalKind{OptionalKind: kind})
-	}
+	settings := Settings{Backoff: Backoff{Base: time.Minute, Max: time.Hour}}
+	s := served[T]{api}
+	r := newReconciler(s, c, c, NewExecutor(c, recorder), settings, api.Owns, append(apis, s), clock)
+	r.retries = nil
 	return r
 }
 
 // SetOptionalKindsServed sets whether the cluster serves the optional kinds of the reconciler.
 func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool) {
-	for _, l := range r.(*reconciler[T]).optional {
+	for _, l := range r.(*reconciler[T]).read.optional {
 		l.known.Store(true)
 		l.seen.Store(served)
 	}
@@ -34,12 +34,12 @@ func SetOptionalKindsServed[T client.Object](r reconcile.Reconciler, served bool
 
 // SetLive sets what the reconciler reads from the API server itself, in place of its cache.
 func SetLive[T client.Object](r reconcile.Reconciler, live client.Reader) {
-	r.(*reconciler[T]).live = live
+	r.(*reconciler[T]).read.live = live
 }
 
 // SetAgent sets what the reconciler knows of agents, as of now.
 func SetAgent[T client.Object](r reconcile.Reconciler, agent func() podspec.Agent) {
-	r.(*reconciler[T]).agent = agent
+	r.(*reconciler[T]).read.agent = agent
 }
 
 // The indexes by which children, and the Workloads of jobs that are gone, are found.
@@ -56,7 +56,7 @@ var (
 )
 
 // ControllerOf returns the index by which children of jobs of the API are found.
-func ControllerOf[T client.Object](api API[T]) client.IndexerFunc { return api.controllerOf }
+func ControllerOf[T client.Object](api API[T]) client.IndexerFunc { return served[T]{api}.controllerOf }
 
 // JobsOfWorkload returns the jobs that are reconciled for an event of the Workload.
 func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Request {
@@ -89,7 +89,7 @@ func NoteGone(r reconcile.Reconciler, job client.Object, at time.Time) {
 	}).noteGone(job, at)
 }
 
-func (r *reconciler[T]) noteGone(job client.Object, at time.Time) { r.gone.note(job, at) }
+func (r *reconciler[T]) noteGone(job client.Object, at time.Time) { r.router.gone.note(job, at) }
 
 // Concerns reports whether the job is reconciled for events of itself.
 func Concerns(r reconcile.Reconciler, job client.Object) bool {

@@ -19,7 +19,7 @@ const disownedPoll = 2 * time.Second
 
 // workloads returns the Workload that the job follows, nil if there is none, and the others that it controls or that are
 // disowned.
-func (r *reconciler[T]) workloads(ctx context.Context, job queuedJob) (found *kueue.Workload, others []*kueue.Workload, err error) {
+func (r *reader[T]) workloads(ctx context.Context, job queuedJob) (found *kueue.Workload, others []*kueue.Workload, err error) {
 	list, err := r.workloadsOf(ctx, r.api.kind(), client.ObjectKeyFromObject(job))
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +45,7 @@ func (r *reconciler[T]) workloads(ctx context.Context, job queuedJob) (found *ku
 
 // wantedWorkload returns the Workload that the job names, which may not be the job's own yet, or else the one of its
 // generated name, nil if there is none.
-func (r *reconciler[T]) wantedWorkload(ctx context.Context, job queuedJob) (*kueue.Workload, error) {
+func (r *reader[T]) wantedWorkload(ctx context.Context, job queuedJob) (*kueue.Workload, error) {
 	for _, name := range job.WantedNames() {
 		var w kueue.Workload
 		key := client.ObjectKey{Namespace: job.GetNamespace(), Name: name}

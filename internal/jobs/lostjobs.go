@@ -50,7 +50,7 @@ func (r *reconciler[T]) adopt(ctx context.Context, seen Seen[T], p *Plan) error 
 		return nil
 	}
 	now := r.api.New()
-	switch err := r.live.Get(ctx, client.ObjectKeyFromObject(seen.Job), now); {
+	switch err := r.read.live.Get(ctx, client.ObjectKeyFromObject(seen.Job), now); {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading the owner of Job %s: %w", lost[0].GetName(), err)
 	case err != nil || now.GetUID() != seen.Job.GetUID() || !now.GetDeletionTimestamp().IsZero():
@@ -79,7 +79,7 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (Plan, error
 			uid = api.madeFor(job)
 		}
 	}
-	switch held, err := r.holdsQuotaFor(ctx, job.Namespace, uid); {
+	switch held, err := r.read.holdsQuotaFor(ctx, job.Namespace, uid); {
 	case err != nil:
 		return Plan{}, err
 	case held:
@@ -91,7 +91,7 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (Plan, error
 }
 
 // holdsQuotaFor reports whether a Workload in the namespace holds quota for the job with the UID, which may be gone.
-func (r *reconciler[T]) holdsQuotaFor(ctx context.Context, namespace string, uid types.UID) (bool, error) {
+func (r *reader[T]) holdsQuotaFor(ctx context.Context, namespace string, uid types.UID) (bool, error) {
 	if uid == "" {
 		return false, nil
 	}

@@ -151,7 +151,7 @@ func TestAJobThatNothingHoldsQuotaForIsSuspended(t *testing.T) {
 			job.Spec.Template.Labels = map[string]string{jobset.JobSetUIDKey: "js-uid"}
 			tc.job(job)
 			w := newBatchWorld(t, fault{}, job, 0)
-			w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobsetapi.API)
+			w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobs.Serve(jobsetapi.API))
 			if tc.held != nil {
 				held := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "jobset-js", Labels: map[string]string{kueue.JobUIDLabel: "js-uid"}}}
 				tc.held(held)
@@ -177,7 +177,7 @@ func TestALostJobIsQueuedByItsUser(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations[muster.QueuedAnnotation] = muster.QueuedByOwner
 	w := newBatchWorld(t, fault{}, job, 0)
-	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobsetapi.API)
+	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobs.Serve(jobsetapi.API))
 	w.settle()
 	if got := w.batchJob(); jobs.TrueCondition(got, batchv1.JobComplete) == nil || got.Annotations[muster.QueuedAnnotation] != muster.QueuedItself {
 		t.Errorf("Job %+v, want it to have run in its queue", got)

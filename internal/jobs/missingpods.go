@@ -28,8 +28,8 @@ func (m MissingPods) with(missing int32, now time.Time) MissingPods {
 	return m
 }
 
-// missingPodsAfter returns what is known about the job's missing pods after this reconcile.
-func (s Seen[T]) missingPodsAfter(p Progress) MissingPods {
+// MissingPodsAfter returns what is known about the job's missing pods after this reconcile.
+func (s Seen[T]) MissingPodsAfter(p Progress) MissingPods {
 	switch {
 	case s.Admission.Grant != Admitted:
 		return MissingPods{} // a later admission starts from scratch

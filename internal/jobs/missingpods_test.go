@@ -29,6 +29,6 @@ func TestMissingPodsCountFromTheLastPodCreated(t *testing.T) {
 			t.Errorf("step %d: no pod was created since %s, want %d s after the first step", i, since, step.since)
 		}
 		seen := Seen[client.Object]{Job: job(step.uid), MissingPods: before, Admission: Admission{Grant: Admitted}, Now: now}
-		known.set(seen.Job, seen.missingPodsAfter(Progress{Active: true, Missing: step.missing, Refusing: step.missing > 0}))
+		known.set(seen.Job, seen.MissingPodsAfter(Progress{Active: true, Missing: step.missing, Refusing: step.missing > 0}))
 	}
 }

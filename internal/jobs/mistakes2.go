@@ -24,7 +24,7 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 	_, mistake := requestOf(job, priorities)
 	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
 		if m != nil {
-			out = append(out, m.withConsequence(hasWorkload))
+			out = append(out, withConsequence(*m, hasWorkload))
 		}
 	}
 	return out
@@ -33,7 +33,7 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 // withConsequence returns the event with what follows from the mistake added to its message: a job that has a Workload
 // keeps to it, whether it waits or runs. A job with an immutable mistake can have a Workload if an operator that did
 // not know the mistake made it.
-func (e Event) withConsequence(hasWorkload bool) Event {
+func withConsequence(e Event, hasWorkload bool) Event {
 	switch {
 	case e.Immutable && hasWorkload:
 		e.Message += ". This part of a Job is immutable: the job stays in the queue, or runs, as it is"

@@ -62,7 +62,7 @@ func isReadyNode(node *corev1.Node) bool {
 }
 
 // jobsAwaitingNodes returns the jobs that wait for a gain of nodes, which this event is one of.
-func (r *reconciler[T]) jobsAwaitingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
-	r.nodeGains.note(r.clock.Now())
+func (r *router[T]) jobsAwaitingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
+	r.read.nodeGains.note(r.clock.Now())
 	return r.jobsWhere(ctx, r.api.AwaitsNodes)
 }

@@ -30,7 +30,7 @@ type optionalKind struct {
 
 // knowsOptionalKinds reports whether it is known for every optional kind whether the cluster serves it. When that
 // becomes known, all jobs are reconciled.
-func (r *reconciler[T]) knowsOptionalKinds() bool {
+func (r *reader[T]) knowsOptionalKinds() bool {
 	return !slices.ContainsFunc(r.optional, func(l *optionalKind) bool { return !l.known.Load() })
 }
 
@@ -41,7 +41,7 @@ const establishedWithin = time.Second
 
 // optionalSource returns a source that watches the kind's objects from the time that the cluster serves it, and that
 // enqueues all jobs then.
-func (r *reconciler[T]) optionalSource(mgr ctrl.Manager, l *optionalKind) source.Source {
+func (r *router[T]) optionalSource(mgr ctrl.Manager, l *optionalKind) source.Source {
 	return source.Func(func(ctx context.Context, queue requests) error {
 		go func() {
 			log := mgr.GetLogger().WithName("jobs").WithValues("kind", r.api.Kind.Kind, "waitsFor", l.Resource.String())
@@ -75,7 +75,7 @@ func (r *reconciler[T]) optionalSource(mgr ctrl.Manager, l *optionalKind) source
 }
 
 // awaitOptional returns once the cluster serves the kind. It calls missing once if the cluster does not serve it yet.
-func (r *reconciler[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *optionalKind, missing func()) error {
+func (r *router[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *optionalKind, missing func()) error {
 	gvk, err := apiutil.GVKForObject(l.Object, mgr.GetScheme())
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func definitionChanges(ctx context.Context, informers ctrlcache.Informers, resou
 }
 
 // watchOptional indexes and watches the objects of the kind, and returns once they are cached.
-func (r *reconciler[T]) watchOptional(ctx context.Context, mgr ctrl.Manager, l *optionalKind, queue requests) error {
+func (r *router[T]) watchOptional(ctx context.Context, mgr ctrl.Manager, l *optionalKind, queue requests) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, l.Object, controllerIndex, r.api.controllerOf); err != nil {
 		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)
 	}

@@ -58,7 +58,7 @@ func TestAKindThatIsNeverServedIsSeldomAskedFor(t *testing.T) {
 		d := &definitions{}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		r := &reconciler[*batchv1.Job]{}
+		r := &router[*batchv1.Job]{}
 		l := &optionalKind{OptionalKind: OptionalKind{Resource: schema.GroupResource{Group: "batch", Resource: "cronjobs"}, Object: &batchv1.CronJob{}}}
 		missing := 0
 		if err := r.awaitOptional(ctx, d, l, func() { missing++ }); err == nil || missing != 1 {

@@ -33,7 +33,7 @@ func orphanedWorkload(edit func(*kueue.Workload)) *kueue.Workload {
 func orphanWorld(t *testing.T, objects ...client.Object) *orphans {
 	t.Helper()
 	a := abandonedWorld(t, clocktesting.NewFakePassiveClock(now), objects...)
-	return &orphans{client: a.client, live: a.live, executor: a.executor, clock: a.clock, apis: []Served{abandonedAPI()}}
+	return &orphans{client: a.read.client, live: a.read.live, executor: a.executor, clock: a.clock, apis: []Served{Serve(abandonedAPI())}}
 }
 
 // reconcile reconciles the Workload and returns it, nil if it is gone, and after how long it is reconciled again.

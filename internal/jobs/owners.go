@@ -46,22 +46,22 @@ func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, a
 // queuesFor reports whether a job of the API controls the object, and is queued for it. A job that does not exist any
 // more counts as if it were: the garbage collector is about to delete the object, or to remove the reference. It cannot
 // do so if it does not know the version in the reference.
-func (a API[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
+func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if a.CreatesJob == nil || IsNobodys(object) || !refersTo(owner, a.kind()) || !slices.ContainsFunc(a.Owns, sameType(object)) {
+	if s.CreatesJob == nil || IsNobodys(object) || !refersTo(owner, s.kind()) || !slices.ContainsFunc(s.Owns, sameType(object)) {
 		return false, nil
 	}
-	job := a.New()
+	job := s.New()
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}
 	// It is read for each event of a job that has an owner, and users, not Muster, write what is asked of it here.
 	err := c.Get(ctx, key, job, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && job.GetUID() != owner.UID:
-		return owner.APIVersion == a.Kind.GroupVersion().String(), nil
+		return owner.APIVersion == s.Kind.GroupVersion().String(), nil
 	case err != nil:
-		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", a.Kind.Kind, key, object.GetName(), err)
+		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", s.Kind.Kind, key, object.GetName(), err)
 	}
-	return a.CreatesJob(job, object), nil
+	return s.CreatesJob(job, object), nil
 }
 
 // sameType returns a function that reports whether another object is of the object's type.
@@ -79,7 +79,7 @@ func refersTo(owner *metav1.OwnerReference, kind schema.GroupKind) bool {
 }
 
 // hasWorkload reports whether the job, of any kind, is queued itself: it controls a Workload that is not finished.
-func (r *reconciler[T]) hasWorkload(ctx context.Context, job client.Object) (bool, error) {
+func (r *reader[T]) hasWorkload(ctx context.Context, job client.Object) (bool, error) {
 	gvk, err := apiutil.GVKForObject(job, r.client.Scheme())
 	if err != nil {
 		return false, err
@@ -105,7 +105,7 @@ func (r *reconciler[T]) planFor(ctx context.Context, seen Seen[T]) (Plan, error)
 		seen.Children = slices.DeleteFunc(slices.Clone(seen.Children), func(child client.Object) bool { return strays.Has(child.GetUID()) })
 		plan = r.api.Plan(seen)
 	}
-	if !r.nativeGangs {
+	if !r.read.nativeGangs {
 		plan.Writes = append(plan.Writes, relaxPodGroups(seen.Children)...)
 	}
 	if seen.Facts.Agent.Awaited() && plan.Progress.Outcome == nil {
@@ -126,7 +126,7 @@ func (r *reconciler[T]) strays(ctx context.Context, job T, plan Plan) (sets.Set[
 		if write.Verb() == VerbCreate || !metav1.IsControlledBy(object, job) {
 			continue
 		}
-		switch itself, err := r.hasWorkload(ctx, object); {
+		switch itself, err := r.read.hasWorkload(ctx, object); {
 		case err != nil:
 			return nil, err
 		case itself:

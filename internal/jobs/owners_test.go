@@ -64,7 +64,10 @@ func TestJobsAreQueuedByTheOwnersThatCreateThem(t *testing.T) {
 	notController := controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
 	notController[0].Controller = nil
 	w := newWorld(t, fault{}, newJobSet("cq"), foreign, newGenericJob(""))
-	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingSettings), batchjob.API, vcjob.API, latticejob.New(latticejob.Settings{})}
+	apis := []jobs.Served{
+		jobs.Serve(jobsetapi.API), jobs.Serve(genericjob.API), jobs.Serve(trainingjob.API(trainingSettings)), jobs.Serve(batchjob.API),
+		jobs.Serve(vcjob.API), jobs.Serve(latticejob.New(latticejob.Settings{})),
+	}
 	named := func(name string, owners []metav1.OwnerReference) client.Object {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owners}}
 	}
@@ -138,7 +141,7 @@ func TestBatchJobThatGetsAnOwnerFollowsItsWorkload(t *testing.T) {
 			job := newBatchJob("cq", true)
 			job.Name = name
 			w := newBatchWorld(t, fault{}, job, 0)
-			w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobsetapi.API)
+			w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobs.Serve(jobsetapi.API))
 			w.fate = running
 			w.put(newJobSet(""))
 			w.settle()
@@ -161,7 +164,7 @@ func TestJobsOfAJobSetDoNotConcernTheQueuesOfBatchJobs(t *testing.T) {
 	job.Name, job.OwnerReferences = "js-workers-0", controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
 	job.Annotations[muster.QueuedAnnotation] = muster.QueuedByOwner
 	w := newBatchWorld(t, fault{}, job, 0)
-	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobsetapi.API)
+	w.reconciler = jobs.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, jobs.Serve(jobsetapi.API))
 	w.put(newJobSet(""))
 	if jobs.Concerns(w.reconciler, job) {
 		t.Error("a Job that its JobSet is queued for is reconciled")

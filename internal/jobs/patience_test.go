@@ -23,7 +23,7 @@ func TestStatusDelay(t *testing.T) {
 		"counts, yields":       {Plan{StatusCanWait: true, StatusYields: true}, every, busyStatusDelay},
 		"status first, yields": {Plan{Batch: Batch{StatusFirst: true}, StatusYields: true}, 0, 0},
 	} {
-		if quiet, busy := tc.plan.statusDelay(every, false), tc.plan.statusDelay(every, true); quiet != tc.quiet || busy != tc.busy {
+		if quiet, busy := statusDelayOf(tc.plan, every, false), statusDelayOf(tc.plan, every, true); quiet != tc.quiet || busy != tc.busy {
 			t.Errorf("%s: %s, and %s while the API server is busy; want %s and %s", name, quiet, busy, tc.quiet, tc.busy)
 		}
 	}
@@ -40,7 +40,7 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 	var c deferrals
 	holdBack := func(after time.Duration, busy bool) Plan {
 		plan := Plan{Batch: Batch{Status: running, Events: []Event{{Reason: "Submitted", WithStatus: true}}}, StatusYields: true}
-		return c.holdBackStatus(job, plan, plan.statusDelay(0, busy), start.Add(after))
+		return c.holdBackStatus(job, plan, statusDelayOf(plan, 0, busy), start.Add(after))
 	}
 	for _, round := range []string{"first", "second"} {
 		for _, busy := range []struct{ after, due time.Duration }{

@@ -132,7 +132,7 @@ func HostnameOf(object client.Object) []string {
 }
 
 // nodes returns the nodes on which the Workload was given places.
-func (r *reconciler[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, error) {
+func (r *reader[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, error) {
 	if w == nil || !workload.HoldsQuota(w) {
 		return nil, nil
 	}

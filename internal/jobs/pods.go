@@ -18,7 +18,7 @@ import (
 const podsBatchDelay = 50 * time.Millisecond
 
 // podsOf returns the pods of the job that the API needs. They are shared with the cache.
-func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
+func (r *reader[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
 	if r.api.Pods == nil {
 		return nil, nil
 	}
@@ -37,15 +37,15 @@ func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error
 	return out, nil
 }
 
-// requests enqueues the job of a pod.
-func (p *PodsOf[T]) requests() handler.EventHandler {
+// requestsOfPods enqueues the job of a pod.
+func requestsOfPods[T client.Object](p *PodsOf[T]) handler.EventHandler {
 	return batchRequests(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: p.JobOf(object.(*corev1.Pod))}}}
 	}), podsBatchDelay)
 }
 
-// matter filters out events of pods that cannot matter to a job.
-func (p *PodsOf[T]) matter() predicate.Predicate {
+// podsThatMatter filters out events of pods that cannot matter to a job.
+func podsThatMatter[T client.Object](p *PodsOf[T]) predicate.Predicate {
 	of := func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)
 		return ok && p.JobOf(pod) != ""

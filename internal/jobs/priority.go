@@ -51,7 +51,7 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 
 // remembering returns the facts with the class by which the Workload has its priority, even if that class has been
 // deleted: a job that waits or runs keeps its priority.
-func (p PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
+func remembering(p PriorityFacts, w *kueue.Workload) PriorityFacts {
 	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil || p.Workload[w.Spec.PriorityClassName] != nil {
 		return p
 	}

@@ -20,9 +20,26 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
+// reader reads what exists of the jobs of one API, and what they depend on.
+type reader[T client.Object] struct {
+	api    served[T]
+	client client.Client
+	// live reads from the API server: pods, which the cache does not keep for the whole cluster, and objects for which
+	// a stale cache must not be trusted.
+	live client.Reader
+	// owns lists the kinds that Plan may create, optional those of them that the cluster may not serve yet.
+	owns     []client.Object
+	optional []*optionalKind
+	// nativeGangs and strictServiceNames are those of Settings.
+	nativeGangs, strictServiceNames bool
+	agent                           func() podspec.Agent // nil for none
+	clusterQueues                   clusterQueues
+	nodeGains                       nodeGains
+}
+
 // children returns the objects that the job controls, ordered by kind as in Owns. They are shared with the cache, since
 // a job may have thousands, and must not be modified.
-func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
+func (r *reader[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
 	keys := []string{string(job.GetUID())}
 	if r.api.Targets != nil {
@@ -50,7 +67,7 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 }
 
 // childKinds returns an empty object of each kind of children that the cluster serves.
-func (r *reconciler[T]) childKinds() []client.Object {
+func (r *reader[T]) childKinds() []client.Object {
 	out := r.owns
 	for _, l := range r.optional {
 		if l.seen.Load() {
@@ -62,7 +79,7 @@ func (r *reconciler[T]) childKinds() []client.Object {
 
 // related returns the objects of API.Related that exist. They are shared with the cache: a user may have a job refer to
 // many large ones.
-func (r *reconciler[T]) related(ctx context.Context, job T) ([]client.Object, error) {
+func (r *reader[T]) related(ctx context.Context, job T) ([]client.Object, error) {
 	if r.api.Related == nil {
 		return nil, nil
 	}
@@ -93,7 +110,7 @@ func newListOf(kind client.Object, c client.Client) (client.ObjectList, error) {
 }
 
 // facts reads what Describe and Plan may use. The objects are shared with the cache and must not be modified.
-func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
+func (r *reader[T]) facts(ctx context.Context, job T) (Facts, error) {
 	namespace := job.GetNamespace()
 	var (
 		local    kueue.LocalQueueList
@@ -143,7 +160,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 }
 
 // servedKinds returns which of the kinds in API.AsksKinds and API.Optional the cluster serves.
-func (r *reconciler[T]) servedKinds(ctx context.Context) (map[schema.GroupResource]bool, error) {
+func (r *reader[T]) servedKinds(ctx context.Context) (map[schema.GroupResource]bool, error) {
 	if len(r.api.AsksKinds)+len(r.optional) == 0 {
 		return nil, nil
 	}
@@ -165,7 +182,7 @@ func (r *reconciler[T]) servedKinds(ctx context.Context) (map[schema.GroupResour
 }
 
 // features returns which of the features in API.AsksNodes some node has.
-func (r *reconciler[T]) features(ctx context.Context, job T) (map[NodeFeature]bool, error) {
+func (r *reader[T]) features(ctx context.Context, job T) (map[NodeFeature]bool, error) {
 	if r.api.AsksNodes == nil {
 		return nil, nil
 	}
@@ -180,7 +197,7 @@ func (r *reconciler[T]) features(ctx context.Context, job T) (map[NodeFeature]bo
 	found := make(map[NodeFeature]bool, len(asked))
 	for i := range nodes.Items {
 		for _, feature := range asked {
-			if !found[feature] && feature.of(&nodes.Items[i]) {
+			if !found[feature] && hasFeature(&nodes.Items[i], feature) {
 				found[feature] = true
 			}
 		}
@@ -191,8 +208,8 @@ func (r *reconciler[T]) features(ctx context.Context, job T) (map[NodeFeature]bo
 	return found, nil
 }
 
-// of reports whether the node has the feature.
-func (n NodeFeature) of(node *corev1.Node) bool {
+// hasFeature reports whether the node has the feature.
+func hasFeature(node *corev1.Node, n NodeFeature) bool {
 	if n.Label != "" {
 		_, labelled := node.Labels[n.Label]
 		return labelled
@@ -221,7 +238,7 @@ func byName[O any, P interface {
 const staleCacheRetry = time.Second
 
 // exists reports whether the object exists, by a live read, and the job controls it. A nil object does not.
-func (r *reconciler[T]) exists(ctx context.Context, job T, object client.Object) (bool, error) {
+func (r *reader[T]) exists(ctx context.Context, job T, object client.Object) (bool, error) {
 	if object == nil {
 		return false, nil
 	}

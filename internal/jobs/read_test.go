@@ -23,10 +23,10 @@ import (
 func TestRelatedObjectsAreSharedWithTheCache(t *testing.T) {
 	there := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there"}}
 	copied := 0
-	r := &reconciler[*batchv1.Job]{
-		api: API[*batchv1.Job]{Related: func(*batchv1.Job) []client.Object {
+	r := &reader[*batchv1.Job]{
+		api: served[*batchv1.Job]{API[*batchv1.Job]{Related: func(*batchv1.Job) []client.Object {
 			return []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "there"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}
-		}},
+		}}},
 		client: fake.NewClientBuilder().WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				var got client.GetOptions
@@ -59,13 +59,13 @@ func TestWhatUsersMakeForAJobIsSharedWithTheCache(t *testing.T) {
 			return nil
 		},
 	})
-	r := &reconciler[*batchv1.Job]{client: api, owns: []client.Object{&corev1.Pod{}}, api: API[*batchv1.Job]{
+	r := &reader[*batchv1.Job]{client: api, owns: []client.Object{&corev1.Pod{}}, api: served[*batchv1.Job]{API[*batchv1.Job]{
 		Targets: func(client.Object) (string, types.UID) { return "", "" },
-	}}
+	}}}
 	if _, err := r.strayTargets(t.Context(), client.ObjectKey{Namespace: "ns", Name: "j"}, ""); err != nil {
 		t.Error(err)
 	}
-	o := &orphans{client: api, apis: []Served{abandonedAPI()}}
+	o := &orphans{client: api, apis: []Served{Serve(abandonedAPI())}}
 	if _, err := o.jobsLeft(t.Context(), orphanedWorkload(func(*kueue.Workload) {})); err != nil {
 		t.Error(err)
 	}

@@ -8,27 +8,16 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/musterhq/muster/internal/podspec"
 )
 
 // reconciler keeps the jobs of one API in sync with their Workloads and their children.
 type reconciler[T client.Object] struct {
-	api API[T]
-	// owns lists the kinds that Plan may create, optional those of them that the cluster may not serve yet.
-	owns        []client.Object
-	optional    []*optionalKind
-	nativeGangs bool
-	// strictServiceNames is Settings.StrictServiceNames.
-	strictServiceNames bool
-	agent              func() podspec.Agent // nil for none
+	api served[T]
 	// apis lists all job APIs: jobs of some are queued for jobs of others that they create.
 	apis     []Served
-	client   client.Client
+	read     *reader[T]
+	router   *router[T]
 	executor *Executor
-	// live reads from the API server: pods, which the cache does not keep for the whole cluster, and objects for which
-	// a stale cache must not be trusted.
-	live client.Reader
 	// backoff applies to jobs whose pods are refused.
 	backoff   Backoff
 	readiness Readiness
@@ -43,17 +32,29 @@ type reconciler[T client.Object] struct {
 	refused            byJob[RefusedObjects]
 	mustGoOn           byJob[bool]
 	unanswered         byJob[unanswered]
-	gone               goneNames
-	prebuiltIndex      prebuiltIndex
-	clusterQueues      clusterQueues
 	retries            *retries
-	nodeGains          nodeGains
+}
+
+// newReconciler returns the reconciler of one API. live reads from the API server: pods, which the cache does not keep for
+// the whole cluster, and objects for which a stale cache must not be trusted.
+func newReconciler[T client.Object](
+	api served[T], c client.Client, live client.Reader, x *Executor, settings Settings, owns []client.Object, apis []Served, clock clock.PassiveClock,
+) *reconciler[T] {
+	read := &reader[T]{api: api, client: c, live: live, owns: owns,
+		nativeGangs: settings.NativeGangs, strictServiceNames: settings.StrictServiceNames, agent: settings.Agent}
+	for _, kind := range api.Optional {
+		read.optional = append(read.optional, &optionalKind{OptionalKind: kind})
+	}
+	return &reconciler[T]{
+		api: api, apis: apis, read: read, router: &router[T]{api: api, apis: apis, read: read, clock: clock}, executor: x, clock: clock,
+		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, retries: newRetries(clock),
+	}
 }
 
 // Reconcile brings the job of the request up to date, or drops what is remembered of a job that is gone.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	job := r.api.New()
-	err := r.client.Get(ctx, req.NamespacedName, job)
+	err := r.read.client.Get(ctx, req.NamespacedName, job)
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
@@ -84,15 +85,15 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 // step observes the job, plans, and carries out the plan. It returns after how long to reconcile the job again even if
 // nothing happens, 0 for never.
 func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, err error) {
-	r.prebuiltIndex.set(job)
-	if !r.knowsOptionalKinds() {
+	r.router.prebuiltIndex.set(job)
+	if !r.read.knowsOptionalKinds() {
 		return 0, nil
 	}
 	plan, err := r.decide(ctx, job)
 	if err != nil {
 		return 0, err
 	}
-	switch there, err := r.exists(ctx, job, plan.IfGone); {
+	switch there, err := r.read.exists(ctx, job, plan.IfGone); {
 	case err != nil:
 		return 0, err
 	case there:
@@ -102,7 +103,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	if !plan.Due.IsZero() {
 		again = max(plan.Due.Sub(r.clock.Now()), 1)
 	}
-	standing, others := plan.standing()
+	standing, others := standingOf(plan.Events)
 	plan.Events = others
 	err = r.executor.Run(ctx, job, plan.Batch)
 	if r.noteRefused(job, err) || r.noteMustGoOn(job, err) {
@@ -157,8 +158,8 @@ func (r *reconciler[T]) afterError(ctx context.Context, job T, plan Plan, again 
 func (r *reconciler[T]) holdBack(job T, plan Plan) Plan {
 	now := r.clock.Now()
 	plan = r.reclaims.holdBackReclaims(job, plan, now)
-	plan = plan.withStatusBeforeReclaims()
-	plan = r.statuses.holdBackStatus(job, plan, plan.statusDelay(r.api.StatusDelay, r.busy != nil && r.busy()), now)
+	plan = withStatusBeforeReclaims(plan)
+	plan = r.statuses.holdBackStatus(job, plan, statusDelayOf(plan, r.api.StatusDelay, r.busy != nil && r.busy()), now)
 	return r.readiness.holdBack(plan, now)
 }
 
@@ -181,7 +182,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.refused.forget(job)
 	r.mustGoOn.forget(job)
 	r.unanswered.forget(job)
-	r.prebuiltIndex.forget(job)
+	r.router.prebuiltIndex.forget(job)
 	r.retries.accepted(job)
 	if r.states.forget(job) && r.countsJobs() {
 		transition{deleted: true}.count(r.api.Kind.Kind, job.Namespace)

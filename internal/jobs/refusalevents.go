@@ -66,7 +66,7 @@ func refusalKeys(object client.Object) []string {
 
 // refusals returns the refusals of pods by the UID of the object that the pods were created for, which is the job or
 // one of its children. Of a namespace with few such events all are read at once, and otherwise those of each object.
-func (r *reconciler[T]) refusals(ctx context.Context, job T, children []client.Object) (map[types.UID][]Refusal, error) {
+func (r *reader[T]) refusals(ctx context.Context, job T, children []client.Object) (map[types.UID][]Refusal, error) {
 	owners := []types.UID{job.GetUID()}
 	for _, child := range children {
 		switch child.(type) {
@@ -95,7 +95,7 @@ func (r *reconciler[T]) refusals(ctx context.Context, job T, children []client.O
 }
 
 // refusalEvents lists events of the namespace that report refused pods. They are shared with the cache.
-func (r *reconciler[T]) refusalEvents(ctx context.Context, namespace string, which client.ListOption) ([]corev1.Event, error) {
+func (r *reader[T]) refusalEvents(ctx context.Context, namespace string, which client.ListOption) ([]corev1.Event, error) {
 	var list corev1.EventList
 	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, which); err != nil {
 		return nil, fmt.Errorf("listing refusals of pods in %s: %w", namespace, err)

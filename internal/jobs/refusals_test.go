@@ -70,7 +70,7 @@ func (rj *refusedJob) refused() (at int, why string) {
 		if missing > 0 {
 			due = seen.NoteRefusals(&p, "u", missing)
 		}
-		if known.set(seen.Job, seen.missingPodsAfter(p)); p.Refused != "" {
+		if known.set(seen.Job, seen.MissingPodsAfter(p)); p.Refused != "" {
 			return at, p.Refused
 		}
 	}

@@ -100,7 +100,7 @@ func TestAJobReadsFewEventsOfOthers(t *testing.T) {
 				read += len(events.Items)
 				return err
 			}}).Build()
-		r := &reconciler[*batchv1.Job]{client: c}
+		r := &reader[*batchv1.Job]{client: c}
 		found, err := r.refusals(t.Context(), job, children)
 		if err != nil {
 			t.Fatal(err)

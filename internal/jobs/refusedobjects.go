@@ -3,6 +3,8 @@ package jobs
 import (
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -32,9 +34,9 @@ func (r RefusedObjects) Message() string {
 	return r.What + ": " + r.Why
 }
 
-// after returns what is known after a run of the job's plan ended with the error. An error that says nothing about the
+// refusedAfter returns what is known after a run of the job's plan ended with the error. An error that says nothing about the
 // objects, such as a conflict, changes nothing.
-func (r RefusedObjects) after(err error, now time.Time) RefusedObjects {
+func refusedAfter(r RefusedObjects, err error, now time.Time) RefusedObjects {
 	refused := RefusedOf(err)
 	switch {
 	case err == nil:
@@ -58,7 +60,7 @@ const refusedRetry = 10 * time.Millisecond
 // whether the job's status cannot say so yet.
 func (r *reconciler[T]) noteRefused(job T, err error) (isNew bool) {
 	before := r.refused.get(job)
-	after := before.after(err, r.clock.Now())
+	after := refusedAfter(before, err, r.clock.Now())
 	r.refused.set(job, after)
 	return before.Why == "" && after.Why != ""
 }
@@ -74,7 +76,7 @@ func (r *reconciler[T]) noteMustGoOn(job T, err error) (isNew bool) {
 
 // giveUpRefused reports in the plan's progress that objects which the job needs are refused, and, once that has lasted for
 // long enough, that the job gives its quota back for that. Until then the job is planned again in time.
-func (s Seen[T]) giveUpRefused(p *Plan) {
+func giveUpRefused[T client.Object](s *Seen[T], p *Plan) {
 	refused := s.RefusedObjects
 	if refused.Why == "" || s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() || p.Progress.Outcome != nil {
 		return

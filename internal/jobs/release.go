@@ -54,7 +54,7 @@ func ownerKey(kind schema.GroupKind, name string) string { return kind.String() 
 // its quota was for are gone. It returns when to check again if some are not, 0 for never. The Workloads of a job that
 // still exists are left to its plan.
 func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
-	list, err := r.workloadsOf(ctx, r.api.kind(), name)
+	list, err := r.read.workloadsOf(ctx, r.api.kind(), name)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +68,7 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 		if w.DeletionTimestamp.IsZero() || lives && metav1.IsControlledBy(w, job) {
 			continue
 		}
-		left, err := r.podsLeft(ctx, w)
+		left, err := r.read.podsLeft(ctx, w)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -88,7 +88,7 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 
 // workloadsOf returns the Workloads of all jobs of the kind that have or had this name. They are shared with the cache
 // and must not be modified.
-func (r *reconciler[T]) workloadsOf(ctx context.Context, kind schema.GroupKind, name types.NamespacedName) ([]kueue.Workload, error) {
+func (r *reader[T]) workloadsOf(ctx context.Context, kind schema.GroupKind, name types.NamespacedName) ([]kueue.Workload, error) {
 	var list kueue.WorkloadList
 	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{ownerIndex: ownerKey(kind, name.Name)}); err != nil {
@@ -98,7 +98,7 @@ func (r *reconciler[T]) workloadsOf(ctx context.Context, kind schema.GroupKind, 
 }
 
 // podsLeft reports whether pods of the Workload's job may still use its quota.
-func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, error) {
+func (r *reader[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, error) {
 	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
 		return false, nil
 	}

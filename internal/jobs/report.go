@@ -101,7 +101,7 @@ func reportReady(w *kueue.Workload, isReady bool, stage *Stage, now time.Time) {
 	case isReady && ready.Status != metav1.ConditionTrue:
 		set(metav1.ConditionTrue, kueue.WorkloadRecovered, podsReadyMessage)
 	case isReady:
-	case stage != nil && stage.isNew(ready):
+	case stage != nil && isNewStage(stage, ready):
 		message := fmt.Sprintf(stageMessage, stage.Name)
 		if ready != nil && (ready.Status == metav1.ConditionTrue || strings.HasPrefix(ready.Message, nextStageMessage)) {
 			message = nextStageMessage + message
@@ -117,8 +117,8 @@ func reportReady(w *kueue.Workload, isReady bool, stage *Stage, now time.Time) {
 // reported before its first Job says when it was started.
 const stageSlack = 5 * time.Second
 
-// isNew reports whether the stage began after the Workload last reported readiness in this condition, nil for never.
-func (s *Stage) isNew(ready *metav1.Condition) bool {
+// isNewStage reports whether the stage began after the Workload last reported readiness in this condition, nil for never.
+func isNewStage(s *Stage, ready *metav1.Condition) bool {
 	switch {
 	case ready == nil:
 		return true

@@ -103,12 +103,10 @@ var theJob = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "
 func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error, edit func(*Plan)) *reconciler[*corev1.ConfigMap] {
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "u"}}
 	w := abandonedWorld(t, now, job, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
-	r := w.reconciler
-	r.retries = newRetries(now)
-	r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
+	c := interceptor.NewClient(w.read.client.(client.WithWatch), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return *failure },
 	})
-	r.executor = NewExecutor(r.client, &fakeRecorder{})
+	r := newReconciler(served[*corev1.ConfigMap]{abandonedAPI()}, c, c, NewExecutor(c, &fakeRecorder{}), Settings{}, nil, nil, now)
 	r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
 		p := Plan{Batch: Batch{Writes: []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}}
 		edit(&p)

@@ -16,9 +16,9 @@ func standingEventRetry() time.Duration { return wait.Jitter(30*time.Second, 1) 
 // job is reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed.
 type standingEvents struct{ byJob[[]Event] }
 
-// standing returns the standing events of the plan, and the others.
-func (p Plan) standing() (standing, others []Event) {
-	for _, e := range p.Events {
+// standingOf returns the standing ones of the events, and the others.
+func standingOf(events []Event) (standing, others []Event) {
+	for _, e := range events {
 		if e.Standing {
 			standing = append(standing, e)
 		} else {

@@ -23,8 +23,8 @@ func targetKey(job string) string { return "name/" + job }
 func anyTargetKey(job string) string { return "any/" + job }
 
 // targetKeys returns the index keys of an object without a controller.
-func (a API[T]) targetKeys(object client.Object) []string {
-	switch name, uid := a.Targets(object); {
+func (s served[T]) targetKeys(object client.Object) []string {
+	switch name, uid := s.Targets(object); {
 	case name == "" && uid == "":
 		return nil
 	case uid != "":
@@ -35,9 +35,9 @@ func (a API[T]) targetKeys(object client.Object) []string {
 }
 
 // targets enqueues the job that an object without a controller is meant for.
-func (a API[T]) targets() handler.EventHandler {
+func (s served[T]) targets() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		name, _ := a.Targets(object)
+		name, _ := s.Targets(object)
 		if name == "" || metav1.GetControllerOf(object) != nil {
 			return nil
 		}
@@ -49,16 +49,16 @@ func (a API[T]) targets() handler.EventHandler {
 // effect, since a job that is created later is another one, and nobody else would delete them. known is the UID of the
 // job as the cache has it, "" if there is none; the API server is asked too, as the job may be new.
 func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.NamespacedName, known types.UID) error {
-	strays, err := r.strayTargets(ctx, name, known)
+	strays, err := r.read.strayTargets(ctx, name, known)
 	if err != nil || len(strays) == 0 {
 		return err
 	}
 	job := r.api.New()
-	if err := client.IgnoreNotFound(r.live.Get(ctx, name, job)); err != nil {
+	if err := client.IgnoreNotFound(r.read.live.Get(ctx, name, job)); err != nil {
 		return fmt.Errorf("reading %s %s: %w", r.api.Kind.Kind, name, err)
 	}
 	for _, object := range strays {
-		if r.isFor(object, job.GetUID()) {
+		if r.read.isFor(object, job.GetUID()) {
 			continue
 		}
 		gone := Warning(targetMissing, fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
@@ -72,7 +72,7 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 
 // strayTargets returns the objects that are meant for jobs of this name other than the one with the UID. They are shared
 // with the cache, as users may have any number of them, and must not be modified.
-func (r *reconciler[T]) strayTargets(ctx context.Context, name types.NamespacedName, uid types.UID) (out []client.Object, err error) {
+func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName, uid types.UID) (out []client.Object, err error) {
 	if r.api.Targets == nil {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func (r *reconciler[T]) strayTargets(ctx context.Context, name types.NamespacedN
 }
 
 // isFor reports whether the object is meant for the job with the UID, "" if there is none, of the name that it gives.
-func (r *reconciler[T]) isFor(object client.Object, job types.UID) bool {
+func (r *reader[T]) isFor(object client.Object, job types.UID) bool {
 	_, uid := r.api.Targets(object)
 	return job != "" && (uid == "" || uid == job)
 }

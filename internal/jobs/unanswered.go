@@ -69,7 +69,7 @@ func awaitsAnswer(job *batchv1.Job) bool {
 }
 
 // awaiting returns the batch Jobs of the job that get no answer to what its grant has made of them.
-func (s Seen[T]) awaiting() (out []*batchv1.Job) {
+func awaiting[T client.Object](s Seen[T]) (out []*batchv1.Job) {
 	look := func(object client.Object) {
 		job, is := object.(*batchv1.Job)
 		if is && awaitsAnswer(job) && ptr.Deref(job.Spec.Suspend, false) == (s.Admission.Grant == Stopping) {
@@ -101,7 +101,7 @@ func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *Seen[T], own *ku
 		r.unanswered.set(seen.Job, unanswered{})
 		return silent{}, nil
 	}
-	waiting := seen.awaiting()
+	waiting := awaiting(*seen)
 	if len(waiting) == 0 {
 		r.unanswered.set(seen.Job, unanswered{})
 		return silent{}, nil
@@ -112,13 +112,13 @@ func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *Seen[T], own *ku
 	}
 	defer func() { r.unanswered.set(seen.Job, known) }()
 	patience := answerPatience
-	if slices.ContainsFunc(waiting, func(job *batchv1.Job) bool { return r.gone.hadName(job, seen.Now) }) {
+	if slices.ContainsFunc(waiting, func(job *batchv1.Job) bool { return r.router.gone.hadName(job, seen.Now) }) {
 		patience = recreatedPatience
 	}
 	if due := known.since.Add(patience); seen.Now.Before(due) {
 		return silent{due: due}, nil
 	}
-	vacant, err := r.withoutPods(ctx, seen.Job, own, waiting)
+	vacant, err := r.read.withoutPods(ctx, seen.Job, own, waiting)
 	if err != nil || len(vacant) == 0 {
 		return silent{due: seen.Now.Add(recreatedPatience)}, err
 	}
@@ -132,13 +132,13 @@ func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *Seen[T], own *ku
 	if seen.Admission.Grant == Admitted {
 		out.without = vacant[0]
 	} else {
-		seen.takeForSuspended(vacant)
+		takeForSuspended(seen, vacant)
 	}
 	return out, nil
 }
 
 // withoutPods returns those of the batch Jobs that have no pods which have not ended, as the API server says.
-func (r *reconciler[T]) withoutPods(ctx context.Context, job T, own *kueue.Workload, of []*batchv1.Job) ([]*batchv1.Job, error) {
+func (r *reader[T]) withoutPods(ctx context.Context, job T, own *kueue.Workload, of []*batchv1.Job) ([]*batchv1.Job, error) {
 	pods, err := runningPods(ctx, r.live, own, client.MatchingLabels(r.api.PodLabels(job.GetUID())))
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (r *reconciler[T]) withoutPods(ctx context.Context, job T, own *kueue.Workl
 }
 
 // takeForSuspended replaces the Jobs by ones that say what the Job controller would say of them.
-func (s *Seen[T]) takeForSuspended(vacant []*batchv1.Job) {
+func takeForSuspended[T client.Object](s *Seen[T], vacant []*batchv1.Job) {
 	answered := func(object client.Object) client.Object {
 		job, is := object.(*batchv1.Job)
 		if !is || !slices.Contains(vacant, job) {
@@ -227,7 +227,7 @@ func (g *goneNames) hadName(job client.Object, now time.Time) bool {
 }
 
 // notesGone lets all events pass, and notes batch Jobs that are gone.
-func (r *reconciler[T]) notesGone() predicate.Predicate {
+func (r *router[T]) notesGone() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		if _, is := e.Object.(*batchv1.Job); is {
 			r.gone.note(e.Object, r.clock.Now())
