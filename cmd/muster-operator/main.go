@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/placer"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/listwatch"
 	"github.com/musterhq/muster/internal/rendezvous"
 	"github.com/musterhq/muster/internal/tracing"
@@ -160,9 +161,10 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	if err != nil {
 		return nil, err
 	}
-	executor := jobs.NewExecutor(mgr.GetClient(), background.Recorder)
+	executor := write.NewExecutor(mgr.GetClient(), background.Recorder)
 	apis := []jobs.Served{
-		jobs.Serve(jobsetapi.API), jobs.Serve(genericjob.API), jobs.Serve(trainingjob.API(trainingJobs(cfg))), jobs.Serve(batchjob.API),
+		jobs.Serve(jobsetapi.API), jobs.Serve(genericjob.API), jobs.Serve(trainingjob.API(trainingJobs(cfg))),
+		jobs.Serve(batchjob.API),
 	}
 	if external {
 		apis = append(apis, jobs.Serve(latticeJobs(cfg.LatticeJob, external)))

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -20,7 +21,7 @@ import (
 type abandoned[T client.Object] struct {
 	api      API[T]
 	read     *reader[T]
-	executor *Executor
+	executor *write.Executor
 	clock    clock.PassiveClock
 	// former says that these are the jobs of any other API group than the API's, which no controller runs. Otherwise
 	// they are the API's own, which another controller runs now.
@@ -30,18 +31,18 @@ type abandoned[T client.Object] struct {
 // Abandon adds a controller to the manager that deletes the Workloads that Muster made for jobs of an API that another
 // controller runs now: nothing else would delete them, and they would keep or get quota. While pods that Muster started
 // still run, their Workload keeps its quota. The jobs themselves are left alone, and their kind need not be served.
-func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
+func Abandon[T client.Object](mgr ctrl.Manager, x *write.Executor, api API[T]) error {
 	return abandonedIn(mgr, x, api, "abandoned", false)
 }
 
 // AbandonFormer adds a controller to the manager that deletes the Workloads that Muster made for jobs of the API while
 // that had another API group. They are deleted only once no pods use their quota, so that jobs run on undisturbed if the
 // former group is configured again.
-func AbandonFormer[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
+func AbandonFormer[T client.Object](mgr ctrl.Manager, x *write.Executor, api API[T]) error {
 	return abandonedIn(mgr, x, api, "former", true)
 }
 
-func abandonedIn[T client.Object](mgr ctrl.Manager, x *Executor, api API[T], name string, former bool) error {
+func abandonedIn[T client.Object](mgr ctrl.Manager, x *write.Executor, api API[T], name string, former bool) error {
 	kind := api.Kind.GroupKind().String()
 	read := &reader[T]{api: served[T]{api}, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	a := abandoned[T]{api: api, read: read, executor: x, clock: clock.RealClock{}, former: former}
@@ -85,16 +86,16 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 			return ctrl.Result{RequeueAfter: poll}, err
 		}
 	}
-	write := Delete(&w, metav1.DeletePropagationBackground)
+	end := write.Delete(&w, metav1.DeletePropagationBackground)
 	if deleted {
 		free := withoutFinalizer(&w, false)
 		if free == nil {
 			return ctrl.Result{}, nil // another controller's finalizer holds it
 		}
-		write = Change(&w, free)
+		end = write.Change(&w, free)
 	}
-	err := a.executor.Run(ctx, &w, Batch{Writes: []Write{write}})
-	if isOvertaken(err) {
+	err := a.executor.Run(ctx, &w, write.Batch{Writes: []write.Write{end}})
+	if write.IsOvertaken(err) {
 		return ctrl.Result{}, nil // the watch triggers another reconcile
 	}
 	return ctrl.Result{}, err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -21,6 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // abandonedAPI is an API whose pods are labelled with their job's UID.
@@ -30,10 +33,37 @@ func abandonedAPI() API[*corev1.ConfigMap] {
 	}}
 }
 
+// noon is the time of tests, and eleven an hour earlier.
+var (
+	noon   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	eleven = noon.Add(-time.Hour)
+)
+
+// waitingWorkload returns a Workload with two pods that waits for quota.
+func waitingWorkload() *kueue.Workload {
+	return &kueue.Workload{Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 2}}, Active: ptr.To(true)}}
+}
+
+// admittedWorkload returns one that was admitted at eleven.
+func admittedWorkload() *kueue.Workload {
+	w := waitingWorkload()
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "Quota reserved in ClusterQueue cq", eleven)
+	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, "Admitted", "The workload is admitted", eleven)
+	return w
+}
+
+// finishedWorkload returns one that has succeeded since.
+func finishedWorkload() *kueue.Workload {
+	w := admittedWorkload()
+	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", eleven)
+	return w
+}
+
 // abandonedWorkload returns a Workload as Muster creates it for a job of the kind, changed by edit.
 func abandonedWorkload(kind string, edit func(*kueue.Workload)) *kueue.Workload {
-	w := waiting().w
-	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadName(abandonedAPI().Kind, "job", "u"), Finalizers: []string{kueue.ResourceInUseFinalizer},
+	w := waitingWorkload()
+	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadNames(abandonedAPI().Kind, "job", "u")[0], Finalizers: []string{kueue.ResourceInUseFinalizer},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "job", UID: "u", Controller: ptr.To(true)}}}
 	edit(w)
 	return w
@@ -61,7 +91,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 		},
 	}).Build()
 	read := &reader[*corev1.ConfigMap]{api: served[*corev1.ConfigMap]{abandonedAPI()}, client: c, live: c}
-	return abandoned[*corev1.ConfigMap]{api: abandonedAPI(), read: read, executor: NewExecutor(c, &fakeRecorder{}), clock: now}
+	return abandoned[*corev1.ConfigMap]{api: abandonedAPI(), read: read, executor: write.NewExecutor(c, events.NewFakeRecorder(1000)), clock: now}
 }
 
 // TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster created for jobs of another
@@ -70,7 +100,7 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 	of, pod := abandonedWorkload, abandonedPod()
 	asItIs := func(*kueue.Workload) {}
-	admitted := func(w *kueue.Workload) { w.Status = waiting().admitted().w.Status }
+	admitted := func(w *kueue.Workload) { w.Status = admittedWorkload().Status }
 	for name, tc := range map[string]struct {
 		workload *kueue.Workload
 		pods     []client.Object
@@ -120,9 +150,9 @@ func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: podsLeftPoll, 4 * time.Minute: 30 * time.Second, 240 * time.Hour: time.Minute,
 	} {
 		w := abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
-			w.Status, w.DeletionTimestamp = waiting().admitted().w.Status, &metav1.Time{Time: earlier}
+			w.Status, w.DeletionTimestamp = admittedWorkload().Status, &metav1.Time{Time: eleven}
 		})
-		a := abandonedWorld(t, clocktesting.NewFakePassiveClock(earlier.Add(since)), w, abandonedPod())
+		a := abandonedWorld(t, clocktesting.NewFakePassiveClock(eleven.Add(since)), w, abandonedPod())
 		result, err := a.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		if err != nil || result.RequeueAfter != want {
 			t.Errorf("%v after the deletion the Workload is requeued after %v, want %v (error %v)", since, result.RequeueAfter, want, err)
@@ -140,24 +170,24 @@ func TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Name, w.OwnerReferences[0].APIVersion = workloadName(gv.WithKind("ConfigMap"), "job", "u"), version
+			w.Name, w.OwnerReferences[0].APIVersion = workloadNames(gv.WithKind("ConfigMap"), "job", "u")[0], version
 			w.Status = status.Status
 		})
 	}
-	running := waiting().admitted().w
+	running := admittedWorkload()
 	for name, tc := range map[string]struct {
 		workload         *kueue.Workload
 		pod, jobDeleted  bool
 		matches, deleted bool
 		again            time.Duration
 	}{
-		"waiting":                    {workload: of("former.example.com/v1", waiting().w), matches: true, deleted: true},
+		"waiting":                    {workload: of("former.example.com/v1", waitingWorkload()), matches: true, deleted: true},
 		"running":                    {workload: of("former.example.com/v1", running), pod: true, matches: true, again: longestPoll},
 		"its pods have ended":        {workload: of("former.example.com/v1", running), matches: true, deleted: true},
 		"deleted, its pods run":      {workload: of("former.example.com/v1", running), pod: true, jobDeleted: true, matches: true, again: podsLeftPoll},
 		"deleted, its pods ended":    {workload: of("former.example.com/v1", running), jobDeleted: true, matches: true, deleted: true},
-		"finished":                   {workload: of("former.example.com/v1", waiting().admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "").w), matches: true},
-		"of the group of these days": {workload: of("v1", waiting().w)},
+		"finished":                   {workload: of("former.example.com/v1", finishedWorkload()), matches: true},
+		"of the group of these days": {workload: of("v1", waitingWorkload())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []client.Object{tc.workload}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // API describes a job API: the kinds that it reads and creates, and the two functions that define its behavior.
@@ -131,7 +132,7 @@ type Description struct {
 	HeldByChild bool
 	// Mistake says why the job cannot be queued as it is, nil if it can. It is reported, and the job waits until it is
 	// corrected.
-	Mistake *Event
+	Mistake *write.Event
 }
 
 // OptionalKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served says that it is served

@@ -52,7 +52,7 @@ func TestNewWorkloadDoesNotTriggerAReconcile(t *testing.T) {
 		"admitted":                  {func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} }, true},
 		"with the state of a check": {func(w *kueue.Workload) { w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{}} }, true},
 	} {
-		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: workloadName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u"), OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: workloadNames(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u")[0], OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
 		test.change(w)
 		if got := isNewToJob(event.CreateEvent{Object: w}); got != test.want {
 			t.Errorf("%s: the create event triggers a reconcile: %v, want %v", name, got, test.want)

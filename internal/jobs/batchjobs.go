@@ -6,6 +6,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // What a batch/v1 Job says of itself, for the APIs whose pods the Job controller creates.
@@ -76,21 +78,21 @@ func HasNoPods(job *batchv1.Job) bool {
 // resumed, but may have created pods, the status still says that the Job is suspended, which would count as the answer
 // to this suspension. Therefore that is removed first; the Job is suspended in the next plan, with the event
 // that says why, if any.
-func Stop(job *batchv1.Job, why *Event) Write {
+func Stop(job *batchv1.Job, why *write.Event) write.Write {
 	stopped := job.DeepCopy()
 	if TrueCondition(job, batchv1.JobSuspended) != nil {
 		stopped.Status.Conditions = slices.DeleteFunc(stopped.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
-		return ChangeStatus(job, stopped)
+		return write.ChangeStatus(job, stopped)
 	}
 	stopped.Spec.Suspend = ptr.To(true)
-	return withEvent(Change(job, stopped), why)
+	return withEvent(write.Change(job, stopped), why)
 }
 
 // Stops reports whether one of the writes suspends the Job, which runs.
-func Stops(writes []Write, job *batchv1.Job) bool {
-	return !ptr.Deref(job.Spec.Suspend, false) && slices.ContainsFunc(writes, func(w Write) bool {
+func Stops(writes []write.Write, job *batchv1.Job) bool {
+	return !ptr.Deref(job.Spec.Suspend, false) && slices.ContainsFunc(writes, func(w write.Write) bool {
 		stopped, is := w.Object().(*batchv1.Job)
-		return is && w.Verb() == VerbChange && stopped.UID == job.UID && ptr.Deref(stopped.Spec.Suspend, false)
+		return is && w.Verb() == write.VerbChange && stopped.UID == job.UID && ptr.Deref(stopped.Spec.Suspend, false)
 	})
 }
 
@@ -98,17 +100,17 @@ func Stops(writes []Write, job *batchv1.Job) bool {
 // which size it is: while it counts fewer pods than the Job is to have, the Job controller may have created more, and
 // once the Job is smaller these would seem to be gone. Therefore all of them are counted first, until the Job controller
 // writes its next status; the Job is made smaller in the next plan, with the event that says why, if any.
-func Shrink(job, smaller *batchv1.Job, why *Event) Write {
+func Shrink(job, smaller *batchv1.Job, why *write.Event) write.Write {
 	if pods := PodsLeft(job); job.Status.Active < pods {
 		counted := job.DeepCopy()
 		counted.Status.Active = pods
-		return ChangeStatus(job, counted)
+		return write.ChangeStatus(job, counted)
 	}
-	return withEvent(Change(job, smaller), why)
+	return withEvent(write.Change(job, smaller), why)
 }
 
 // withEvent returns the write with the event, nil for none.
-func withEvent(w Write, event *Event) Write {
+func withEvent(w write.Write, event *write.Event) write.Write {
 	if event == nil {
 		return w
 	}

@@ -49,7 +49,9 @@ func newBatchJob(queue string, suspended bool) *batchv1.Job {
 	return job
 }
 
-func (b *batchWorld) batchJob() *batchv1.Job { return &list[batchv1.JobList](b.world).Items[0] }
+func (b *batchWorld) batchJob() *batchv1.Job {
+	return &list[batchv1.JobList](b.world).Items[0]
+}
 
 // settle runs all controllers in turn until none of them writes any more.
 func (b *batchWorld) settle() {

@@ -57,3 +57,15 @@ var takesOtherJobs = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool 
 	before, after := e.ObjectOld.(*kueue.ClusterQueue), e.ObjectNew.(*kueue.ClusterQueue)
 	return !equality.Semantic.DeepEqual(before.Spec.NamespaceSelector, after.Spec.NamespaceSelector)
 }}
+
+// byName maps the items of a list by their names.
+func byName[O any, P interface {
+	*O
+	client.Object
+}](items []O) map[string]*O {
+	out := make(map[string]*O, len(items))
+	for i := range items {
+		out[P(&items[i]).GetName()] = &items[i]
+	}
+	return out
+}

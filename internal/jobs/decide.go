@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -55,7 +56,7 @@ func (r *reconciler[T]) decide(ctx context.Context, job T) (plan Plan, err error
 	if err != nil {
 		return Plan{}, err
 	}
-	of := r.queuedJob(job)
+	of := r.inQueue(job)
 	plan.Writes = append(plan.Writes, of.GiveBack(o.others, o.state.Followed, plan.Progress)...)
 	if slices.ContainsFunc(o.others, of.IsDisowned) {
 		plan.DueBy(r.clock.Now().Add(disownedPoll)) // also if the job waits, and so has no children with events
@@ -63,16 +64,16 @@ func (r *reconciler[T]) decide(ctx context.Context, job T) (plan Plan, err error
 	return plan, nil
 }
 
-// queuedJob returns the job as far as its Workload depends on it.
-func (r *reconciler[T]) queuedJob(job T) queuedJob {
-	return queuedJob{Object: job, Kind: r.api.Kind, Rule: r.api.Queue, Backoff: r.backoff,
+// inQueue returns the job as far as its Workload depends on it.
+func (r *reconciler[T]) inQueue(job T) jobInQueue {
+	return jobInQueue{Object: job, Kind: r.api.Kind, Rule: r.api.Queue, Backoff: r.backoff,
 		Pauses: r.api.Pauses, Delegates: r.api.Delegates, RequeuesChanged: r.api.RequeuesChanged}
 }
 
 // observe reads what exists of the job, lets its API describe it, and chooses its queue. Of a job that another controller
 // runs it reads only the Workloads.
 func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err error) {
-	of := r.queuedJob(job)
+	of := r.inQueue(job)
 	o.seen.Admission = Admission{Grant: Unqueued}
 	if o.state.Followed, o.others, err = r.read.workloads(ctx, of); err != nil {
 		return o, err
@@ -129,7 +130,7 @@ func (r *reconciler[T]) observeChildren(ctx context.Context, seen *Seen[T]) (err
 
 // grant completes what was observed of a queued job by what it was granted, and by what keeps its pods from running.
 func (r *reconciler[T]) grant(ctx context.Context, o *observed[T]) error {
-	job, of := o.seen.Job, r.queuedJob(o.seen.Job)
+	job, of := o.seen.Job, r.inQueue(o.seen.Job)
 	nodes, err := r.read.nodes(ctx, o.state.Own)
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *Plan, o observed[
 	if err := r.holdDelegated(ctx, plan, state.Own, seen.Now); err != nil {
 		return err
 	}
-	of := r.queuedJob(seen.Job)
+	of := r.inQueue(seen.Job)
 	// The job gets and adopts no Workload while another one may hold quota for it.
 	if (state.Followed == nil || !workload.HoldsQuota(state.Followed)) && of.Awaits(o.others) {
 		return nil
@@ -168,7 +169,7 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *Plan, o observed[
 	writes, events := of.Sync(state, o.queue.Name, plan.Progress, seen.Now)
 	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
 	if o.queue.Make != nil && seen.Admission.Grant == Waiting && !state.Described.Paused && plan.Progress.Outcome == nil {
-		plan.Writes = append(plan.Writes, Create(o.queue.Make))
+		plan.Writes = append(plan.Writes, write.Create(o.queue.Make))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // statusDelay is how long a status that reports only counts is held back, unless the API says otherwise. The children
@@ -55,7 +56,7 @@ func (d *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Dura
 		return p
 	}
 	p.Status = nil
-	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.WithStatus })
+	p.Events = slices.DeleteFunc(p.Events, func(e write.Event) bool { return e.WithStatus })
 	if check := now.Add(busyStatusCheck); check.Before(due) {
 		due = check
 	}
@@ -92,18 +93,18 @@ func withStatusBeforeReclaims(p Plan) Plan {
 }
 
 // reclaimsPods reports whether the write reports on a Workload that pods have ended.
-func reclaimsPods(w Write) bool {
+func reclaimsPods(w write.Write) bool {
 	before, ok := w.Seen().(*kueue.Workload)
 	after, also := w.Object().(*kueue.Workload)
-	return ok && also && w.Verb() == VerbChangeStatus &&
+	return ok && also && w.Verb() == write.VerbChangeStatus &&
 		!equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
 }
 
 // reclaimsPodsOnly reports whether the write reports on a Workload only that pods have ended.
-func reclaimsPodsOnly(w Write) bool {
+func reclaimsPodsOnly(w write.Write) bool {
 	before, ok := w.Seen().(*kueue.Workload)
 	after, also := w.Object().(*kueue.Workload)
-	if !ok || !also || w.Verb() != VerbChangeStatus {
+	if !ok || !also || w.Verb() != write.VerbChangeStatus {
 		return false
 	}
 	same := after.Status

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -22,18 +23,18 @@ const (
 
 // deferredChanges returns events for a job that holds quota and has been changed to ask for something else: the change
 // takes effect only when the job is queued again, since held quota is never changed.
-func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
+func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked request) []write.Event {
 	if !keepsQuota(own) {
 		return nil
 	}
-	var events []Event
+	var events []write.Event
 	if was := string(own.Spec.QueueName); queue != "" && was != queue {
-		events = append(events, Obstacle(queueChangesLaterReason, fmt.Sprintf(
+		events = append(events, write.Obstacle(queueChangesLaterReason, fmt.Sprintf(
 			"The job stays in queue %s, whose quota it holds, and moves to queue %s when it is queued again. To move it at once, deactivate its Workload %s and activate it again",
 			was, queue, own.Name)))
 	}
 	if labels := deferredLabels(job, own, asked); len(labels) > 0 {
-		events = append(events, Obstacle(labelsCountLaterReason, fmt.Sprintf(
+		events = append(events, write.Obstacle(labelsCountLaterReason, fmt.Sprintf(
 			"The job keeps the quota that it was admitted with: the change of %s takes effect when it is queued again. To apply it at once, deactivate its Workload %s and activate it again",
 			strings.Join(labels, " and "), own.Name)))
 	}
@@ -42,11 +43,11 @@ func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked
 
 // deferredWorkload returns an event for a job that follows this Workload, for its quota, though its label names another
 // one, or none.
-func deferredWorkload(followed *kueue.Workload) []Event {
+func deferredWorkload(followed *kueue.Workload) []write.Event {
 	if !keepsQuota(followed) {
 		return nil
 	}
-	return []Event{Obstacle(labelsCountLaterReason, fmt.Sprintf(
+	return []write.Event{write.Obstacle(labelsCountLaterReason, fmt.Sprintf(
 		"The job keeps the quota of Workload %s: the change of %s takes effect when it is queued again. To apply it at once, deactivate that Workload and activate it again",
 		followed.Name, kueue.PrebuiltWorkloadLabel))}
 }

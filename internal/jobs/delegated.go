@@ -25,7 +25,7 @@ func (r *reader[T]) heldByChild(ctx context.Context, o *observed[T]) (bool, erro
 		if err != nil {
 			return false, err
 		}
-		for _, name := range []string{workloadName(gvk, child.GetName(), child.GetUID()), longWorkloadName(gvk, child.GetName(), child.GetUID())} {
+		for _, name := range workloadNames(gvk, child.GetName(), child.GetUID()) {
 			var w kueue.Workload
 			key := client.ObjectKey{Namespace: child.GetNamespace(), Name: name}
 			switch err := r.client.Get(ctx, key, &w); {

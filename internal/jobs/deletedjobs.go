@@ -15,6 +15,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -44,7 +45,7 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 		return 0, err
 	}
 	creating := slices.DeleteFunc(ChildrenOf[*batchv1.Job](children), func(child *batchv1.Job) bool { return !mayCreatePods(child) })
-	of := r.queuedJob(job)
+	of := r.inQueue(job)
 	var errs []error
 	for i := range list {
 		if w := &list[i]; of.Controls(w) && !workload.IsFinished(w) {
@@ -68,7 +69,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	if err != nil {
 		return 0, err
 	}
-	var batch Batch
+	var batch write.Batch
 	left := len(pods) > 0 || len(creating) > 0
 	// The garbage collector takes the Workload from a job that is deleted without what it owns.
 	orphaned := slices.Contains(job.GetFinalizers(), metav1.FinalizerOrphanDependents)
@@ -76,9 +77,9 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	case left && (evicted || !workload.HoldsQuota(w)):
 		batch.Writes = stopPods(pods, creating)
 	case !left && w.DeletionTimestamp.IsZero() && !orphaned:
-		batch.Writes = []Write{Delete(w, metav1.DeletePropagationBackground)}
+		batch.Writes = []write.Write{write.Delete(w, metav1.DeletePropagationBackground)}
 	}
-	if err := r.executor.Run(ctx, job, batch); err != nil && !isOvertaken(err) && !isConflict(err) {
+	if err := r.executor.Run(ctx, job, batch); err != nil && !write.IsOvertaken(err) && !write.IsConflict(err) {
 		return 0, err
 	}
 	if !left {
@@ -90,20 +91,20 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 // stopPods returns the writes that delete the pods, whatever controls them by now. The Jobs would replace the pods, and
 // are suspended instead: the Job controller then deletes their pods, and those that are there afterwards are deleted
 // too.
-func stopPods(pods []metav1.PartialObjectMetadata, jobs []*batchv1.Job) (writes []Write) {
+func stopPods(pods []metav1.PartialObjectMetadata, jobs []*batchv1.Job) (writes []write.Write) {
 	suspending := map[types.UID]bool{}
 	for _, job := range jobs {
 		if !ptr.Deref(job.Spec.Suspend, false) {
 			held := job.DeepCopy()
 			held.Spec.Suspend = ptr.To(true)
-			writes = append(writes, Change(job, held).Marked(muster.QueuedByOwner))
+			writes = append(writes, write.Change(job, held).Marked(muster.QueuedByOwner))
 			suspending[job.UID] = true
 		}
 	}
 	for i := range pods {
 		pod := &pods[i]
 		if c := metav1.GetControllerOfNoCopy(pod); pod.DeletionTimestamp.IsZero() && (c == nil || !suspending[c.UID]) {
-			writes = append(writes, Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, metav1.DeletePropagationBackground))
+			writes = append(writes, write.Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, metav1.DeletePropagationBackground))
 		}
 	}
 	return writes
@@ -134,7 +135,7 @@ func (r *reconciler[T]) lookAtUnruled(ctx context.Context, seen *Seen[T], own *k
 // stopDeletedJobs ends the pods of those Jobs of a job that is to have no pods which are being deleted: a finalizer may
 // keep them. Those without pods are replaced in seen by suspended ones that the Job controller has answered, as it will
 // not. own is the job's Workload, nil if there is none.
-func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *Seen[T], own *kueue.Workload) (writes []Write, due time.Time, err error) {
+func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *Seen[T], own *kueue.Workload) (writes []write.Write, due time.Time, err error) {
 	if own == nil || seen.Admission.MayRun() {
 		return nil, time.Time{}, nil
 	}

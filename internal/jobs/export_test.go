@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -19,7 +20,7 @@ import (
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, apis ...Served) reconcile.Reconciler {
 	settings := Settings{Backoff: Backoff{Base: time.Minute, Max: time.Hour}}
 	s := served[T]{api}
-	r := newReconciler(s, c, c, NewExecutor(c, recorder), settings, api.Owns, append(apis, s), clock)
+	r := newReconciler(s, c, c, write.NewExecutor(c, recorder), settings, api.Owns, append(apis, s), clock)
 	r.retries = nil
 	return r
 }
@@ -58,40 +59,49 @@ var (
 // ControllerOf returns the index by which children of jobs of the API are found.
 func ControllerOf[T client.Object](api API[T]) client.IndexerFunc { return served[T]{api}.controllerOf }
 
+// routing is the router of a reconciler of any API.
+type routing interface {
+	jobsOfWorkload(context.Context, client.Object) []reconcile.Request
+	jobsOfRefusal(context.Context, client.Object) []reconcile.Request
+	concerns(client.Object) bool
+	noteGone(client.Object, time.Time)
+}
+
+func (r *reconciler[T]) routing() routing { return r.router }
+
+func (r *router[T]) noteGone(job client.Object, at time.Time) { r.gone.note(job, at) }
+
+func routingOf(r reconcile.Reconciler) routing { return r.(interface{ routing() routing }).routing() }
+
 // JobsOfWorkload returns the jobs that are reconciled for an event of the Workload.
 func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Request {
-	return r.(interface {
-		jobsOfWorkload(context.Context, client.Object) []reconcile.Request
-	}).jobsOfWorkload(context.Background(), w)
+	return routingOf(r).jobsOfWorkload(context.Background(), w)
 }
 
 // JobsOfRefusal returns the jobs that are reconciled for an event that says that pods are refused.
 func JobsOfRefusal(r reconcile.Reconciler, event *corev1.Event) []reconcile.Request {
-	return r.(interface {
-		jobsOfRefusal(context.Context, client.Object) []reconcile.Request
-	}).jobsOfRefusal(context.Background(), event)
+	return routingOf(r).jobsOfRefusal(context.Background(), event)
 }
 
 // WorkloadFor returns a Workload of the job without any pod sets.
 func WorkloadFor(kind schema.GroupVersionKind, job client.Object) *kueue.Workload {
-	return workloadFor(job, kind, Description{}, "cq", priority{}, request{})
+	state := QueueState{Described: Description{PodSets: make([]kueue.PodSet, 1)}}
+	writes, _ := jobInQueue{Object: job, Kind: kind}.Sync(state, "cq", Progress{}, time.Time{})
+	w := writes[0].Object().(*kueue.Workload)
+	w.Spec.PodSets = nil
+	return w
 }
 
 // LongWorkloadName returns the name that earlier versions gave to the Workload of the job.
 func LongWorkloadName(kind schema.GroupVersionKind, job client.Object) string {
-	return longWorkloadName(kind, job.GetName(), job.GetUID())
+	names := workloadNames(kind, job.GetName(), job.GetUID())
+	return names[len(names)-1]
 }
 
 // NoteGone makes the reconciler know that a batch Job was deleted.
 func NoteGone(r reconcile.Reconciler, job client.Object, at time.Time) {
-	r.(interface {
-		noteGone(client.Object, time.Time)
-	}).noteGone(job, at)
+	routingOf(r).noteGone(job, at)
 }
-
-func (r *reconciler[T]) noteGone(job client.Object, at time.Time) { r.router.gone.note(job, at) }
 
 // Concerns reports whether the job is reconciled for events of itself.
-func Concerns(r reconcile.Reconciler, job client.Object) bool {
-	return r.(interface{ concerns(client.Object) bool }).concerns(job)
-}
+func Concerns(r reconcile.Reconciler, job client.Object) bool { return routingOf(r).concerns(job) }

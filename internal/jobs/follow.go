@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // disownedPoll is the time between two reconciles of a job whose Workload is disowned: none of its events leads to the
@@ -19,7 +20,7 @@ const disownedPoll = 2 * time.Second
 
 // workloads returns the Workload that the job follows, nil if there is none, and the others that it controls or that are
 // disowned.
-func (r *reader[T]) workloads(ctx context.Context, job queuedJob) (found *kueue.Workload, others []*kueue.Workload, err error) {
+func (r *reader[T]) workloads(ctx context.Context, job jobInQueue) (found *kueue.Workload, others []*kueue.Workload, err error) {
 	list, err := r.workloadsOf(ctx, r.api.kind(), client.ObjectKeyFromObject(job))
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +46,7 @@ func (r *reader[T]) workloads(ctx context.Context, job queuedJob) (found *kueue.
 
 // wantedWorkload returns the Workload that the job names, which may not be the job's own yet, or else the one of its
 // generated name, nil if there is none.
-func (r *reader[T]) wantedWorkload(ctx context.Context, job queuedJob) (*kueue.Workload, error) {
+func (r *reader[T]) wantedWorkload(ctx context.Context, job jobInQueue) (*kueue.Workload, error) {
 	for _, name := range job.WantedNames() {
 		var w kueue.Workload
 		key := client.ObjectKey{Namespace: job.GetNamespace(), Name: name}
@@ -54,7 +55,7 @@ func (r *reader[T]) wantedWorkload(ctx context.Context, job queuedJob) (*kueue.W
 		case err != nil:
 			return nil, fmt.Errorf("reading Workload %s: %w", key, err)
 		case !job.MayFollow(&w):
-			return nil, fmt.Errorf("reading Workload %s: %w", key, &NameTakenError{Kind: "Workload", Name: key.Name})
+			return nil, fmt.Errorf("reading Workload %s: %w", key, &write.NameTakenError{Kind: "Workload", Name: key.Name})
 		default:
 			return &w, nil
 		}

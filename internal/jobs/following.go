@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -23,8 +24,8 @@ const workloadReplaced = "WorkloadReplaced"
 // workloadDisowned is the reason of the event on a job whose Workload has lost its owner reference to the job.
 const workloadDisowned = "WorkloadDisowned"
 
-// queuedJob is a job as far as its Workload depends on it: the object, and what holds for all jobs of its API.
-type queuedJob struct {
+// jobInQueue is a job as far as its Workload depends on it: the object, and what holds for all jobs of its API.
+type jobInQueue struct {
 	client.Object
 	// Kind is the kind of the job.
 	Kind schema.GroupVersionKind
@@ -37,7 +38,7 @@ type queuedJob struct {
 
 // prebuilt returns the name of the Workload that someone else made for the job and that the job names, "" if there is
 // none. In a job that delegates, the label is meant for the jobs that it creates.
-func (j queuedJob) prebuilt() string {
+func (j jobInQueue) prebuilt() string {
 	if j.Delegates {
 		return ""
 	}
@@ -46,24 +47,24 @@ func (j queuedJob) prebuilt() string {
 
 // WantedNames returns the names that the Workload may have which the job is to follow once it holds no quota: the one
 // that the job names, or else the generated ones, the newest first. An earlier version made longer names.
-func (j queuedJob) WantedNames() []string {
+func (j jobInQueue) WantedNames() []string {
 	if named := j.prebuilt(); named != "" {
 		return []string{named}
 	}
-	return slices.Compact([]string{workloadName(j.Kind, j.GetName(), j.GetUID()), longWorkloadName(j.Kind, j.GetName(), j.GetUID())})
+	return workloadNames(j.Kind, j.GetName(), j.GetUID())
 }
 
 // wants reports whether the name is that of the Workload that the job is to follow once it holds no quota.
-func (j queuedJob) wants(name string) bool { return slices.Contains(j.WantedNames(), name) }
+func (j jobInQueue) wants(name string) bool { return slices.Contains(j.WantedNames(), name) }
 
 // isGenerated reports whether the name is one that is generated for the job's Workload.
-func (j queuedJob) isGenerated(name string) bool {
+func (j jobInQueue) isGenerated(name string) bool {
 	return isWorkloadName(name, j.Kind, j.GetName(), j.GetUID())
 }
 
 // Controls reports whether the Workload is controlled by the job. The kind of the owner is compared as well, because the
 // admission policies decide by that kind who may set what on a Workload.
-func (j queuedJob) Controls(w *kueue.Workload) bool {
+func (j jobInQueue) Controls(w *kueue.Workload) bool {
 	owner := metav1.GetControllerOfNoCopy(w)
 	if owner == nil || owner.UID != j.GetUID() || owner.Kind != j.Kind.Kind {
 		return false
@@ -75,19 +76,19 @@ func (j queuedJob) Controls(w *kueue.Workload) bool {
 // IsDisowned reports whether the Workload, of the name that is generated for the job, has no controller any more: someone
 // has removed the owner reference. The job does not take it back: by now it may be finished for having no job, or ask for
 // less than the job, which only the operator may change in the Workload of a job.
-func (j queuedJob) IsDisowned(w *kueue.Workload) bool {
+func (j jobInQueue) IsDisowned(w *kueue.Workload) bool {
 	return metav1.GetControllerOfNoCopy(w) == nil && j.isGenerated(w.Name) && j.prebuilt() != w.Name
 }
 
 // MayFollow reports whether the job may follow the Workload, which has a name that the job wants: its own, one that it
 // names, or one that was its own.
-func (j queuedJob) MayFollow(w *kueue.Workload) bool {
+func (j jobInQueue) MayFollow(w *kueue.Workload) bool {
 	return j.prebuilt() != "" || j.Controls(w) || j.IsDisowned(w)
 }
 
 // Follow returns which of the Workloads that the job controls holds quota for it, nil if none does: of several, the one
 // that the job wants.
-func (j queuedJob) Follow(own []*kueue.Workload) (followed *kueue.Workload) {
+func (j jobInQueue) Follow(own []*kueue.Workload) (followed *kueue.Workload) {
 	for _, w := range own {
 		if workload.HoldsQuota(w) && !workload.IsFinished(w) && (followed == nil || j.wants(w.Name)) {
 			followed = w
@@ -98,7 +99,7 @@ func (j queuedJob) Follow(own []*kueue.Workload) (followed *kueue.Workload) {
 
 // followsPrebuilt reports whether the Workload that the job follows, or is to follow if that is nil, was made by someone
 // else, and so says itself what it asks for.
-func (j queuedJob) followsPrebuilt(followed *kueue.Workload) bool {
+func (j jobInQueue) followsPrebuilt(followed *kueue.Workload) bool {
 	if followed == nil {
 		return j.prebuilt() != ""
 	}
@@ -108,7 +109,7 @@ func (j queuedJob) followsPrebuilt(followed *kueue.Workload) bool {
 // GiveBack returns writes that delete the Workloads that the job does not follow although it controls them, and those
 // that are disowned. Quota that they hold is returned once the job has no pods, since it cannot be known which of the
 // pods it was for.
-func (j queuedJob) GiveBack(others []*kueue.Workload, followed *kueue.Workload, progress Progress) (writes []Write) {
+func (j jobInQueue) GiveBack(others []*kueue.Workload, followed *kueue.Workload, progress Progress) (writes []write.Write) {
 	follows := j.WantedNames()[0]
 	if followed != nil {
 		follows = followed.Name
@@ -117,19 +118,19 @@ func (j queuedJob) GiveBack(others []*kueue.Workload, followed *kueue.Workload, 
 		disowned := j.IsDisowned(w)
 		if workload.IsFinished(w) && !disowned { // it is kept as a record
 			if free := withoutFinalizer(w, progress.Active); free != nil {
-				writes = append(writes, Change(w, free))
+				writes = append(writes, write.Change(w, free))
 			}
 			continue
 		}
-		for _, write := range pausedWrites(w, Progress{Active: progress.Active && workload.HoldsQuota(w)}) {
+		for _, change := range pausedWrites(w, Progress{Active: progress.Active && workload.HoldsQuota(w)}) {
 			switch {
-			case write.Verb() == VerbDelete && disowned:
-				write = write.WithEvent(Warning(workloadDisowned, fmt.Sprintf(
+			case change.Verb() == write.VerbDelete && disowned:
+				change = change.WithEvent(write.Warning(workloadDisowned, fmt.Sprintf(
 					"Workload %s is deleted: its owner reference to the job was removed, so its quota is not the job's any more. The job stops and is queued again", w.Name)))
-			case write.Verb() == VerbDelete:
-				write = write.WithEvent(Normal(workloadReplaced, fmt.Sprintf("Workload %s is deleted: the job follows Workload %s now", w.Name, follows)))
+			case change.Verb() == write.VerbDelete:
+				change = change.WithEvent(write.Normal(workloadReplaced, fmt.Sprintf("Workload %s is deleted: the job follows Workload %s now", w.Name, follows)))
 			}
-			writes = append(writes, write)
+			writes = append(writes, change)
 		}
 	}
 	return writes
@@ -137,6 +138,6 @@ func (j queuedJob) GiveBack(others []*kueue.Workload, followed *kueue.Workload, 
 
 // Awaits reports whether one of the Workloads, which the job does not follow, may still get or hold quota, or has the
 // name that the job's next one will have.
-func (j queuedJob) Awaits(others []*kueue.Workload) bool {
+func (j jobInQueue) Awaits(others []*kueue.Workload) bool {
 	return slices.ContainsFunc(others, func(w *kueue.Workload) bool { return !workload.IsFinished(w) || j.IsDisowned(w) })
 }

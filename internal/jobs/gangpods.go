@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -123,10 +124,10 @@ func mayJoin(spec *corev1.PodSpec) bool {
 }
 
 // podsCreated returns the pods that the writes create.
-func podsCreated(writes []Write) []*corev1.Pod {
+func podsCreated(writes []write.Write) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, w := range writes {
-		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == VerbCreate {
+		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == write.VerbCreate {
 			out = append(out, pod)
 		}
 	}
@@ -134,10 +135,10 @@ func podsCreated(writes []Write) []*corev1.Pod {
 }
 
 // podsDeleted returns the names of the pods that the writes delete.
-func podsDeleted(writes []Write) map[string]bool {
+func podsDeleted(writes []write.Write) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range writes {
-		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == VerbDelete {
+		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == write.VerbDelete {
 			out[pod.Name] = true
 		}
 	}

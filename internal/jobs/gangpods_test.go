@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -48,22 +49,22 @@ func (c *crew) reconcile(remove ...string) {
 	for _, name := range c.names() {
 		switch {
 		case c.pods[name] == nil && !c.succeeded[name]:
-			plan.Writes = append(plan.Writes, Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kueue.PodSetLabel: "main"}}}))
+			plan.Writes = append(plan.Writes, write.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kueue.PodSetLabel: "main"}}}))
 		case c.pods[name] != nil && slices.Contains(remove, name):
-			plan.Writes = append(plan.Writes, Delete(c.pods[name], metav1.DeletePropagationBackground))
+			plan.Writes = append(plan.Writes, write.Delete(c.pods[name], metav1.DeletePropagationBackground))
 		}
 	}
 	JoinGangs(seen, crewKind, map[string]int32{"main": c.least}, &plan)
 	for _, w := range plan.First {
 		group := w.Object().(*schedulingv1beta1.PodGroup)
-		if w.Verb() == VerbCreate {
+		if w.Verb() == write.VerbCreate {
 			group.Spec.PriorityClassName, group.Spec.Priority = c.resolve(group.Spec.PriorityClassName)
 		}
 		c.groups[group.Name] = group
 	}
 	for _, w := range plan.Writes {
 		pod := w.Object().(*corev1.Pod)
-		if w.Verb() == VerbCreate {
+		if w.Verb() == write.VerbCreate {
 			pod.Spec.PriorityClassName, pod.Spec.Priority = c.resolve(pod.Spec.PriorityClassName)
 			c.pods[pod.Name] = pod
 			continue
@@ -269,7 +270,7 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
 			tc.change(pod)
-			plan := Plan{Batch: Batch{Writes: []Write{Create(pod)}}}
+			plan := Plan{Batch: write.Batch{Writes: []write.Write{write.Create(pod)}}}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind, map[string]int32{"main": tc.least}, &plan)
 			got := ""

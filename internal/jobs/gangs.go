@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // Gang is a group of pods that kube-scheduler binds only if at least Pods of them find a node.
@@ -49,35 +51,20 @@ func keepsOthersAway(taint corev1.Taint) bool {
 
 // Ensure returns the write that creates the gang's PodGroup or corrects its MinCount, and whether anything is to be
 // written. The job controls the PodGroup, which is garbage collected with it.
-func (g Gang) Ensure(job client.Object, kind schema.GroupVersionKind, children []client.Object) (Write, bool) {
+func (g Gang) Ensure(job client.Object, kind schema.GroupVersionKind, children []client.Object) (write.Write, bool) {
 	there := podGroupOf(g.Name, children)
 	switch {
 	case there == nil:
-		return Create(g.podGroup(job, kind)).OrWarn(FailedCreate), true
+		return write.Create(g.podGroup(job, kind)).OrWarn(FailedCreate), true
 	case there.Spec.SchedulingPolicy.Gang == nil:
 		// A user changed the policy, and kube-scheduler follows it. A PodGroup that is being deleted stays in force
 		// too, as long as its pods exist.
 	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waiting:
 		other := there.DeepCopy()
 		other.Spec.SchedulingPolicy.Gang.MinCount = g.Pods
-		return Change(there, other), true
+		return write.Change(there, other), true
 	}
-	return Write{}, false
-}
-
-// relaxPodGroups lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more:
-// if pods of such a gang have ended, MinCount could not be reached again, and replacement pods would never be
-// scheduled.
-func relaxPodGroups(children []client.Object) (writes []Write) {
-	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
-		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {
-			continue
-		}
-		other := there.DeepCopy()
-		other.Spec.SchedulingPolicy.Gang.MinCount = 1
-		writes = append(writes, Change(there, other))
-	}
-	return writes
+	return write.Write{}, false
 }
 
 // podGroupOf returns the PodGroup of this name, nil if it does not exist.
@@ -114,4 +101,19 @@ func InPodGroup(spec *corev1.PodSpec, name string) {
 // IsInPodGroup reports whether the pods are members of the named PodGroup.
 func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 	return spec.SchedulingGroup != nil && ptr.Deref(spec.SchedulingGroup.PodGroupName, "") == name
+}
+
+// relaxPodGroups lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more:
+// if pods of such a gang have ended, MinCount could not be reached again, and replacement pods would never be
+// scheduled.
+func relaxPodGroups(children []client.Object) (writes []write.Write) {
+	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
+		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {
+			continue
+		}
+		other := there.DeepCopy()
+		other.Spec.SchedulingPolicy.Gang.MinCount = 1
+		writes = append(writes, write.Change(there, other))
+	}
+	return writes
 }

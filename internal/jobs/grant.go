@@ -13,12 +13,13 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
 // Admission returns what the job was granted, with these nodes of its places.
-func (j queuedJob) Admission(s QueueState, nodes Nodes) Admission {
+func (j jobInQueue) Admission(s QueueState, nodes Nodes) Admission {
 	granting := s.Own
 	if j.followsPrebuilt(s.Followed) {
 		granting = withJobTemplates(s.Own, s.Described.PodSets)
@@ -171,7 +172,7 @@ func sortedFlavors(a *kueue.PodSetAssignment) []string {
 
 // cannotStart returns an event that says why an admitted job gets no pods. It is also reported, for as long as it
 // holds, if the Workload was finished for that reason.
-func cannotStart(a Admission, own *kueue.Workload) []Event {
+func cannotStart(a Admission, own *kueue.Workload) []write.Event {
 	why := a.Conflict
 	if own != nil {
 		if c := meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Reason == kueue.WorkloadFinishedReasonFailedToStart {
@@ -180,10 +181,10 @@ func cannotStart(a Admission, own *kueue.Workload) []Event {
 	}
 	switch {
 	case a.MissingFlavor != "":
-		return []Event{Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
+		return []write.Event{write.Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
 			fmt.Sprintf("No pods can be started: the ResourceFlavor %s assigned to the job does not exist. Create it again, or delete the job", a.MissingFlavor))}
 	case why != "":
-		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+why)}
+		return []write.Event{write.Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+why)}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -112,7 +113,7 @@ func TestUnreadySince(t *testing.T) {
 // TestStartFailureIsReportedOnTheJob, with the message that the Workload gets too.
 func TestStartFailureIsReportedOnTheJob(t *testing.T) {
 	const conflict = `the admission check c sets the node selector k of pod set main to "false", but it is "true" already`
-	want := []Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart, Message: "No pods can be started: " + conflict, Standing: true}}
+	want := []write.Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart, Message: "No pods can be started: " + conflict, Standing: true}}
 	if diff := cmp.Diff(want, cannotStart(Admission{Grant: Admitted, Conflict: conflict}, nil)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

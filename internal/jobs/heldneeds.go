@@ -10,11 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // isFor reports whether the quota is for pods with the needs of this template.
 func (p PodSetAdmission) isFor(template *corev1.PodTemplateSpec) bool {
-	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
+	return p.Template == nil || podspec.SameNeeds(&p.Template.Spec, &template.Spec)
 }
 
 // HeldTemplate returns the template if the quota is for its pods, else the admitted one: a job changed after its
@@ -38,7 +39,7 @@ func needsDigest(podSets []kueue.PodSet) string {
 	}
 	all := make([]podSetNeeds, 0, len(podSets))
 	for i := range podSets {
-		all = append(all, podSetNeeds{podSets[i].Name, needs(&podSets[i].Template.Spec)})
+		all = append(all, podSetNeeds{podSets[i].Name, podspec.Needs(&podSets[i].Template.Spec)})
 	}
 	text, err := json.Marshal(all)
 	if err != nil {

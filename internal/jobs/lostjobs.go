@@ -13,6 +13,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -87,7 +88,7 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (Plan, error
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	return Plan{Batch: Batch{Writes: []Write{Change(job, stopped).WithEvent(Warning(noQuotaReason, noQuotaMessage))}}}, nil
+	return Plan{Batch: write.Batch{Writes: []write.Write{write.Change(job, stopped).WithEvent(write.Warning(noQuotaReason, noQuotaMessage))}}}, nil
 }
 
 // holdsQuotaFor reports whether a Workload in the namespace holds quota for the job with the UID, which may be gone.

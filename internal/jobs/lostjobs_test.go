@@ -142,7 +142,9 @@ func TestAJobThatNothingHoldsQuotaForIsSuspended(t *testing.T) {
 		"it is complete": {func(job *batchv1.Job) {
 			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		}, nil, false},
-		"its JobSet is about to be gone": {func(job *batchv1.Job) { job.OwnerReferences = controlledBy(jobSetVersion, "JobSet", "js", "js-uid") }, nil, false},
+		"its JobSet is about to be gone": {func(job *batchv1.Job) {
+			job.OwnerReferences = controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
+		}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			labels := map[string]string{jobset.JobSetUIDKey: "js-uid"}

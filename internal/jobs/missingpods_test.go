@@ -13,7 +13,7 @@ import (
 // TestMissingPodsCountFromTheLastPodCreated: the time since which no pod was created starts with the last one that was,
 // except one that replaces a lost pod. It starts again for another job of the same name, and once no pods were missing.
 func TestMissingPodsCountFromTheLastPodCreated(t *testing.T) {
-	var known byJob[MissingPods]
+	known := map[types.UID]MissingPods{}
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	job := func(uid types.UID) client.Object {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: uid}}
@@ -24,11 +24,11 @@ func TestMissingPodsCountFromTheLastPodCreated(t *testing.T) {
 		since   int // in seconds after the first step
 	}{{"u", 9, 0}, {"u", 9, 0}, {"u", 5, 2}, {"u", 6, 2}, {"u", 5, 2}, {"u", 4, 5}, {"other", 4, 6}, {"other", 0, 7}, {"other", 4, 8}, {"other", 4, 8}} {
 		now := start.Add(time.Duration(i) * time.Second)
-		before := known.get(job(step.uid))
+		before := known[step.uid]
 		if since := before.with(step.missing, now).Since; !since.Equal(start.Add(time.Duration(step.since) * time.Second)) {
 			t.Errorf("step %d: no pod was created since %s, want %d s after the first step", i, since, step.since)
 		}
 		seen := Seen[client.Object]{Job: job(step.uid), MissingPods: before, Admission: Admission{Grant: Admitted}, Now: now}
-		known.set(seen.Job, seen.MissingPodsAfter(Progress{Active: true, Missing: step.missing, Refusing: step.missing > 0}))
+		known[step.uid] = seen.MissingPodsAfter(Progress{Active: true, Missing: step.missing, Refusing: step.missing > 0})
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
 // Mistake says, for users, why the job is not queued as it is, "" if it is. A mistake made after the job got its Workload
 // has no effect.
-func (j queuedJob) Mistake(s QueueState) string {
+func (j jobInQueue) Mistake(s QueueState) string {
 	if mistakes := mistakesOf(j.Object, s.Described, s.Facts.Priorities, false); s.Own == nil && len(mistakes) > 0 {
 		return mistakes[0].Message
 	}
@@ -20,9 +21,9 @@ func (j queuedJob) Mistake(s QueueState) string {
 
 // mistakesOf returns what keeps the job from being queued: mistakes found by its API, and those common to all APIs. If
 // the job already has a Workload, a new mistake does not affect it.
-func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []Event) {
+func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []write.Event) {
 	_, mistake := requestOf(job, priorities)
-	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
+	for _, m := range []*write.Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
 		if m != nil {
 			out = append(out, withConsequence(*m, hasWorkload))
 		}
@@ -33,7 +34,7 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 // withConsequence returns the event with what follows from the mistake added to its message: a job that has a Workload
 // keeps to it, whether it waits or runs. A job with an immutable mistake can have a Workload if an operator that did
 // not know the mistake made it.
-func withConsequence(e Event, hasWorkload bool) Event {
+func withConsequence(e write.Event, hasWorkload bool) write.Event {
 	switch {
 	case e.Immutable && hasWorkload:
 		e.Message += ". This part of a Job is immutable: the job stays in the queue, or runs, as it is"
@@ -50,7 +51,7 @@ func withConsequence(e Event, hasWorkload bool) Event {
 }
 
 // speedMistake returns what is wrong with the speed exponent of an elastic pod set, nil if nothing is.
-func speedMistake(podSets []kueue.PodSet) *Event {
+func speedMistake(podSets []kueue.PodSet) *write.Event {
 	for i := range podSets {
 		podSet := &podSets[i]
 		if !isElasticTemplate(&podSet.Template) {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +36,12 @@ func cutWorkloadName(kind schema.GroupVersionKind, name string, uid types.UID, b
 	return strings.TrimRight(prefix[:min(len(prefix), bytes-len(suffix))], "-.") + suffix
 }
 
+// workloadNames returns the names that versions of Muster generate for the job's Workload, each once, the newest first.
+func workloadNames(kind schema.GroupVersionKind, job string, uid types.UID) []string {
+	return slices.Compact([]string{workloadName(kind, job, uid), longWorkloadName(kind, job, uid)})
+}
+
 // isWorkloadName reports whether the name is one that a version of Muster generates for the job's Workload.
 func isWorkloadName(name string, kind schema.GroupVersionKind, job string, uid types.UID) bool {
-	return name == workloadName(kind, job, uid) || name == longWorkloadName(kind, job, uid)
+	return slices.Contains(workloadNames(kind, job, uid), name)
 }

@@ -1,17 +1,14 @@
 package jobs
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // nodeGains remembers when nodes last became able to take more pods. It is safe for concurrent use.
@@ -59,10 +56,4 @@ func isReadyNode(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// jobsAwaitingNodes returns the jobs that wait for a gain of nodes, which this event is one of.
-func (r *router[T]) jobsAwaitingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
-	r.read.nodeGains.note(r.clock.Now())
-	return r.jobsWhere(ctx, r.api.AwaitsNodes)
 }

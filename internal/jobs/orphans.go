@@ -20,6 +20,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -32,7 +33,7 @@ import (
 type orphans struct {
 	client   client.Client
 	live     client.Reader
-	executor *Executor
+	executor *write.Executor
 	clock    clock.PassiveClock
 	apis     []Served
 	// since is when each Workload was first seen orphaned: the longer its pods run, the less often they are listed.
@@ -72,7 +73,7 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	batch, evicted, waits := Batch{}, workload.IsEvicted(&w), len(pods) > 0
+	batch, evicted, waits := write.Batch{}, workload.IsEvicted(&w), len(pods) > 0
 	if evicted || !waits {
 		left, err := o.jobsLeft(ctx, &w)
 		if err != nil {
@@ -86,7 +87,7 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 	if !waits {
 		batch.Writes = append(batch.Writes, endedOrphan(&w, metav1.NewTime(o.clock.Now())))
 	}
-	if err := o.executor.Run(ctx, &w, batch); err != nil && !isOvertaken(err) && !isConflict(err) {
+	if err := o.executor.Run(ctx, &w, batch); err != nil && !write.IsOvertaken(err) && !write.IsConflict(err) {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: o.poll(&w)}, nil
@@ -103,13 +104,13 @@ func (o *orphans) poll(w *kueue.Workload) time.Duration {
 }
 
 // endedOrphan returns the write that gives back the quota of the Workload, whose pods are gone.
-func endedOrphan(w *kueue.Workload, now metav1.Time) Write {
+func endedOrphan(w *kueue.Workload, now metav1.Time) write.Write {
 	if free := withoutFinalizer(w, false); free != nil {
-		return Change(w, free)
+		return write.Change(w, free)
 	}
 	ended := w.DeepCopy()
 	finish(ended, kueue.WorkloadFinishedReasonOwnerNotFound, workload.OrphanedMessage, now.Time)
-	return ChangeStatus(w, ended)
+	return write.ChangeStatus(w, ended)
 }
 
 // selectors returns the labels by which each API selects the pods of the Workload's former job, of those APIs whose job
@@ -143,8 +144,8 @@ func (o *orphans) pods(ctx context.Context, w *kueue.Workload) (out []metav1.Par
 }
 
 // stopsJobs reports whether the writes suspend a Job, which may have created pods meanwhile.
-func stopsJobs(writes []Write) bool {
-	return slices.ContainsFunc(writes, func(w Write) bool { return w.Verb() == VerbChange })
+func stopsJobs(writes []write.Write) bool {
+	return slices.ContainsFunc(writes, func(w write.Write) bool { return w.Verb() == write.VerbChange })
 }
 
 // jobsLeft returns the Jobs that the Workload's former job has left. Their pods have its labels, whatever labels the Jobs

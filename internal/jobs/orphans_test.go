@@ -24,7 +24,7 @@ import (
 func orphanedWorkload(edit func(*kueue.Workload)) *kueue.Workload {
 	return abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
 		w.OwnerReferences, w.Labels = nil, map[string]string{kueue.JobUIDLabel: "u"}
-		w.Status = waiting().admitted().w.Status
+		w.Status = admittedWorkload().Status
 		edit(w)
 	})
 }
@@ -32,7 +32,7 @@ func orphanedWorkload(edit func(*kueue.Workload)) *kueue.Workload {
 // orphanWorld returns the controller and an API server with the objects.
 func orphanWorld(t *testing.T, objects ...client.Object) *orphans {
 	t.Helper()
-	a := abandonedWorld(t, clocktesting.NewFakePassiveClock(now), objects...)
+	a := abandonedWorld(t, clocktesting.NewFakePassiveClock(noon), objects...)
 	return &orphans{client: a.read.client, live: a.read.live, executor: a.executor, clock: a.clock, apis: []Served{Serve(abandonedAPI())}}
 }
 
@@ -58,9 +58,9 @@ func TestAnOrphanKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 		"running":          func(*kueue.Workload) {},
 		"named by another": func(w *kueue.Workload) { w.Name = "prebuilt" },
 		"evicted": func(w *kueue.Workload) {
-			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+			workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, noon)
 		},
-		"deleted": func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(now)) },
+		"deleted": func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := abandonedPod()
@@ -108,7 +108,7 @@ func TestOnlyOrphansInUseAreLookedAfter(t *testing.T) {
 	}{
 		"with quota":           {orphanedWorkload(func(*kueue.Workload) {}), true},
 		"without quota":        {orphanedWorkload(func(w *kueue.Workload) { w.Status = kueue.WorkloadStatus{} }), false},
-		"finished":             {orphanedWorkload(func(w *kueue.Workload) { finish(w, "Succeeded", "", now) }), false},
+		"finished":             {orphanedWorkload(func(w *kueue.Workload) { finish(w, "Succeeded", "", noon) }), false},
 		"with a job":           {abandonedWorkload("ConfigMap", func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "u"} }), false},
 		"that never had a job": {orphanedWorkload(func(w *kueue.Workload) { w.Labels = nil }), false},
 	} {
@@ -121,7 +121,7 @@ func TestOnlyOrphansInUseAreLookedAfter(t *testing.T) {
 // evictedOrphan returns an orphaned Workload that was evicted now.
 func evictedOrphan() *kueue.Workload {
 	return orphanedWorkload(func(w *kueue.Workload) {
-		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, noon)
 	})
 }
 
@@ -227,7 +227,7 @@ func TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome(t *testing.T) 
 func TestPodsOfAnEvictedOrphanAreDeletedWhateverControlsThem(t *testing.T) {
 	w := evictedOrphan()
 	adopted := controlled(abandonedPod(), "ReplicaSet", "r")
-	adopted.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+	adopted.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
 	o := orphanWorld(t, w, adopted)
 	if got, _ := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) {
 		t.Error("finished while the pod was there")
@@ -236,7 +236,7 @@ func TestPodsOfAnEvictedOrphanAreDeletedWhateverControlsThem(t *testing.T) {
 		t.Errorf("the pod is there (%v), want it deleted", err)
 	}
 	anew := controlled(abandonedPod(), "ReplicaSet", "r")
-	anew.Name, anew.CreationTimestamp = "anew", metav1.NewTime(now.Add(time.Minute))
+	anew.Name, anew.CreationTimestamp = "anew", metav1.NewTime(noon.Add(time.Minute))
 	if err := o.client.Create(t.Context(), anew); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -73,7 +74,7 @@ func (p *Plan) CreateServices(
 		if there[r.Name] {
 			continue
 		}
-		write := Create(newService(r)).OrWarn(serviceFailedReason)
+		write := write.Create(newService(r)).OrWarn(serviceFailedReason)
 		if r.Pod == nil {
 			p.First = append(p.First, write)
 		} else {
@@ -93,13 +94,13 @@ func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now tim
 		p.DueBy(due)
 		return
 	}
-	p.Writes = append(p.Writes, Delete(object, how))
+	p.Writes = append(p.Writes, write.Delete(object, how))
 }
 
 // EndEvent adds the event of a job's end. The status is written first, as what follows from the end cannot be undone.
 func (p *Plan) EndEvent(o *Outcome, succeededReason, failedReason string) {
 	p.StatusFirst = true
-	e := Event{Type: corev1.EventTypeNormal, Reason: succeededReason, Message: o.Message}
+	e := write.Event{Type: corev1.EventTypeNormal, Reason: succeededReason, Message: o.Message}
 	if !o.Succeeded {
 		e.Type, e.Reason = corev1.EventTypeWarning, failedReason
 	}

@@ -2,11 +2,9 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +14,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -30,7 +29,7 @@ func leftAlone(job client.Object) Plan {
 	if job.GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
 		return Plan{}
 	}
-	return Plan{Batch: Batch{Writes: []Write{Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}}
+	return Plan{Batch: write.Batch{Writes: []write.Write{write.Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}}
 }
 
 // QueuedByOwner reports whether a job of one of the APIs has created the object, or would, and is queued for it.
@@ -41,27 +40,6 @@ func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, a
 		}
 	}
 	return false, nil
-}
-
-// queuesFor reports whether a job of the API controls the object, and is queued for it. A job that does not exist any
-// more counts as if it were: the garbage collector is about to delete the object, or to remove the reference. It cannot
-// do so if it does not know the version in the reference.
-func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if s.CreatesJob == nil || IsNobodys(object) || !refersTo(owner, s.kind()) || !slices.ContainsFunc(s.Owns, sameType(object)) {
-		return false, nil
-	}
-	job := s.New()
-	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}
-	// It is read for each event of a job that has an owner, and users, not Muster, write what is asked of it here.
-	err := c.Get(ctx, key, job, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && job.GetUID() != owner.UID:
-		return owner.APIVersion == s.Kind.GroupVersion().String(), nil
-	case err != nil:
-		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", s.Kind.Kind, key, object.GetName(), err)
-	}
-	return s.CreatesJob(job, object), nil
 }
 
 // sameType returns a function that reports whether another object is of the object's type.
@@ -121,9 +99,9 @@ func (r *reconciler[T]) strays(ctx context.Context, job T, plan Plan) (sets.Set[
 		return nil, nil
 	}
 	out := sets.New[types.UID]()
-	for _, write := range plan.Writes {
-		object := write.Object()
-		if write.Verb() == VerbCreate || !metav1.IsControlledBy(object, job) {
+	for _, w := range plan.Writes {
+		object := w.Object()
+		if w.Verb() == write.VerbCreate || !metav1.IsControlledBy(object, job) {
 			continue
 		}
 		switch itself, err := r.read.hasWorkload(ctx, object); {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // TestStatusDelay checks that a status with only counts is always deferred, one that yields only while the API server
@@ -21,7 +22,7 @@ func TestStatusDelay(t *testing.T) {
 		"counts":               {Plan{StatusCanWait: true}, every, every},
 		"yields":               {Plan{StatusYields: true}, 0, busyStatusDelay},
 		"counts, yields":       {Plan{StatusCanWait: true, StatusYields: true}, every, busyStatusDelay},
-		"status first, yields": {Plan{Batch: Batch{StatusFirst: true}, StatusYields: true}, 0, 0},
+		"status first, yields": {Plan{Batch: write.Batch{StatusFirst: true}, StatusYields: true}, 0, 0},
 	} {
 		if quiet, busy := statusDelayOf(tc.plan, every, false), statusDelayOf(tc.plan, every, true); quiet != tc.quiet || busy != tc.busy {
 			t.Errorf("%s: %s, and %s while the API server is busy; want %s and %s", name, quiet, busy, tc.quiet, tc.busy)
@@ -39,7 +40,7 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 	running.Status.Phase = lattice.Running
 	var c deferrals
 	holdBack := func(after time.Duration, busy bool) Plan {
-		plan := Plan{Batch: Batch{Status: running, Events: []Event{{Reason: "Submitted", WithStatus: true}}}, StatusYields: true}
+		plan := Plan{Batch: write.Batch{Status: running, Events: []write.Event{{Reason: "Submitted", WithStatus: true}}}, StatusYields: true}
 		return c.holdBackStatus(job, plan, statusDelayOf(plan, 0, busy), start.Add(after))
 	}
 	for _, round := range []string{"first", "second"} {

@@ -1,15 +1,11 @@
 package jobs
 
 import (
-	"context"
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
-	"github.com/musterhq/muster/internal/workload"
 )
 
 // PlacesOf returns the places of a topology assignment. If the lowest level is the host name, the other levels are
@@ -129,28 +125,4 @@ func HostnameOf(object client.Object) []string {
 		return []string{name}
 	}
 	return nil
-}
-
-// nodes returns the nodes on which the Workload was given places.
-func (r *reader[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, error) {
-	if w == nil || !workload.HoldsQuota(w) {
-		return nil, nil
-	}
-	out := Nodes{}
-	for _, a := range w.Status.Admission.PodSetAssignments {
-		for _, place := range PlacesOf(a.TopologyAssignment) {
-			name := place.Node()
-			if _, known := out[name]; known || name == "" {
-				continue
-			}
-			var found corev1.NodeList
-			if err := r.client.List(ctx, &found, client.MatchingFields{HostnameIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
-				return nil, fmt.Errorf("reading the node %s: %w", name, err)
-			}
-			if len(found.Items) == 1 { // if two nodes share the host name, it is unknown which of them will run the pod
-				out[name] = &found.Items[0]
-			}
-		}
-	}
-	return out, nil
 }

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // Plan is what has to be done for a job. The zero value is nothing.
 type Plan struct {
 	// Batch holds the writes, the status and the events.
-	Batch
+	write.Batch
 	// StatusCanWait says that nobody waits for what Status reports, such as how many children are in which state. It is
 	// held back until a later plan has more to write, or for API.StatusDelay.
 	StatusCanWait bool
@@ -55,6 +57,6 @@ func (p *Plan) CreateChild(child client.Object, refused string) bool {
 		return false
 	}
 	p.childBytes += memoryOf(reflect.ValueOf(child))
-	p.Writes = append(p.Writes, Create(child).OrWarn(refused))
+	p.Writes = append(p.Writes, write.Create(child).OrWarn(refused))
 	return true
 }

@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -28,14 +30,14 @@ const outOfSyncMessage = "The prebuilt workload is out of sync with its user job
 // takePrebuilt makes the job the controller of the Workload that it names, or returns an event that says what prevents
 // that. found is nil if the Workload does not exist. A Workload that asks for other pods than the job is finished, so
 // that the job is never admitted with it.
-func (j queuedJob) takePrebuilt(found *kueue.Workload, described Description, queue string, now time.Time) ([]Write, []Event) {
+func (j jobInQueue) takePrebuilt(found *kueue.Workload, described Description, queue string, now time.Time) ([]write.Write, []write.Event) {
 	name := prebuiltName(j.Object)
 	switch {
 	case found == nil:
-		return nil, []Event{Obstacle(prebuiltMissing, fmt.Sprintf(
+		return nil, []write.Event{write.Obstacle(prebuiltMissing, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
 	case metav1.GetControllerOf(found) != nil && !j.Controls(found):
-		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
+		return nil, []write.Event{write.Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
 	case workload.IsFinished(found):
@@ -45,7 +47,7 @@ func (j queuedJob) takePrebuilt(found *kueue.Workload, described Description, qu
 		// job.
 		return outOfSync(found, now)
 	case !j.Controls(found):
-		return []Write{Change(found, adopted(j.Object, j.Kind, found, queue))}, nil
+		return []write.Write{write.Change(found, adopted(j.Object, j.Kind, found, queue))}, nil
 	}
 	return nil, nil
 }
@@ -62,35 +64,35 @@ func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload
 	for i := range out.Spec.PodSets {
 		said := &out.Spec.PodSets[i]
 		if own := slices.IndexFunc(podSets, func(ps kueue.PodSet) bool { return ps.Name == said.Name }); own >= 0 {
-			granted := needs(&said.Template.Spec)
+			granted := podspec.Needs(&said.Template.Spec)
 			podSets[own].Template.DeepCopyInto(&said.Template)
-			setNeeds(&said.Template.Spec, granted)
+			podspec.SetNeeds(&said.Template.Spec, granted)
 		}
 	}
 	return &out
 }
 
-func outOfSync(found *kueue.Workload, now time.Time) ([]Write, []Event) {
+func outOfSync(found *kueue.Workload, now time.Time) ([]write.Write, []write.Event) {
 	over := found.DeepCopy()
 	finish(over, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
-	return []Write{ChangeStatus(found, over)}, []Event{outOfSyncEvent(found)}
+	return []write.Write{write.ChangeStatus(found, over)}, []write.Event{outOfSyncEvent(found)}
 }
 
-func outOfSyncEvent(found *kueue.Workload) Event {
-	return Obstacle(prebuiltOutOfSync, fmt.Sprintf(
+func outOfSyncEvent(found *kueue.Workload) write.Event {
+	return write.Obstacle(prebuiltOutOfSync, fmt.Sprintf(
 		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))
 }
 
 // finishedEvents returns an event that says why the job cannot be admitted with the finished Workload, unless that
 // ended with the job itself. What the Workload asked for cannot be compared: the cache drops it.
-func finishedEvents(job client.Object, found *kueue.Workload) []Event {
+func finishedEvents(job client.Object, found *kueue.Workload) []write.Event {
 	switch {
 	case meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
-		return []Event{outOfSyncEvent(found)}
+		return []write.Event{outOfSyncEvent(found)}
 	case metav1.IsControlledBy(found, job):
 		return nil
 	}
-	return []Event{Obstacle(prebuiltFinished, fmt.Sprintf(
+	return []write.Event{write.Obstacle(prebuiltFinished, fmt.Sprintf(
 		"The job waits: the Workload %s, which its label %s names, is finished", found.Name, kueue.PrebuiltWorkloadLabel))}
 }
 

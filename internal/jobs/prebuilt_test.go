@@ -12,6 +12,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -81,7 +82,7 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		"adopted and finished with the job":              {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes, events := (queuedJob{Object: job, Kind: jobSetKind}).takePrebuilt(tc.found, described, "q", now)
+			writes, events := (jobInQueue{Object: job, Kind: jobSetKind}).takePrebuilt(tc.found, described, "q", now)
 			if diff := cmp.Diff(tc.writes, written(writes)); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
@@ -90,7 +91,7 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 			}
 		})
 	}
-	writes, _ := (queuedJob{Object: job, Kind: jobSetKind}).takePrebuilt(prebuilt(cpus(2, "1")), described, "q", now)
+	writes, _ := (jobInQueue{Object: job, Kind: jobSetKind}).takePrebuilt(prebuilt(cpus(2, "1")), described, "q", now)
 	adopted := writes[0].Object().(*kueue.Workload)
 	if !metav1.IsControlledBy(adopted, job) || adopted.Labels[kueue.JobUIDLabel] != "job-uid" || adopted.Spec.QueueName != "q" ||
 		!strings.Contains(strings.Join(adopted.Finalizers, ","), kueue.ResourceInUseFinalizer) {
@@ -214,7 +215,7 @@ func TestMistakeSaysWhatFollows(t *testing.T) {
 	job := jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: "1h"})
 	correctable := Description{Mistake: Mistake("One is wrong")}
 	immutable := Description{Mistake: ImmutableMistake("One is wrong")}
-	final := Description{Mistake: ptr.To(Obstacle(InvalidJob, "One is wrong, for good"))}
+	final := Description{Mistake: ptr.To(write.Obstacle(InvalidJob, "One is wrong, for good"))}
 	for name, tc := range map[string]struct {
 		described   Description
 		hasWorkload bool

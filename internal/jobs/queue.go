@@ -9,6 +9,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -60,7 +61,7 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 //
 // A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now and whoever
 // owns it: otherwise the quota of what it runs would be neither returned nor reclaimed.
-func (j queuedJob) Queue(s QueueState) (queueChoice, bool) {
+func (j jobInQueue) Queue(s QueueState) (queueChoice, bool) {
 	if s.Own == nil && s.OwnerQueued {
 		return queueChoice{}, false
 	}
@@ -78,14 +79,14 @@ func (j queuedJob) Queue(s QueueState) (queueChoice, bool) {
 
 // cannotQueue returns an event if the job waits for a queue that does not exist. It is reported only once the Workload
 // says that it waits: the queue may have been created just before the job.
-func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts) []Event {
+func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts) []write.Event {
 	if a.Grant != Waiting || a.Why == "" || queue == "" {
 		return nil
 	}
 	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
-		event := Obstacle(queueNotFound, "The job waits: "+why)
+		event := write.Obstacle(queueNotFound, "The job waits: "+why)
 		event.Key = queue // the queues listed in the message may change
-		return []Event{event}
+		return []write.Event{event}
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // reader reads what exists of the jobs of one API, and what they depend on.
@@ -221,18 +222,6 @@ func hasFeature(node *corev1.Node, n NodeFeature) bool {
 // definitionKind is the kind of custom resource definitions, of which only the metadata is watched.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// byName maps the items of a list by their names.
-func byName[O any, P interface {
-	*O
-	client.Object
-}](items []O) map[string]*O {
-	out := make(map[string]*O, len(items))
-	for i := range items {
-		out[P(&items[i]).GetName()] = &items[i]
-	}
-	return out
-}
-
 // staleCacheRetry is how soon a job is reconciled again if it has a child that the cache does not show yet. The watch
 // usually delivers the child earlier.
 const staleCacheRetry = time.Second
@@ -247,4 +236,48 @@ func (r *reader[T]) exists(ctx context.Context, job T, object client.Object) (bo
 		return false, client.IgnoreNotFound(err)
 	}
 	return metav1.IsControlledBy(found, job), nil
+}
+
+// nodes returns the nodes on which the Workload was given places.
+func (r *reader[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, error) {
+	if w == nil || !workload.HoldsQuota(w) {
+		return nil, nil
+	}
+	out := Nodes{}
+	for _, a := range w.Status.Admission.PodSetAssignments {
+		for _, place := range PlacesOf(a.TopologyAssignment) {
+			name := place.Node()
+			if _, known := out[name]; known || name == "" {
+				continue
+			}
+			var found corev1.NodeList
+			if err := r.client.List(ctx, &found, client.MatchingFields{HostnameIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
+				return nil, fmt.Errorf("reading the node %s: %w", name, err)
+			}
+			if len(found.Items) == 1 { // if two nodes share the host name, it is unknown which of them will run the pod
+				out[name] = &found.Items[0]
+			}
+		}
+	}
+	return out, nil
+}
+
+// podsOf returns the pods of the job that the API needs. They are shared with the cache.
+func (r *reader[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
+	if r.api.Pods == nil {
+		return nil, nil
+	}
+	labels := r.api.Pods.Labels(job)
+	if labels == nil {
+		return nil, nil
+	}
+	var list corev1.PodList
+	if err := r.client.List(ctx, &list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy, client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", client.ObjectKeyFromObject(job), err)
+	}
+	out := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
 }

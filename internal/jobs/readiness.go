@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // Readiness says when it is reported on a Workload that its pods have become ready. That is at once, except while the
@@ -45,10 +46,10 @@ func (r Readiness) holdBack(p Plan, now time.Time) Plan {
 
 // reportsReadinessOnly reports whether the write changes nothing on an admitted Workload except to say that all its
 // pods have become ready for the first time.
-func reportsReadinessOnly(w Write) bool {
+func reportsReadinessOnly(w write.Write) bool {
 	before, ok := w.Seen().(*kueue.Workload)
 	after, also := w.Object().(*kueue.Workload)
-	if !ok || !also || w.Verb() != VerbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
+	if !ok || !also || w.Verb() != write.VerbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
 		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadPodsReady) != nil {
 		return false
 	}

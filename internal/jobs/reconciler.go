@@ -8,6 +8,8 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // reconciler keeps the jobs of one API in sync with their Workloads and their children.
@@ -17,7 +19,7 @@ type reconciler[T client.Object] struct {
 	apis     []Served
 	read     *reader[T]
 	router   *router[T]
-	executor *Executor
+	executor *write.Executor
 	// backoff applies to jobs whose pods are refused.
 	backoff   Backoff
 	readiness Readiness
@@ -38,7 +40,7 @@ type reconciler[T client.Object] struct {
 // newReconciler returns the reconciler of one API. live reads from the API server: pods, which the cache does not keep for
 // the whole cluster, and objects for which a stale cache must not be trusted.
 func newReconciler[T client.Object](
-	api served[T], c client.Client, live client.Reader, x *Executor, settings Settings, owns []client.Object, apis []Served, clock clock.PassiveClock,
+	api served[T], c client.Client, live client.Reader, x *write.Executor, settings Settings, owns []client.Object, apis []Served, clock clock.PassiveClock,
 ) *reconciler[T] {
 	read := &reader[T]{api: api, client: c, live: live, owns: owns,
 		nativeGangs: settings.NativeGangs, strictServiceNames: settings.StrictServiceNames, agent: settings.Agent}
@@ -111,8 +113,8 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	}
 	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports
 	// them.
-	holds := err == nil || plan.StatusOnError == nil && !isConflict(err)
-	if holds && !r.standing.tell(job, standing, r.executor.recordStanding) {
+	holds := err == nil || plan.StatusOnError == nil && !write.IsConflict(err)
+	if holds && !r.standing.tell(job, standing, r.executor.RecordStanding) {
 		again = earlierRetry(again, standingEventRetry())
 	}
 	if err != nil {
@@ -134,15 +136,15 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 func (r *reconciler[T]) afterError(ctx context.Context, job T, plan Plan, again time.Duration, err error) (time.Duration, error) {
 	log := ctrl.LoggerFrom(ctx)
 	switch {
-	case isConflict(err):
+	case write.IsConflict(err):
 		// The watch delivers the other writer's change and triggers the retry.
 		log.V(1).Info("planning again after a conflict", "cause", err.Error())
-	case isNamespaceTerminating(err):
-	case isOvertaken(err):
+	case write.IsNamespaceTerminating(err):
+	case write.IsOvertaken(err):
 		// So does the deletion of an object, unless its kind is gone.
 		log.V(1).Info("planning again without an object that is gone", "cause", err.Error())
 		again = earlierRetry(again, staleCacheRetry)
-	case everyError(err, func(err error) bool { return IsRefused(err) || isOvertaken(err) }):
+	case write.EveryError(err, func(err error) bool { return write.IsRefused(err) || write.IsOvertaken(err) }):
 		// The job, or an event, tells its user of what is refused. Whoever grants the operator its rights reads the log.
 		after := r.retries.afterRefusal(job)
 		log.Info("a write is refused, until somebody resolves that", "cause", err.Error(), "again after", after.String())

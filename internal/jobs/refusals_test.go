@@ -5,13 +5,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/workload"
 )
 
 // observedRefusal is a refusal event. Its timestamp, last, differs from the time at which it is observed if the event
@@ -20,6 +15,9 @@ type observedRefusal struct {
 	observed, last int
 	message        string
 }
+
+// admission is when the job of these tests was admitted.
+var admission = time.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 
 // refusedJob is a job that was admitted at time 0, some of whose pods are refused. Times are in seconds.
 type refusedJob struct {
@@ -36,9 +34,9 @@ type refusedJob struct {
 
 // seen returns what a reconcile at a time sees.
 func (rj *refusedJob) seen(at int) Seen[*batchv1.Job] {
-	after := func(seconds int) time.Time { return earlier.Add(time.Duration(seconds) * time.Second) }
+	after := func(seconds int) time.Time { return admission.Add(time.Duration(seconds) * time.Second) }
 	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}, Now: after(at),
-		Admission: Admission{Grant: Admitted, UnreadySince: earlier}, Refusals: map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
+		Admission: Admission{Grant: Admitted, UnreadySince: admission}, Refusals: map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
 	if rj.waits {
 		out.Admission.Grant = Waiting
 	}
@@ -56,7 +54,7 @@ func (rj *refusedJob) seen(at int) Seen[*batchv1.Job] {
 // refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or
 // the job is due. It returns when and why the job counts as refused; 0 for never.
 func (rj *refusedJob) refused() (at int, why string) {
-	var known byJob[MissingPods]
+	var known MissingPods
 	var due time.Time
 	observed, missing := -1, int32(-1)
 	for at := rj.from; at < 300; at++ {
@@ -66,11 +64,11 @@ func (rj *refusedJob) refused() (at int, why string) {
 		}
 		observed, missing, due = len(seen.Refusals["u"]), rj.missing(at), time.Time{}
 		p := Progress{Active: true}
-		seen.MissingPods = known.get(seen.Job)
+		seen.MissingPods = known
 		if missing > 0 {
 			due = seen.NoteRefusals(&p, "u", missing)
 		}
-		if known.set(seen.Job, seen.MissingPodsAfter(p)); p.Refused != "" {
+		if known = seen.MissingPodsAfter(p); p.Refused != "" {
 			return at, p.Refused
 		}
 	}
@@ -135,37 +133,11 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedGangIsReleasedWithBackoff: each eviction for refused pods doubles the time until the job is queued again.
-func TestRefusedGangIsReleasedWithBackoff(t *testing.T) {
-	w := waiting().admitted().w
-	for _, wait := range []time.Duration{time.Minute, 2 * time.Minute} {
-		w.Status.Conditions = waiting().admitted().w.Status.Conditions
-		report(w, Progress{Active: true, Refused: "exceeded quota"}, minutely, now)
-		at := w.Status.RequeueState.RequeueAt
-		if !workload.IsEvicted(w) || !at.Time.Equal(now.Add(wait)) {
-			t.Errorf("requeueAt = %v, want %v: %v", at, now.Add(wait), conditions(w))
-		}
-	}
-	want := "Evicted=True PodsReadyTimeout: Its pods cannot be created: exceeded quota"
-	if got := conditions(w); got[len(got)-1] != want {
-		t.Errorf("conditions = %v, want last %s", got, want)
-	}
-}
-
-func TestGangRefusedTooOftenIsDeactivated(t *testing.T) {
-	w := waiting().admitted().w
-	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](3)}
-	report(w, Progress{Active: true, Refused: "no"}, Backoff{Base: time.Minute, Max: time.Hour, Limit: ptr.To[int32](3)}, now)
-	if !workload.IsEvicted(w) || !workload.IsTrue(w, kueue.WorkloadDeactivationTarget) || w.Status.RequeueState.RequeueAt != nil {
-		t.Errorf("conditions %v, requeueState %+v; want it evicted and deactivated, without requeueAt", conditions(w), w.Status.RequeueState)
-	}
-}
-
 // TestRefusedPodGroupCountsAsRefusedPods, since no pod of the gang can be created without it.
 func TestRefusedPodGroupCountsAsRefusedPods(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 	write, differs := Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
-	if !differs || !isRefusal(&corev1.Event{Reason: write.onFailure}) {
-		t.Errorf("the event of a refused PodGroup has the reason %q, want one that counts as a refusal", write.onFailure)
+	if !differs || write.RefusalReason() != FailedCreate {
+		t.Errorf("the event of a refused PodGroup has the reason %q, want one that counts as a refusal", write.RefusalReason())
 	}
 }

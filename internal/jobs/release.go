@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -59,7 +60,7 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 		return 0, err
 	}
 	var (
-		writes []Write
+		writes []write.Write
 		errs   []error
 		wait   time.Duration
 	)
@@ -76,11 +77,11 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 			wait = earlierRetry(wait, nextPoll(r.clock.Since(w.DeletionTimestamp.Time)))
 		default:
 			if free := withoutFinalizer(w, false); free != nil {
-				writes = append(writes, Change(w, free))
+				writes = append(writes, write.Change(w, free))
 			}
 		}
 	}
-	if err := r.executor.Run(ctx, job, Batch{Writes: writes}); err != nil && !isOvertaken(err) {
+	if err := r.executor.Run(ctx, job, write.Batch{Writes: writes}); err != nil && !write.IsOvertaken(err) {
 		errs = append(errs, err)
 	}
 	return wait, errors.Join(errs...)

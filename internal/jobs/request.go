@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // request is what labels and annotations, common to all job APIs, ask of the Workload.
@@ -20,7 +21,7 @@ type request struct {
 
 // requestOf returns what the job's labels and annotations ask for. If a label is wrong, it returns a mistake, and no
 // value is guessed in its place.
-func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
+func requestOf(job client.Object, priorities PriorityFacts) (request, *write.Event) {
 	r := request{gatedBy: job.GetAnnotations()[kueue.AdmissionGatedByAnnotation]}
 	if class := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; class != "" && priorities.Workload[class] == nil {
 		return r, Mistake(fmt.Sprintf("The label %s names the WorkloadPriorityClass %s, which does not exist: create it, or name another",

@@ -77,3 +77,8 @@ func (r *retries) Forget(request reconcile.Request) {
 	defer r.mu.Unlock()
 	delete(r.due, request)
 }
+
+const (
+	// longestRetry caps the backoff after errors, so that a problem that users fix is noticed soon.
+	longestRetry = time.Minute
+)

@@ -10,10 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // TestAFailedPlanIsRetriedWhenItIsDue, if that is before the error's backoff is over: a job whose pods are refused must
@@ -65,7 +68,7 @@ func TestARefusedWriteIsTriedAgainWithoutAnError(t *testing.T) {
 			gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "gone"}}
 			changed := gone.DeepCopy()
 			changed.Data = map[string]string{"key": "value"}
-			p.Writes = append(p.Writes, Change(gone, changed))
+			p.Writes = append(p.Writes, write.Change(gone, changed))
 		}
 	})
 	var waits []time.Duration
@@ -106,9 +109,9 @@ func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error
 	c := interceptor.NewClient(w.read.client.(client.WithWatch), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return *failure },
 	})
-	r := newReconciler(served[*corev1.ConfigMap]{abandonedAPI()}, c, c, NewExecutor(c, &fakeRecorder{}), Settings{}, nil, nil, now)
+	r := newReconciler(served[*corev1.ConfigMap]{abandonedAPI()}, c, c, write.NewExecutor(c, events.NewFakeRecorder(1000)), Settings{}, nil, nil, now)
 	r.api.Plan = func(Seen[*corev1.ConfigMap]) Plan {
-		p := Plan{Batch: Batch{Writes: []Write{Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}}
+		p := Plan{Batch: write.Batch{Writes: []write.Write{write.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}}
 		edit(&p)
 		return p
 	}

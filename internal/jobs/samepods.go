@@ -11,6 +11,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as those of a job, with the
@@ -56,7 +57,7 @@ func topologyMeaning(request *kueue.PodSetTopologyRequest) (out kueue.PodSetTopo
 // meaningOf returns the needs of a pod spec, and what it requires of the pods beside it, in one form: the order of
 // tolerations and of node selector terms does not matter, nor whether a default is written.
 func meaningOf(spec *corev1.PodSpec) corev1.PodSpec {
-	out := needs(spec)
+	out := podspec.Needs(spec)
 	out.Tolerations = slices.Clone(out.Tolerations)
 	for i := range out.Tolerations {
 		out.Tolerations[i].Operator = cmp.Or(out.Tolerations[i].Operator, corev1.TolerationOpEqual)
@@ -84,54 +85,3 @@ func meaningOf(spec *corev1.PodSpec) corev1.PodSpec {
 
 // byText compares values by their text.
 func byText[T any](a, b T) int { return cmp.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b)) }
-
-// needTheSame reports whether pods of both specs have the same requests and placement constraints.
-func needTheSame(a, b *corev1.PodSpec) bool { return equality.Semantic.DeepEqual(needs(a), needs(b)) }
-
-// needs returns the part of a pod spec that decides what the pod costs and where it may run.
-func needs(spec *corev1.PodSpec) corev1.PodSpec {
-	out := corev1.PodSpec{
-		NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, RuntimeClassName: spec.RuntimeClassName,
-		Overhead: spec.Overhead, Resources: spec.Resources,
-	}
-	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		out.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
-	}
-	for _, c := range spec.InitContainers {
-		out.InitContainers = append(out.InitContainers, corev1.Container{Resources: c.Resources, RestartPolicy: c.RestartPolicy})
-	}
-	for _, c := range spec.Containers {
-		out.Containers = append(out.Containers, corev1.Container{Resources: c.Resources})
-	}
-	return out
-}
-
-// setNeeds replaces the needs of the spec by those of the other one. Containers that the other spec does not have cost
-// nothing.
-func setNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
-	spec.NodeSelector, spec.Tolerations, spec.RuntimeClassName = others.NodeSelector, others.Tolerations, others.RuntimeClassName
-	spec.Overhead, spec.Resources = others.Overhead, others.Resources
-	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-	}
-	if others.Affinity != nil {
-		spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
-		spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = others.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	for i := range spec.InitContainers {
-		var of corev1.Container
-		if i < len(others.InitContainers) {
-			of = others.InitContainers[i]
-		}
-		spec.InitContainers[i].Resources, spec.InitContainers[i].RestartPolicy = of.Resources, of.RestartPolicy
-	}
-	for i := range spec.Containers {
-		var of corev1.Container
-		if i < len(others.Containers) {
-			of = others.Containers[i]
-		}
-		spec.Containers[i].Resources = of.Resources
-	}
-}

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // standingEventRetry returns after how long a job is reconciled again whose standing events the recorder had no
@@ -14,10 +16,10 @@ func standingEventRetry() time.Duration { return wait.Jitter(30*time.Second, 1) 
 
 // standingEvents holds the standing events that each job was given, so that each is recorded once, however often the
 // job is reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed.
-type standingEvents struct{ byJob[[]Event] }
+type standingEvents struct{ byJob[[]write.Event] }
 
 // standingOf returns the standing ones of the events, and the others.
-func standingOf(events []Event) (standing, others []Event) {
+func standingOf(events []write.Event) (standing, others []write.Event) {
 	for _, e := range events {
 		if e.Standing {
 			standing = append(standing, e)
@@ -30,12 +32,12 @@ func standingOf(events []Event) (standing, others []Event) {
 
 // tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
 // now: record returns false if the recorder has no capacity.
-func (s *standingEvents) tell(job client.Object, standing []Event, record func(client.Object, Event) bool) (all bool) {
+func (s *standingEvents) tell(job client.Object, standing []write.Event, record func(client.Object, write.Event) bool) (all bool) {
 	before := s.get(job)
-	var known []Event
+	var known []write.Event
 	for _, e := range standing {
-		saidHere := slices.ContainsFunc(known, e.sameStanding) // a job's API and queue may both report it
-		if saidHere || slices.ContainsFunc(before, e.sameStanding) || record(job, e) {
+		saidHere := slices.ContainsFunc(known, e.SameStanding) // a job's API and queue may both report it
+		if saidHere || slices.ContainsFunc(before, e.SameStanding) || record(job, e) {
 			known = append(known, e)
 		}
 	}

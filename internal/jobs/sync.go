@@ -4,6 +4,7 @@ import (
 	"time"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -47,21 +48,21 @@ type syncCase struct {
 }
 
 // action returns what is done: what the first case says that applies.
-func (c syncCase) action() syncAction {
+func (s syncCase) action() syncAction {
 	switch {
-	case c.requeues && c.exists && c.named:
+	case s.requeues && s.exists && s.named:
 		return finishOutOfSync
-	case c.givesBack():
+	case s.givesBack():
 		return giveBack
-	case !c.ended && c.exists && !c.wanted && !c.keepsQuota:
+	case !s.ended && s.exists && !s.wanted && !s.keepsQuota:
 		return replace
-	case !c.owned && c.mistaken:
+	case !s.owned && s.mistaken:
 		return leave // nor does the job adopt the Workload that it names
-	case c.prebuilt && !c.ended:
+	case s.prebuilt && !s.ended:
 		return take
-	case c.prebuilt && !c.exists:
+	case s.prebuilt && !s.exists:
 		return leave
-	case c.prebuilt, c.mistaken, c.noPods:
+	case s.prebuilt, s.mistaken, s.noPods:
 		return reportOnly // a mistake changes nothing, and a job without pods can ask for nothing
 	}
 	return describe
@@ -69,7 +70,7 @@ func (c syncCase) action() syncAction {
 
 // givesBack reports whether the job gives its Workload back. A Workload that holds quota is kept until the job ends or is
 // evicted, even if the job asks for no pods: pods may run with it.
-func (c syncCase) givesBack() bool { return c.requeues || c.idle && !c.prebuilt && !c.ended }
+func (s syncCase) givesBack() bool { return s.requeues || s.idle && !s.prebuilt && !s.ended }
 
 // QueueState is what is known of a job when it is decided what its Workload should be.
 type QueueState struct {
@@ -84,7 +85,7 @@ type QueueState struct {
 
 // Sync returns the writes and events that keep the Workload of a queued job in sync with the job, be it the job's own or
 // one that it names.
-func (j queuedJob) Sync(s QueueState, queue string, progress Progress, now time.Time) ([]Write, []Event) {
+func (j jobInQueue) Sync(s QueueState, queue string, progress Progress, now time.Time) ([]write.Write, []write.Event) {
 	c, mistakes := j.caseOf(s, progress)
 	switch c.action() {
 	case finishOutOfSync:
@@ -108,7 +109,7 @@ func (j queuedJob) Sync(s QueueState, queue string, progress Progress, now time.
 }
 
 // caseOf returns what decides about the job's Workload, and the events about the job's mistakes.
-func (j queuedJob) caseOf(s QueueState, progress Progress) (syncCase, []Event) {
+func (j jobInQueue) caseOf(s QueueState, progress Progress) (syncCase, []write.Event) {
 	followed, exists := s.Followed, s.Followed != nil
 	c := syncCase{
 		ended: progress.Outcome != nil, requeues: progress.Requeue, noPods: len(s.Described.PodSets) == 0,
@@ -130,7 +131,7 @@ func (j queuedJob) caseOf(s QueueState, progress Progress) (syncCase, []Event) {
 
 // describe returns the Workload that describes the job, and events about what of it takes effect only when the job is
 // queued again.
-func (j queuedJob) describe(s QueueState, queue string, progress Progress) (*kueue.Workload, []Event) {
+func (j jobInQueue) describe(s QueueState, queue string, progress Progress) (*kueue.Workload, []write.Event) {
 	asked := j.request(queue, s.Facts)
 	ranked := priorityOf(j.Object, s.Described, s.Facts.Priorities).keptBy(s.Followed, s.Facts.Priorities)
 	described := workloadFor(j.Object, j.Kind, s.Described, queue, ranked, asked)
@@ -148,7 +149,7 @@ func (j queuedJob) describe(s QueueState, queue string, progress Progress) (*kue
 
 // report returns the writes that make the Workload that the job follows ask for what described does, which may be the same
 // Workload, and report the job's progress on it. It adds to the events that the job names another Workload by now.
-func (j queuedJob) report(s QueueState, described *kueue.Workload, progress Progress, now time.Time, events []Event) ([]Write, []Event) {
+func (j jobInQueue) report(s QueueState, described *kueue.Workload, progress Progress, now time.Time, events []write.Event) ([]write.Write, []write.Event) {
 	if progress.Outcome == nil && progress.Refused == "" && s.Followed != nil && !j.wants(s.Followed.Name) {
 		events = append(events, deferredWorkload(s.Followed)...)
 	}
@@ -156,7 +157,7 @@ func (j queuedJob) report(s QueueState, described *kueue.Workload, progress Prog
 }
 
 // request returns what the labels and annotations of the job ask of its Workload in the queue.
-func (j queuedJob) request(queue string, facts Facts) request {
+func (j jobInQueue) request(queue string, facts Facts) request {
 	asked, _ := requestOf(j.Object, facts.Priorities)
 	if j.Pauses {
 		return asked

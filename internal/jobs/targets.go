@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // targetMissing is the reason of the event on an object that is deleted because the job it is meant for does not exist.
@@ -21,29 +21,6 @@ func targetKey(job string) string { return "name/" + job }
 
 // anyTargetKey returns the index key of all objects that are meant for a job of this name, be it any or a certain one.
 func anyTargetKey(job string) string { return "any/" + job }
-
-// targetKeys returns the index keys of an object without a controller.
-func (s served[T]) targetKeys(object client.Object) []string {
-	switch name, uid := s.Targets(object); {
-	case name == "" && uid == "":
-		return nil
-	case uid != "":
-		return []string{string(uid), anyTargetKey(name)}
-	default:
-		return []string{targetKey(name), anyTargetKey(name)}
-	}
-}
-
-// targets enqueues the job that an object without a controller is meant for.
-func (s served[T]) targets() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		name, _ := s.Targets(object)
-		if name == "" || metav1.GetControllerOf(object) != nil {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
-	})
-}
 
 // deleteStrayTargets deletes the objects that are meant for a job of this name which does not exist. They never have an
 // effect, since a job that is created later is another one, and nobody else would delete them. known is the UID of the
@@ -61,9 +38,9 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 		if r.read.isFor(object, job.GetUID()) {
 			continue
 		}
-		gone := Warning(targetMissing, fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
-		err := r.executor.Run(ctx, object, Batch{Writes: []Write{Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
-		if err != nil && !isOvertaken(err) {
+		gone := write.Warning(targetMissing, fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
+		err := r.executor.Run(ctx, object, write.Batch{Writes: []write.Write{write.Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
+		if err != nil && !write.IsOvertaken(err) {
 			return err
 		}
 	}

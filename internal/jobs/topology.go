@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // Ranks says by which labels the pods of a pod set are ordered.
@@ -33,7 +34,7 @@ var topologyAnnotations = []string{
 // RequestTopology sets the topology requests of the pod sets from the annotations of their templates. It returns what
 // is wrong with these, nil if nothing is. A pod set without such annotations is left unchanged. ranks is called with
 // the index of each pod set that has them.
-func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *Event {
+func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *write.Event {
 	for i := range podSets {
 		podSet := &podSets[i]
 		request, problem := topologyOf(podSet.Template.Annotations, podSet.Count)
@@ -49,7 +50,7 @@ func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *Event {
 }
 
 // BadTopology returns the mistake that the pod set's topology request is wrong.
-func BadTopology(podSet *kueue.PodSet, problem string) *Event {
+func BadTopology(podSet *kueue.PodSet, problem string) *write.Event {
 	return Mistake(fmt.Sprintf("Pod set %s: %s", podSet.Name, problem))
 }
 
@@ -200,7 +201,7 @@ func readGroup(r *kueue.PodSetTopologyRequest, annotations map[string]string) st
 }
 
 // checkGroups returns a mistake if pod sets of one group ask for different domains.
-func checkGroups(podSets []kueue.PodSet) *Event {
+func checkGroups(podSets []kueue.PodSet) *write.Event {
 	first := map[string]*kueue.PodSet{}
 	for i := range podSets {
 		podSet := &podSets[i]

@@ -18,6 +18,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // The Job controller answers in the status of a batch Job: it sets startTime when it has seen that the Job was resumed, and
@@ -86,7 +87,7 @@ func awaiting[T client.Object](s Seen[T]) (out []*batchv1.Job) {
 // silent is what follows from batch Jobs that get no answer: what the job then does besides its plan.
 type silent struct {
 	// touches are the writes that touch them, and those that delete pods which the Job controller leaves.
-	touches []Write
+	touches []write.Write
 	// without is an admitted Job without pods, nil if there is none. It has got no answer for so long.
 	without *batchv1.Job
 	so      time.Duration
@@ -171,19 +172,19 @@ func takeForSuspended[T client.Object](s *Seen[T], vacant []*batchv1.Job) {
 }
 
 // touch changes an annotation of the Job, so that the Job controller looks at it.
-func touch(job *batchv1.Job, now time.Time) Write {
+func touch(job *batchv1.Job, now time.Time) write.Write {
 	touched := job.DeepCopy()
 	metav1.SetMetaDataAnnotation(&touched.ObjectMeta, muster.TouchedAnnotation, now.UTC().Format(time.RFC3339))
-	return Change(job, touched)
+	return write.Change(job, touched)
 }
 
 // add adds to the plan what follows from the silence. The plan's own writes come first: a Job that it changes is looked at
 // anyway.
 func (s silent) add(p *Plan, unready bool) {
 	p.DueBy(s.due)
-	for _, write := range s.touches {
-		if !slices.ContainsFunc(p.Writes, func(w Write) bool { return w.Object().GetUID() == write.Object().GetUID() && !w.isToWorkload() }) {
-			p.Writes = append(p.Writes, write)
+	for _, touch := range s.touches {
+		if !slices.ContainsFunc(p.Writes, func(w write.Write) bool { return w.Object().GetUID() == touch.Object().GetUID() && !w.IsToWorkload() }) {
+			p.Writes = append(p.Writes, touch)
 		}
 	}
 	if s.without != nil && unready && p.Progress.Outcome == nil && p.Progress.Refused == "" {

@@ -14,6 +14,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -64,23 +65,23 @@ func setGates(w *kueue.Workload, gatedBy string) {
 // workloadWrites keeps the Workload in sync with its job: it creates a missing one, reports progress in its status,
 // updates its spec while it waits, and removes its finalizer once it is over. It returns at most one write: a second
 // one would conflict with the first, and the watch triggers the next reconcile anyway.
-func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff Backoff, now time.Time) []Write {
+func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff Backoff, now time.Time) []write.Write {
 	if seen == nil {
 		if progress.Outcome != nil {
 			return nil // a job that has ended asks for nothing
 		}
-		return []Write{Create(described).OrWarn(workloadCreationFailed)}
+		return []write.Write{write.Create(described).OrWarn(workloadCreationFailed)}
 	}
 	status := seen.DeepCopy()
 	report(status, progress, backoff, now)
 	if !equality.Semantic.DeepEqual(seen.Status, status.Status) {
-		return []Write{ChangeStatus(seen, status)}
+		return []write.Write{write.ChangeStatus(seen, status)}
 	}
 	if free := withoutFinalizer(seen, progress.Active); free != nil {
-		return []Write{Change(seen, free)}
+		return []write.Write{write.Change(seen, free)}
 	}
 	if spec := respecified(seen, described, progress); spec != nil {
-		return []Write{Change(seen, spec)}
+		return []write.Write{write.Change(seen, spec)}
 	}
 	return nil
 }
@@ -88,15 +89,15 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff 
 // pausedWrites deletes the Workload of a job that is paused, or that asks for other pods than the Workload has quota
 // for. The Workload is gone once none of the job's pods is left; a new one is created when the job is to be queued
 // again.
-func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
+func pausedWrites(seen *kueue.Workload, progress Progress) []write.Write {
 	switch {
 	case seen == nil:
 		return nil
 	case seen.DeletionTimestamp.IsZero():
-		return []Write{Delete(seen, metav1.DeletePropagationBackground)}
+		return []write.Write{write.Delete(seen, metav1.DeletePropagationBackground)}
 	}
 	if free := withoutFinalizer(seen, progress.Active); free != nil {
-		return []Write{Change(seen, free)}
+		return []write.Write{write.Change(seen, free)}
 	}
 	return nil
 }

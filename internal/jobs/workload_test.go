@@ -18,6 +18,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -281,7 +282,7 @@ func TestReportedConditionsHaveTimeAndGeneration(t *testing.T) {
 }
 
 // written returns the writes as "verb name".
-func written(writes []Write) []string {
+func written(writes []write.Write) []string {
 	var out []string
 	for _, w := range writes {
 		out = append(out, string(w.Verb())+" "+strings.Split(w.Object().GetName(), "-")[0])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -141,7 +142,7 @@ func writes(p jobs.Plan) []string {
 // events returns the events of a plan's writes, and then its own, as "Type Reason: message".
 func events(p jobs.Plan) []string {
 	var out []string
-	add := func(e jobs.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }
+	add := func(e write.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }
 	for _, w := range p.Writes {
 		if e := w.SuccessEvent(); e != nil {
 			add(*e)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // An elastic Job is an Elastic Indexed Job of Kubernetes whose size the queue chooses: parallelism and completions
@@ -75,13 +76,13 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	} else {
 		recordReplaced(resized, replaced(original, resized).sized(size))
 	}
-	var reverted *jobs.Event
+	var reverted *write.Event
 	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
 		why := fmt.Sprintf("the queue chooses how many pods this Job has, from %d to %d until it is admitted anew", b.Least, min(b.Most, granted.Asked))
 		if granted.Tied {
 			why = "pods that are placed in slices or a group do not become more until the Job is admitted anew"
 		}
-		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why)))
+		reverted = ptr.To(write.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why)))
 	}
 	p.Writes = append(p.Writes, changeSize(job, resized, granted, reverted))
 }
@@ -95,11 +96,11 @@ func wantsMore(job *batchv1.Job, size int32) bool {
 // changeSize returns the write that changes the size of a running Job, with the event that says why, if any. Where the
 // queue chose more pods before, the quota of those that it takes is released once they are gone. Pods that only the user
 // has added never had any, and are removed at once.
-func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *jobs.Event) jobs.Write {
+func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *write.Event) write.Write {
 	if before := recordedIn(job).Size; before != nil && granted.Count < *before {
 		return jobs.Shrink(job, resized, why)
 	}
-	change := jobs.Change(job, resized)
+	change := write.Change(job, resized)
 	if why != nil {
 		change = change.WithEvent(*why)
 	}

@@ -10,6 +10,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // The events for a user whose change of a queued Job is reverted.
@@ -75,7 +76,7 @@ func mark(p *jobs.Plan, job *batchv1.Job) {
 		return
 	}
 	if len(p.Writes) == 0 {
-		p.Writes = append(p.Writes, jobs.Change(job, job).DespiteStatus())
+		p.Writes = append(p.Writes, write.Change(job, job).DespiteStatus())
 	}
 	for i := range p.Writes {
 		p.Writes[i] = p.Writes[i].Marked(muster.QueuedItself)
@@ -91,9 +92,9 @@ func hold(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		// It holds no quota that others might get too early, and is stopped at once.
 		held := job.DeepCopy()
 		held.Spec.Suspend = ptr.To(true)
-		change := jobs.Change(job, held)
+		change := write.Change(job, held)
 		if job.Generation > 1 {
-			change = change.WithEvent(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
+			change = change.WithEvent(write.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
 		p.Writes = append(p.Writes, change)
 	case hasStarted(job) && jobs.HasNoPods(job):
@@ -128,7 +129,7 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		}
 		resumed := rewrite(job, desired)
 		if hasStarted(job) && fits {
-			resumed = resumed.WithEvent(jobs.Warning(queueDecidesReason, suspendRevertedMessage))
+			resumed = resumed.WithEvent(write.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
 		p.Writes = append(p.Writes, resumed)
 	case !fits && !hasStarted(job):
@@ -136,7 +137,7 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		p.Writes = append(p.Writes, jobs.Stop(job, nil))
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
-		p.Writes = append(p.Writes, jobs.Stop(job, ptr.To(jobs.Warning(movedReason, movedMessage))))
+		p.Writes = append(p.Writes, jobs.Stop(job, ptr.To(write.Warning(movedReason, movedMessage))))
 	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
 	case jobs.PodsLeft(job) > granted.Left:
@@ -144,22 +145,22 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	case !boundsUsers(job, granted):
 		noted := job.DeepCopy()
 		recordGrant(noted, granted)
-		p.Writes = append(p.Writes, jobs.Change(job, noted).DespiteStatus())
+		p.Writes = append(p.Writes, write.Change(job, noted).DespiteStatus())
 	}
 }
 
 // limited lets no more pods of a running Job run at once than it has quota for. The queue may have taken some of an
 // elastic one, which is not its user's doing then.
-func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) jobs.Write {
+func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) write.Write {
 	pods, fewer := granted.Left, job.DeepCopy()
 	fewer.Spec.Parallelism = ptr.To(pods)
 	recordGrant(fewer, granted)
 	if elastic {
 		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods).keeping(recordedIn(job)))
 	}
-	var reverted *jobs.Event
+	var reverted *write.Event
 	if !elastic || recordedIn(job).setByUser(job) {
-		reverted = ptr.To(jobs.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods)))
+		reverted = ptr.To(write.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods)))
 	}
 	return changeSize(job, fewer, granted, reverted)
 }
@@ -172,19 +173,19 @@ func requeue(p *jobs.Plan, job *batchv1.Job, why string) {
 	case !jobs.HasNoPods(job):
 		return
 	}
-	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, why))
+	p.Events = append(p.Events, write.Warning(queueDecidesReason, why))
 }
 
 // rewrite changes what may be changed while the Job is suspended and has no pods. API servers before 1.36 allow changes
 // of the template only if status.startTime is not set, and require the Job's owner to reset it; later ones reset it
 // themselves.
-func rewrite(job, desired *batchv1.Job) jobs.Write {
+func rewrite(job, desired *batchv1.Job) write.Write {
 	if job.Status.StartTime != nil && !equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template) {
 		unstarted := job.DeepCopy()
 		unstarted.Status.StartTime = nil
-		return jobs.ChangeStatus(job, unstarted)
+		return write.ChangeStatus(job, unstarted)
 	}
-	change := jobs.Change(job, desired)
+	change := write.Change(job, desired)
 	if job.Generation <= 1 {
 		// A Job that has never run has no status that matters here, and the Job controller writes its first status
 		// about now.

@@ -16,6 +16,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -333,7 +334,7 @@ func TestNewJobStartsDespiteStatusUpdates(t *testing.T) {
 			if len(writes) != 1 {
 				t.Fatalf("%d writes, want 1", len(writes))
 			}
-			change := jobs.Change(tc.job.job, writes[0].Object().(*batchv1.Job))
+			change := write.Change(tc.job.job, writes[0].Object().(*batchv1.Job))
 			if tc.want {
 				change = change.DespiteStatus()
 			}

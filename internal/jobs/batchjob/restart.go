@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // A Job that restarts as a whole, see jobs.RestartsWhole, is an Indexed Job that runs all its pods at once. For example,
@@ -104,8 +105,8 @@ func restart(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	if waits := deleteCompleted(p, seen); waits {
 		return
 	}
-	said := jobs.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
-	p.Writes = append(p.Writes, jobs.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(said))
+	said := write.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
+	p.Writes = append(p.Writes, write.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(said))
 }
 
 // deleteCompleted deletes the pods that have succeeded, and reports whether to wait for them: the Job controller would
@@ -119,7 +120,7 @@ func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 		switch {
 		case pod.Status.Phase != corev1.PodSucceeded: // the Job says that it has ended; the cache is behind
 		case pod.DeletionTimestamp.IsZero():
-			p.Writes = append(p.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
+			p.Writes = append(p.Writes, write.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
 			p.DueIfDone = seen.Now // pods are not watched here
 		case !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
 			continue
@@ -135,6 +136,6 @@ func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 // warnOfNoRestart says that the Job cannot be restarted as a whole. One that is to run no pods for now may be later.
 func warnOfNoRestart(p *jobs.Plan, job *batchv1.Job) {
 	if asked := restored(asNew(job)); jobs.RestartsWhole(job) && !hasElasticShape(asked) && !paused(asked) {
-		p.Events = append(p.Events, jobs.Obstacle(restartIgnoredReason, restartIgnoredMessage))
+		p.Events = append(p.Events, write.Obstacle(restartIgnoredReason, restartIgnoredMessage))
 	}
 }

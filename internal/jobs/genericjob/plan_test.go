@@ -14,6 +14,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/jobstest"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -388,7 +389,7 @@ func TestTheStatusOfAFailedJob(t *testing.T) {
 		t.Errorf("its phase is %s", status.Phase)
 	}
 	same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
-	same(t, "events", []jobs.Event{jobs.Warning("Failed", `The job is failed with rule: {"worker":["1"]}`)}, p.Events)
+	same(t, "events", []write.Event{write.Warning("Failed", `The job is failed with rule: {"worker":["1"]}`)}, p.Events)
 	if !p.StatusFirst {
 		t.Error("the pod is deleted before it is written that the job has failed")
 	}

@@ -8,6 +8,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -68,7 +69,7 @@ func (p *planner) createPodGroup() {
 		return
 	}
 	if group := podGroup(p.job, p.seen.Facts); group != nil {
-		p.plan.First = append(p.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreate))
+		p.plan.First = append(p.plan.First, write.Create(group).OrWarn(jobs.FailedCreate))
 	}
 }
 

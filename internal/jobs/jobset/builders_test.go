@@ -19,6 +19,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -161,7 +162,7 @@ func checkedPlan(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, childr
 	shuffled := slices.Clone(children)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	seen = seenOf(js, admission, shuffled)
-	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(jobs.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(write.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("the plan depends on the order of the children (-given +shuffled):\n%s", diff)
 	}
 	return got
@@ -221,7 +222,7 @@ func statusOf(p jobs.Plan) jobset.JobSetStatus { return p.Status.(*jobset.JobSet
 // events returns the events of a plan's writes, and then its own, as "Type Reason: message".
 func events(p jobs.Plan) []string {
 	var out []string
-	add := func(e jobs.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
+	add := func(e write.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
 	for _, w := range p.Writes {
 		if e := w.SuccessEvent(); e != nil {
 			add(*e)

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // cleanUp deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended
@@ -36,7 +36,7 @@ func (p *planner) removeExpired() {
 func (p *planner) deleteJobs(list []*batchv1.Job) {
 	for _, job := range list {
 		if job.DeletionTimestamp.IsZero() {
-			p.plan.Writes = append(p.plan.Writes, jobs.Delete(job, metav1.DeletePropagationForeground))
+			p.plan.Writes = append(p.plan.Writes, write.Delete(job, metav1.DeletePropagationForeground))
 		}
 	}
 }

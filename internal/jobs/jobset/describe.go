@@ -6,6 +6,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // describe returns what a JobSet asks for: one pod set for each replicated job.
@@ -34,7 +35,7 @@ func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 		}
 	}
 	if why := noAgent(js, facts.Agent); why != "" {
-		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, why))
+		d.Mistake = ptr.To(write.Obstacle(jobs.InvalidJob, why))
 	}
 	return d
 }

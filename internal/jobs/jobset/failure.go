@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // applyFailurePolicy decides what follows from the failed Jobs: the end of the JobSet, or the restart of all Jobs or of
@@ -20,7 +20,7 @@ func (p *planner) applyFailurePolicy() {
 	spent := restartsSpent(&p.js.Status)
 	verdicts, unusable := judge(p.js.Spec.FailurePolicy, p.children.failed)
 	if unusable != nil {
-		p.plan.Events = append(p.plan.Events, jobs.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
+		p.plan.Events = append(p.plan.Events, write.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
 	}
 	for _, v := range verdicts {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
@@ -73,7 +73,7 @@ func (r *reporter) restart(v verdict, message string) (single bool) {
 		reason = jobset.FailurePolicyReasonPrefix + v.rule
 	}
 	r.setCondition(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
-	r.plan.Events = append(r.plan.Events, jobs.Warning(eventReasons[v.action], message))
+	r.plan.Events = append(r.plan.Events, write.Warning(eventReasons[v.action], message))
 	r.plan.StatusFirst = true
 	return single
 }

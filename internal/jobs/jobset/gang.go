@@ -10,6 +10,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // gangs decides which pods kube-scheduler binds together, and the PodGroups for that.
@@ -113,7 +114,7 @@ func (g *gangs) excluded() (out []*batchv1.Job, due time.Time) {
 // ensure returns the writes of each gang's PodGroup, which must precede its pods, with a MinCount of the admitted pods that
 // still have to run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are
 // ready, MinCount does not matter and is not updated.
-func (g *gangs) ensure() (writes []jobs.Write) {
+func (g *gangs) ensure() (writes []write.Write) {
 	for i := range g.js.Spec.ReplicatedJobs {
 		rj := &g.js.Spec.ReplicatedJobs[i]
 		pods, waiting := g.sizes.podsToRun(rj)
@@ -143,7 +144,7 @@ func (g *gangs) ensure() (writes []jobs.Write) {
 // no gang any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
 // for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its MinCount until
 // they are gone.
-func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []jobs.Write) {
+func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []write.Write) {
 	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](g.podGroups) {
 		pods, keptOut := int32(0), false
 		for _, job := range g.children.active {

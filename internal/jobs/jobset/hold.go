@@ -10,6 +10,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // The event for a user whose change of spec.suspend is reverted.
@@ -29,9 +30,9 @@ func (p *planner) mustClearSuspend() bool {
 func (p *planner) clearSuspend() {
 	resumed := p.seen.Job.DeepCopy()
 	resumed.Spec.Suspend = ptr.To(false)
-	change := jobs.Change(p.seen.Job, resumed)
+	change := write.Change(p.seen.Job, resumed)
 	if len(p.children.all()) > 0 { // it has run before, so spec.suspend was set later
-		change = change.WithEvent(jobs.Warning(queueDecidesReason, queueDecidesMessage))
+		change = change.WithEvent(write.Warning(queueDecidesReason, queueDecidesMessage))
 	}
 	p.plan.Writes = append(p.plan.Writes, change)
 }
@@ -81,10 +82,10 @@ func (p *planner) restartWhole() {
 	}
 	done := p.doneJobs()
 	for i, job := range done {
-		write := jobs.Delete(job, metav1.DeletePropagationForeground).OrGoOn(jobs.RestartWholeRefusedReason)
+		deletion := write.Delete(job, metav1.DeletePropagationForeground).OrGoOn(jobs.RestartWholeRefusedReason)
 		if i == 0 {
-			write = write.WithEvent(jobs.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
+			deletion = deletion.WithEvent(write.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
 		}
-		p.plan.Writes = append(p.plan.Writes, write)
+		p.plan.Writes = append(p.plan.Writes, deletion)
 	}
 }

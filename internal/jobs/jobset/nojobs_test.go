@@ -9,6 +9,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // TestReplicatedJobsWithoutJobs checks that replicated jobs of zero replicas delay no other one, and that a JobSet of
@@ -69,8 +70,8 @@ func TestJobsGoWithTheirPods(t *testing.T) {
 		"at a restart": checkedPlan(t, newSet().restarts(1, jobset.Recreate).js, unqueued, of(job("leader", 0).failed())),
 		"at the end":   checkedPlan(t, completed, unqueued, of(job("leader", 0).ready())),
 	} {
-		want := jobs.Delete(p.Writes[0].Object(), metav1.DeletePropagationForeground)
-		if len(p.Writes) != 1 || !cmp.Equal(want, p.Writes[0], cmp.AllowUnexported(jobs.Write{})) {
+		want := write.Delete(p.Writes[0].Object(), metav1.DeletePropagationForeground)
+		if len(p.Writes) != 1 || !cmp.Equal(want, p.Writes[0], cmp.AllowUnexported(write.Write{})) {
 			t.Errorf("%s: writes %v, want one deletion in the foreground", name, writes(p))
 		}
 	}

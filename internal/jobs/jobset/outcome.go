@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // succeeded evaluates the success policy: all Jobs of the target replicated jobs have succeeded, or any of them. An
@@ -53,7 +54,7 @@ func (r *reporter) warnOfNoSuccess() {
 			return
 		}
 	}
-	r.plan.Events = append(r.plan.Events, jobs.Obstacle(neverSucceedsReason, fmt.Sprintf(
+	r.plan.Events = append(r.plan.Events, write.Obstacle(neverSucceedsReason, fmt.Sprintf(
 		"The JobSet can never succeed: successPolicy waits for a Job of %s, whose replicas is 0, to succeed. Create the JobSet again with another policy",
 		strings.Join(policy.TargetReplicatedJobs, ", "))))
 }

@@ -8,6 +8,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // policyOf returns a failure policy that fails the JobSet if one of the patterns matches.
@@ -83,7 +84,7 @@ func TestUsersLearnOfPatternsThatMatchNothing(t *testing.T) {
 		js := newSet().js
 		js.Spec.FailurePolicy = policyOf(text)
 		made := plan(jobs.Seen[*jobset.JobSet]{Job: js, Now: now, Children: of(job("leader", 0).failed())})
-		if !slices.ContainsFunc(made.Events, func(e jobs.Event) bool {
+		if !slices.ContainsFunc(made.Events, func(e write.Event) bool {
 			return e.Reason == unusablePattern && strings.Contains(e.Message, "of rule r") && strings.Contains(e.Message, text[:10])
 		}) {
 			t.Errorf("%s: events %+v, want %s", name, made.Events, unusablePattern)

@@ -11,6 +11,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // Conditions as the helper conditions returns them.
@@ -182,8 +183,8 @@ func TestARestartIsCountedBeforeAnythingIsDeleted(t *testing.T) {
 		t.Errorf("status = %+v, want 2 restarts, both counted, and no end", status)
 	}
 	same(t, "counts of the new attempt", []jobset.ReplicatedJobStatus{{Name: "workers"}, {Name: "leader"}}, status.ReplicatedJobsStatus)
-	want := []jobs.Write{jobs.Delete(current.job, metav1.DeletePropagationForeground), jobs.Delete(earlier.job, metav1.DeletePropagationForeground)}
-	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(jobs.Write{})); diff != "" {
+	want := []write.Write{write.Delete(current.job, metav1.DeletePropagationForeground), write.Delete(earlier.job, metav1.DeletePropagationForeground)}
+	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(write.Write{})); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
@@ -233,8 +234,8 @@ func TestTTL(t *testing.T) {
 	}
 	ended.ttl(3600)
 	p = checkedPlan(t, ended.js, unqueued, nil)
-	want := []jobs.Write{jobs.Delete(ended.js, metav1.DeletePropagationForeground)}
-	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(jobs.Write{})); diff != "" {
+	want := []write.Write{write.Delete(ended.js, metav1.DeletePropagationForeground)}
+	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(write.Write{})); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	if p := checkedPlan(t, newSet().ttl(0).js, unqueued, nil); !p.Due.IsZero() {

@@ -17,6 +17,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // cluster holds a JobSet and its children in memory, with a small model of the Job controller and the garbage
@@ -116,7 +117,7 @@ func (c *cluster) maxRestarts() int32 {
 }
 
 // apply does a write, and checks that it is allowed.
-func (c *cluster) apply(w jobs.Write) {
+func (c *cluster) apply(w write.Write) {
 	o := w.Object().DeepCopyObject().(client.Object)
 	key := fmt.Sprintf("%T %s", o, o.GetName())
 	existing := c.children[key]

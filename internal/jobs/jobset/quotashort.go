@@ -8,6 +8,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // A Job that is missing is created again, though it may have succeeded before someone, or its own time to live, deleted
@@ -131,16 +132,16 @@ type shortJob struct{ job, replicatedJob string }
 
 // awaitQuota requeues the JobSet if a Job has no quota and no other Job runs or starts. The events say so, or that the Job
 // waits. While Jobs of an earlier attempt still terminate, their quota is about to be free.
-func (s *sizes) awaitQuota(active bool) (requeue bool, events []jobs.Event) {
+func (s *sizes) awaitQuota(active bool) (requeue bool, events []write.Event) {
 	short := s.firstShort
 	switch {
 	case short == nil || len(s.children.previous) > 0:
 		return false, nil
 	case active || s.starts:
 		message := fmt.Sprintf(waitsForQuotaMessage, short.job, short.replicatedJob)
-		return false, []jobs.Event{jobs.Obstacle(quotaReturnedReason, message)}
+		return false, []write.Event{write.Obstacle(quotaReturnedReason, message)}
 	}
-	return true, []jobs.Event{jobs.Warning(quotaReturnedReason, fmt.Sprintf(queuedForQuotaMessage, short.job))}
+	return true, []write.Event{write.Warning(quotaReturnedReason, fmt.Sprintf(queuedForQuotaMessage, short.job))}
 }
 
 // podsToRun returns how many pods of the replicated job run or still have to run, and whether some of them are not

@@ -12,6 +12,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -132,7 +133,7 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 		}
 		said = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
 	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, ptr.To(jobs.Warning(movedReason, said))))
+	p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, ptr.To(write.Warning(movedReason, said))))
 	p.moved[job.Name] = true
 }
 
@@ -150,15 +151,15 @@ func (p *planner) resume(job, fresh *batchv1.Job) {
 		// pods ask for more than the JobSet does.
 		p.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
-		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, desired))
+		p.plan.Writes = append(p.plan.Writes, write.Change(job, desired))
 	case !jobs.HasNoPods(job):
 		// The Job controller reports when they are gone.
 	case job.Status.StartTime != nil:
 		unstarted := job.DeepCopy()
 		unstarted.Status.StartTime = nil
-		p.plan.Writes = append(p.plan.Writes, jobs.ChangeStatus(job, unstarted))
+		p.plan.Writes = append(p.plan.Writes, write.ChangeStatus(job, unstarted))
 	default:
-		p.plan.Writes = append(p.plan.Writes, jobs.Change(job, desired))
+		p.plan.Writes = append(p.plan.Writes, write.Change(job, desired))
 	}
 }
 
@@ -253,7 +254,7 @@ func (p *planner) resizeJobs() {
 		size, wanted := p.sizes.of(rj), jobs.PodsAtATime(&rj.Template.Spec)
 		sizes[rj.Name], resizable[rj.Name] = size, rj
 		if size < wanted && !boundsOf(p.js, rj).Elastic {
-			p.plan.Events = append(p.plan.Events, jobs.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+			p.plan.Events = append(p.plan.Events, write.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
 	}
 	for _, job := range p.children.active {
@@ -264,7 +265,7 @@ func (p *planner) resizeJobs() {
 		if parallelism, isFixed := most[name]; isFixed && ptr.Deref(job.Spec.Parallelism, parallelism) > parallelism {
 			fewer := job.DeepCopy()
 			fewer.Spec.Parallelism = ptr.To(parallelism)
-			p.plan.Writes = append(p.plan.Writes, jobs.Change(job, fewer))
+			p.plan.Writes = append(p.plan.Writes, write.Change(job, fewer))
 		}
 		size, ok := sizes[name]
 		if !ok || ptr.Deref(job.Spec.Parallelism, size) == size {
@@ -275,7 +276,7 @@ func (p *planner) resizeJobs() {
 		if !p.isSettled(resizable[name], job) {
 			resized.Spec.Completions = ptr.To(size)
 		}
-		change := jobs.Change(job, resized)
+		change := write.Change(job, resized)
 		if p.seen.Admission.HoldsQuota() && size < jobs.PodsAtATime(&job.Spec) {
 			change = jobs.Shrink(job, resized, nil)
 		}

@@ -11,6 +11,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // createServices creates missing headless Services: the one of the subdomain, which gives the pods their host names,
@@ -51,7 +52,7 @@ func (p *planner) createService(name string, selector map[string]string) {
 			PublishNotReadyAddresses: publishesNotReady(p.js),
 		},
 	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
+	p.plan.Writes = append(p.plan.Writes, write.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
 }
 
 // ensureSubdomainService makes sure that the subdomain has a Service. JobSets with the same subdomain share it, and it
@@ -66,7 +67,7 @@ func (p *planner) ensureSubdomainService() {
 	case ownedByJobSets(service):
 		p.shareService(service)
 	case service.Spec.ClusterIP != corev1.ClusterIPNone || !p.selectsPods(service):
-		p.plan.Events = append(p.plan.Events, jobs.Obstacle(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
+		p.plan.Events = append(p.plan.Events, write.Obstacle(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
 			"the Service %s, which would give the pods their host names, is there already, and is not headless or selects other pods:"+
 				" delete it, or set spec.network.subdomain of a new JobSet to another name", name)))
 	}
@@ -81,7 +82,7 @@ func (p *planner) shareService(service *corev1.Service) {
 	shared.OwnerReferences = append(shared.OwnerReferences, metav1.OwnerReference{
 		APIVersion: jobset.GroupVersion.String(), Kind: kind.Kind, Name: p.js.Name, UID: p.js.UID,
 	})
-	p.plan.Writes = append(p.plan.Writes, jobs.Change(service, shared))
+	p.plan.Writes = append(p.plan.Writes, write.Change(service, shared))
 	// Another JobSet may join at the same time, and Services that the JobSet does not control are not watched.
 	p.plan.DueBy(p.seen.Now.Add(pollInterval))
 }

@@ -13,6 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -99,7 +100,7 @@ func (v *view) counts(name string) jobset.ReplicatedJobStatus {
 // does not know yet what was refused: the condition stays until nothing is to be created any more.
 func (r *reporter) reportRefused() {
 	c := meta.FindStatusCondition(r.js.Status.Conditions, muster.CannotStartCondition)
-	isCreation := func(w jobs.Write) bool { return w.Verb() == "create" }
+	isCreation := func(w write.Write) bool { return w.Verb() == "create" }
 	switch why := r.seen.RefusedObjects.Message(); {
 	case why != "" && !r.held():
 		r.setCondition(muster.CannotStartCondition, metav1.ConditionTrue, muster.RefusedReason, why, corev1.EventTypeWarning)
@@ -122,7 +123,7 @@ func (r *reporter) setCondition(kind jobset.JobSetConditionType, status metav1.C
 	meta.SetStatusCondition(&r.js.Status.Conditions, metav1.Condition{
 		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(r.seen.Now),
 	})
-	r.plan.Events = append(r.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
+	r.plan.Events = append(r.plan.Events, write.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
 }
 
 // clearCondition sets a condition that is True to False.

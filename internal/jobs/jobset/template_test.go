@@ -13,6 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -171,13 +172,13 @@ func TestNetwork(t *testing.T) {
 func TestFailedCreateIsReported(t *testing.T) {
 	p := checkedPlan(t, newSet().js, unqueued, nil)
 	all := created(p)
-	want := []jobs.Write{
-		jobs.Create(all["js"]).OrWarn("HeadlessServiceCreationFailed"),
-		jobs.Create(all["js-leader-0"]).OrWarn("JobCreationFailed"),
-		jobs.Create(all["js-workers-0"]).OrWarn("JobCreationFailed"),
-		jobs.Create(all["js-workers-1"]).OrWarn("JobCreationFailed"),
+	want := []write.Write{
+		write.Create(all["js"]).OrWarn("HeadlessServiceCreationFailed"),
+		write.Create(all["js-leader-0"]).OrWarn("JobCreationFailed"),
+		write.Create(all["js-workers-0"]).OrWarn("JobCreationFailed"),
+		write.Create(all["js-workers-1"]).OrWarn("JobCreationFailed"),
 	}
-	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(jobs.Write{})); diff != "" {
+	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(write.Write{})); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -85,7 +86,7 @@ func (c *Cluster) Do(p jobs.Plan, most int, status func() bool) bool {
 	return changed
 }
 
-func (c *Cluster) do(w jobs.Write) {
+func (c *Cluster) do(w write.Write) {
 	o := copied(w.Object())
 	had := c.children[key(o)]
 	switch w.Verb() {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // CheckedPlan calls plan and checks that it is a pure function: it modifies none of its arguments, and neither another
@@ -43,20 +44,20 @@ func copied[T client.Object](o T) T { return o.DeepCopyObject().(T) }
 
 // inOrder returns the plan with its writes sorted, since they are done concurrently.
 func inOrder(p jobs.Plan) jobs.Plan {
-	p.Writes = slices.SortedFunc(slices.Values(p.Writes), func(a, b jobs.Write) int { return strings.Compare(Text(a), Text(b)) })
+	p.Writes = slices.SortedFunc(slices.Values(p.Writes), func(a, b write.Write) int { return strings.Compare(Text(a), Text(b)) })
 	return p
 }
 
 // comparePlans compares all of two plans; of functions, only whether they are nil.
 var comparePlans = cmp.Options{
-	cmp.AllowUnexported(jobs.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}), cmpopts.EquateEmpty(),
+	cmp.AllowUnexported(write.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}), cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b func(client.Object) error) bool { return (a == nil) == (b == nil) }),
 	cmp.Comparer(func(a, b func(client.Object)) bool { return (a == nil) == (b == nil) }),
-	cmp.Comparer(func(a, b func(error) (client.Object, jobs.Event)) bool { return (a == nil) == (b == nil) }),
+	cmp.Comparer(func(a, b func(error) (client.Object, write.Event)) bool { return (a == nil) == (b == nil) }),
 }
 
 // Text returns what a write does, as "verb Kind name".
-func Text(w jobs.Write) string {
+func Text(w write.Write) string {
 	kind := fmt.Sprintf("%T", w.Object())
 	return fmt.Sprintf("%s %s %s", w.Verb(), kind[strings.LastIndex(kind, ".")+1:], w.Object().GetName())
 }

@@ -11,6 +11,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 const (
@@ -45,17 +46,17 @@ func hasStarted(vcjob *volcano.Job) bool {
 // deleteVCJob deletes the VCJob, after it has removed its tasks from the service graph.
 func (p *planner) deleteVCJob(how metav1.DeletionPropagation) {
 	p.plan.First = append(p.plan.First, p.removeFromGraph()...)
-	p.plan.Writes = append(p.plan.Writes, jobs.Delete(p.vcjob, how))
+	p.plan.Writes = append(p.plan.Writes, write.Delete(p.vcjob, how))
 }
 
 // removeFromGraph removes from the service graph the tasks with which the VCJob was made. It must precede the
 // deletion of the VCJob, which alone has their names.
-func (v *view) removeFromGraph() (out []jobs.Write) {
+func (v *view) removeFromGraph() (out []write.Write) {
 	if !v.seen.Facts.Served[compile.MeshMembers] {
 		return nil
 	}
 	for i := range v.vcjob.Spec.Tasks {
-		out = append(out, jobs.Remove(compile.MeshMember(v.job, v.vcjob.Spec.Tasks[i].Name)))
+		out = append(out, write.Remove(compile.MeshMember(v.job, v.vcjob.Spec.Tasks[i].Name)))
 	}
 	return out
 }

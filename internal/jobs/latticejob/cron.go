@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/latticejob/schedule"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // Reasons of events of jobs with a schedule.
@@ -38,13 +39,13 @@ func (p *planner) planSchedule() {
 	}
 	switch {
 	case err != nil && p.job.Status.Phase != lattice.Running:
-		p.status.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		p.status.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation), ptr.To(write.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
 		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
 		// fixed.
 		last := p.job.Status.LastScheduleTime
-		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation), ptr.To(write.Warning(compileFailedReason, err.Error())))
 		p.job.Status.LastScheduleTime = last
 		return
 	}
@@ -126,8 +127,8 @@ func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 // tried again.
 func (p *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := p.runsStatus(running, last)
-	event := jobs.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
-	p.plan.Writes = append(p.plan.Writes, jobs.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
+	event := write.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
+	p.plan.Writes = append(p.plan.Writes, write.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
 		status.(*lattice.LatticeJob).Status = before
 	}))
 }
@@ -137,8 +138,8 @@ func (p *planner) stop(run *lattice.LatticeJob) {
 	if !run.DeletionTimestamp.IsZero() {
 		return
 	}
-	event := jobs.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
-	p.plan.Writes = append(p.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
+	event := write.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
+	p.plan.Writes = append(p.plan.Writes, write.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
 }
 
 // deleteOldRuns deletes the oldest runs that have ended in the phase, beyond the number to keep.
@@ -147,16 +148,16 @@ func (p *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPha
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
 	})
 	for _, run := range runs[:max(0, len(runs)-int(max(0, keep)))] {
-		p.plan.Writes = append(p.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground))
+		p.plan.Writes = append(p.plan.Writes, write.Delete(run, metav1.DeletePropagationBackground))
 	}
 }
 
 // reportRuns sets the status to how many runs are active, and to the last scheduled time that was run.
 func (rep *reporter) reportRuns(running int, last time.Time) {
 	status := rep.runsStatus(running, last)
-	var event *jobs.Event
+	var event *write.Event
 	if rep.job.Status.Phase != lattice.Running {
-		event = ptr.To(jobs.Normal(submittedReason, status.Message))
+		event = ptr.To(write.Normal(submittedReason, status.Message))
 	}
 	rep.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
 	rep.job.Status.LastScheduleTime = status.LastScheduleTime

@@ -1,8 +1,8 @@
 package latticejob
 
 import (
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // removeOfEarlierSpecs removes the mesh members and TracingPolicies that the job had by an earlier spec and does not have by this
@@ -10,7 +10,7 @@ import (
 // its task in the service graph, and a TracingPolicy kills what it does not list in the pods of the new spec, their
 // entrypoints first. They are listed, as nothing may have the names of their tasks any more: the VCJob of the earlier spec
 // could not be applied, or is gone.
-func (v *view) removeOfEarlierSpecs(result *compile.Result) (out []jobs.Write) {
+func (v *view) removeOfEarlierSpecs(result *compile.Result) (out []write.Write) {
 	if v.job.Generation <= 1 {
 		return nil // there was no earlier spec
 	}
@@ -20,10 +20,10 @@ func (v *view) removeOfEarlierSpecs(result *compile.Result) (out []jobs.Write) {
 		wanted[kind] = append(wanted[kind], object.GetName())
 	}
 	if v.seen.Facts.Served[compile.MeshMembers] {
-		out = append(out, jobs.RemoveAll(compile.MeshMembersIn(v.job.Namespace), wanted[compile.MeshMemberKind]...))
+		out = append(out, write.RemoveAll(compile.MeshMembersIn(v.job.Namespace), wanted[compile.MeshMemberKind]...))
 	}
 	if v.seen.Facts.Served[compile.TracingPolicies] {
-		out = append(out, jobs.RemoveAll(compile.TracingPoliciesIn(v.job.Namespace), wanted[compile.TracingPolicyKind]...))
+		out = append(out, write.RemoveAll(compile.TracingPoliciesIn(v.job.Namespace), wanted[compile.TracingPolicyKind]...))
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // waiting returns the message that the job waits for quota, with the queue's reason if there is one.
@@ -56,5 +56,5 @@ func (p *planner) evict() {
 		return // the status is written, and the remaining pods are terminating
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
-	p.status.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
+	p.status.setStatus(lattice.Pending, message, nil, ptr.To(write.Normal(evictedReason, message)))
 }

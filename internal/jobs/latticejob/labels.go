@@ -9,8 +9,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // labelPods labels the VCJob's pods as the LatticeJob's, so that their usage counts as the job's until
@@ -62,7 +62,7 @@ func (p *planner) relabel() {
 	if !p.recordsDomains() {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
 	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Change(p.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
+	p.plan.Writes = append(p.plan.Writes, write.Change(p.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
 // relabelIfChanged calls relabel if the VCJob queues and its labels or its gate are outdated. The VCJob's

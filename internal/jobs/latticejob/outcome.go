@@ -12,6 +12,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -22,7 +23,7 @@ func ended(job *lattice.LatticeJob) bool {
 // end ends the job for good, and removes its tasks from the service graph first, since a finished job
 // is not reconciled again. The tasks are those of its VCJob: the spec may have changed since, and
 // called services may be gone.
-func (rep *reporter) end(phase lattice.JobPhase, message string, event jobs.Event) {
+func (rep *reporter) end(phase lattice.JobPhase, message string, event write.Event) {
 	before := rep.job.DeepCopy()
 	rep.setStatus(phase, message, ptr.To(rep.job.Generation), &event)
 	if rep.plan.Writes = append(rep.plan.Writes, rep.removeFromGraph()...); len(rep.plan.Writes) > 0 {
@@ -44,9 +45,9 @@ func (v *view) whyFailed() string {
 // everything of the job is removed from the service graph.
 func (rep *reporter) failCompile(message string) {
 	before := rep.job.DeepCopy()
-	rep.setStatus(lattice.Failed, message, ptr.To(rep.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
+	rep.setStatus(lattice.Failed, message, ptr.To(rep.job.Generation), ptr.To(write.Warning(compileFailedReason, message)))
 	if rep.seen.Facts.Served[compile.MeshMembers] {
-		rep.plan.Writes = append(rep.plan.Writes, jobs.RemoveAll(compile.MeshMembersIn(rep.job.Namespace)))
+		rep.plan.Writes = append(rep.plan.Writes, write.RemoveAll(compile.MeshMembersIn(rep.job.Namespace)))
 		rep.keepStatusOnError(before)
 	}
 }
@@ -54,10 +55,10 @@ func (rep *reporter) failCompile(message string) {
 // keepStatusOnError keeps the job's previous status if its tasks cannot be removed from the graph,
 // since a finished job is not reconciled again.
 func (rep *reporter) keepStatusOnError(before *lattice.LatticeJob) {
-	rep.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+	rep.plan.StatusOnError = func(err error) (client.Object, write.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
 		before.Status.Message = workload.Cut(fmt.Sprintf("Leaving the service graph failed (will retry): %v", err), messageBytes)
-		return before, jobs.Warning(leaveFailedReason, before.Status.Message)
+		return before, write.Warning(leaveFailedReason, before.Status.Message)
 	}
 }
 
@@ -77,7 +78,7 @@ func (rep *reporter) endLost() {
 		rep.plan.IfGone = &volcano.Job{ObjectMeta: metav1.ObjectMeta{Namespace: rep.job.Namespace, Name: rep.job.Name}}
 		rep.plan.StatusFirst = true
 	}
-	rep.setStatus(lattice.Running, lattice.LostMessage, rep.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lattice.LostMessage)))
+	rep.setStatus(lattice.Running, lattice.LostMessage, rep.job.Status.ObservedGeneration, ptr.To(write.Warning(lostReason, lattice.LostMessage)))
 	if rep.seen.Admission.Grant != jobs.Unqueued {
 		rep.plan.Progress.Outcome = &jobs.Outcome{Message: lattice.LostMessage}
 	}

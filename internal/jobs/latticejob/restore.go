@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // restorePoll is how often the objects of a job are looked for while pods that ran before are pending: the ConfigMaps,
@@ -31,7 +31,7 @@ func (p *planner) restore() {
 	}
 	for _, object := range result.Objects {
 		if metav1.IsControlledBy(object.(client.Object), p.job) {
-			p.plan.First = append(p.plan.First, jobs.Create(object.(client.Object)).OrWarn(applyFailedReason))
+			p.plan.First = append(p.plan.First, write.Create(object.(client.Object)).OrWarn(applyFailedReason))
 		}
 	}
 	p.plan.DueBy(p.seen.Now.Add(restorePoll))

@@ -19,6 +19,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/refusal"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -58,9 +59,9 @@ func (p *planner) submit() {
 			missing = append(missing, schema.GroupKind{Group: volcano.GroupVersion.Group, Kind: "Job"})
 		}
 		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: it continues once that is installed", kinds(missing))
-		p.status.setStatus(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
+		p.status.setStatus(lattice.Pending, message, nil, ptr.To(write.Warning(missingKindReason, message)))
 	case !p.settings.External && isHard(p.job.Spec.Topology):
-		p.status.setStatus(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
+		p.status.setStatus(lattice.Pending, hardTopology, nil, ptr.To(write.Warning(jobs.InvalidJob, hardTopology)))
 	case p.seen.Mistake != "":
 		p.status.setStatus(lattice.Pending, p.seen.Mistake, nil, nil)
 	case !p.seen.Admission.MayStart():
@@ -80,7 +81,7 @@ func (p *planner) submit() {
 // observed, which exists only if everything else does.
 func (p *planner) apply(result *compile.Result) {
 	for _, object := range result.Objects {
-		p.plan.First = append(p.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
+		p.plan.First = append(p.plan.First, write.Apply(object.(client.Object), lattice.FieldManager))
 	}
 	p.plan.First = append(p.plan.First, p.removeOfEarlierSpecs(result)...)
 	if p.seen.Admission.Grant == jobs.Admitted {
@@ -99,27 +100,27 @@ func (p *planner) apply(result *compile.Result) {
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(p.job.Generation))
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
 	p.recordGPUs(result.VCJob)
-	p.plan.Writes = append(p.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
+	p.plan.Writes = append(p.plan.Writes, write.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {
-		p.plan.Events = append(p.plan.Events, jobs.Warning(ignoredReason, warning))
+		p.plan.Events = append(p.plan.Events, write.Warning(ignoredReason, warning))
 	}
 	if len(result.Skipped) > 0 {
-		p.plan.Events = append(p.plan.Events, jobs.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
+		p.plan.Events = append(p.plan.Events, write.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
 	}
 	retry := p.job.DeepCopy()
-	p.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+	p.plan.StatusOnError = func(err error) (client.Object, write.Event) {
 		if refusal.IsTooLarge(err) {
 			retry.Status = p.tooLarge(err)
-			return retry, jobs.Warning(applyFailedReason, err.Error())
+			return retry, write.Warning(applyFailedReason, err.Error())
 		}
 		// The time of the first refusal, which is read back, must follow.
 		message := workload.Cut(fmt.Sprintf(lattice.RetryApplyMessage, err), messageBytes-len(refusedSince)-len(time.RFC3339))
-		if p.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
+		if p.seen.Admission.Grant == jobs.Admitted && write.IsRefused(err) {
 			since, _ := p.refusedSince()
 			message += refusedSince + cmp.Or(since, p.seen.Now).UTC().Format(time.RFC3339)
 		}
 		retry.Status = lattice.LatticeJobStatus{Phase: lattice.Pending, Message: message}
-		return retry, jobs.Warning(applyFailedReason, message)
+		return retry, write.Warning(applyFailedReason, message)
 	}
 }
 
@@ -154,7 +155,7 @@ func (p *planner) running() {
 		message += ". " + p.vcjob.Status.State.Message
 	}
 	if p.job.Status.Phase != lattice.Running {
-		p.status.setStatus(lattice.Running, message, ptr.To(p.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
+		p.status.setStatus(lattice.Running, message, ptr.To(p.compiled()), ptr.To(write.Normal(submittedReason, message)))
 	}
 	p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent())
 	p.relabelIfChanged()
@@ -175,11 +176,11 @@ func (p *planner) syncStatus() {
 	state := &p.vcjob.Status.State
 	switch {
 	case state.Phase == volcano.Completed:
-		p.status.end(lattice.Succeeded, lattice.SucceededMessage, jobs.Normal(succeededReason, lattice.SucceededMessage))
+		p.status.end(lattice.Succeeded, lattice.SucceededMessage, write.Normal(succeededReason, lattice.SucceededMessage))
 	case state.Phase == volcano.Failed, state.Phase == volcano.Terminated, state.Phase == volcano.Aborted,
 		// Volcano never leaves this state if it may not restart the job.
 		state.Phase == volcano.Restarting && p.vcjob.Spec.MaxRetry == 0:
-		p.status.end(lattice.Failed, lattice.FailedMessage, jobs.Warning(failedReason, p.whyFailed()))
+		p.status.end(lattice.Failed, lattice.FailedMessage, write.Warning(failedReason, p.whyFailed()))
 	case !p.settings.External && state.Phase == "":
 		// No controller has observed the VCJob yet, or what it would say need not be written.
 		if !p.resubmitIfChanged() {

@@ -18,6 +18,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -92,7 +93,7 @@ func (s *scene) plan(t *testing.T) jobs.Plan {
 
 // writes are those of the plan in words, those that come first before a slash.
 func writes(p jobs.Plan) string {
-	in := func(list []jobs.Write) string {
+	in := func(list []write.Write) string {
 		var out []string
 		for _, w := range list {
 			kind := w.Object().GetObjectKind().GroupVersionKind().Kind

@@ -8,6 +8,7 @@ import (
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -38,7 +39,7 @@ type reporter struct {
 }
 
 // setStatus sets the status, and adds the event if the status is new.
-func (rep *reporter) setStatus(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
+func (rep *reporter) setStatus(phase lattice.JobPhase, message string, generation *int64, event *write.Event) {
 	message = workload.Cut(message, messageBytes)
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	rep.setTimes(&status)
@@ -74,9 +75,9 @@ func (v *view) ignoredChange() string {
 }
 
 // changeEvent returns the event for such a change; it is sent once, as the message is new then.
-func (v *view) changeEvent() *jobs.Event {
+func (v *view) changeEvent() *write.Event {
 	if v.ignoredChange() == "" {
 		return nil
 	}
-	return ptr.To(jobs.Warning(changeReason, "The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
+	return ptr.To(write.Warning(changeReason, "The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
 }

@@ -21,6 +21,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -62,7 +63,7 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if len(misplaced) > 0 {
 		errs = append(errs, p.removeIfStillMisplaced(ctx, &w, misplaced))
 	}
-	errs = append(errs, jobs.ForEach(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
+	errs = append(errs, write.ForEach(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
@@ -183,7 +184,7 @@ func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workloa
 	if now.UID != seen.UID || !givesPlaces(&now) || !equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
 		return nil // the watch reports the change
 	}
-	return jobs.ForEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
+	return write.ForEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
 }
 
 // remove marks a pod with the condition DisruptionTarget, which a podFailurePolicy can match, and deletes

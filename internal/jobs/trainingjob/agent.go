@@ -6,7 +6,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -69,7 +69,7 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 }
 
 // roundSizes returns the writes that update, on existing pods, the annotation with the sizes that their rounds may have.
-func (v *view) roundSizes() (writes []jobs.Write) {
+func (v *view) roundSizes() (writes []write.Write) {
 	sizes := roundOf(v.job, 0).Sizes()
 	for i := range v.roster.Replicas {
 		pod := v.roster.Replicas[i].Pod
@@ -79,7 +79,7 @@ func (v *view) roundSizes() (writes []jobs.Write) {
 		if said := pod.Annotations[muster.RendezvousSizeAnnotation]; said != "" && said != sizes {
 			changed := pod.DeepCopy()
 			changed.Annotations[muster.RendezvousSizeAnnotation] = sizes
-			writes = append(writes, jobs.Change(pod, changed))
+			writes = append(writes, write.Change(pod, changed))
 		}
 	}
 	return writes

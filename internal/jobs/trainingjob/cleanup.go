@@ -12,6 +12,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -98,7 +99,7 @@ func (p *planner) stop(pod *corev1.Pod) (stays bool) {
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds == nil || *seconds > 1 {
 		stopped := pod.DeepCopy()
 		stopped.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
-		p.plan.Writes = append(p.plan.Writes, jobs.Change(pod, stopped))
+		p.plan.Writes = append(p.plan.Writes, write.Change(pod, stopped))
 	}
 	return true
 }

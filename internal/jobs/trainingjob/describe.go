@@ -11,6 +11,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // describe returns what a TrainingJob asks for: one pod set of as many workers as it can use, and the minimum that it
@@ -41,7 +42,7 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	agent := latticeOf(job)
 	agent.mark(&podSet.Template)
 	if _, err := agent.withAgent(job, facts.Agent, templateOf(job), 0); err != nil {
-		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, noAgent(err)))
+		d.Mistake = ptr.To(write.Obstacle(jobs.InvalidJob, noAgent(err)))
 	}
 	d.PodSets = []kueue.PodSet{podSet}
 	if wrong := jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} }); d.Mistake == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/jobstest"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -73,7 +74,7 @@ func TestRestartPolicyOfPods(t *testing.T) {
 		if got := podsIn(p)[0].Spec.RestartPolicy; got != withAgent {
 			t.Errorf("restartPolicy %q with the agent: that of the pods is %s, want %s", policy, got, withAgent)
 		}
-		said := slices.ContainsFunc(p.Events, func(e jobs.Event) bool { return e.Reason == breezeml.RestartPolicyReplacedReason })
+		said := slices.ContainsFunc(p.Events, func(e write.Event) bool { return e.Reason == breezeml.RestartPolicyReplacedReason })
 		if said != (withAgent != want) {
 			t.Errorf("restartPolicy %q with the agent: events %v, want that another is used said: %v", policy, events(p), withAgent != want)
 		}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -41,7 +41,7 @@ func (p *planner) requeueStuck() bool {
 		return false
 	}
 	until := metav1.NewTime(p.now.Add(p.settings.Cooldown))
-	p.status.addEvent(jobs.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
+	p.status.addEvent(write.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
 		"%s. The job gives up its quota and is queued again at %s", strings.TrimSuffix(why, "."), until.UTC().Format(timeFormat))))
 	p.status.setStage(breezeml.StageRequeueCooldown, 0)
 	// The pods are deleted, and events expire before the cooldown ends.
@@ -97,7 +97,7 @@ func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLea
 		until = atLeast
 	}
 	limit.Until = ptr.To(metav1.NewTime(until).Rfc3339Copy())
-	p.status.addEvent(jobs.Warning(breezeml.SizeLimitedReason, fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
+	p.status.addEvent(write.Warning(breezeml.SizeLimitedReason, fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
 		size, s.CurrentSize, strings.TrimSuffix(why, "."), limit.Until.UTC().Format(timeFormat))))
 	s.CurrentSize, s.RequeueTime, s.SizeLimit = size, nil, limit
 	p.plan.StatusFirst = true // otherwise the pods that are deleted could be created again

@@ -9,6 +9,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -39,7 +40,7 @@ func (p *planner) podFor(r *replicas.Replica, place podspec.Places) *corev1.Pod 
 	pod, err := p.newPod(r, place)
 	if err != nil {
 		p.cannotStart = noAgent(err)
-		p.status.addEvent(jobs.Obstacle(jobs.InvalidJob, p.cannotStart))
+		p.status.addEvent(write.Obstacle(jobs.InvalidJob, p.cannotStart))
 	}
 	return pod
 }
@@ -91,5 +92,5 @@ func (p *planner) restart() {
 	for i := range p.restarting {
 		p.status.countRestart(p.roster.Get(worker, p.restarting[i].Index))
 	}
-	p.status.addEvent(jobs.Warning(breezeml.RestartingReason, p.restartingMessage(p.restarting)))
+	p.status.addEvent(write.Warning(breezeml.RestartingReason, p.restartingMessage(p.restarting)))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -49,10 +50,10 @@ func (v *view) ports() []corev1.ServicePort {
 }
 
 // deleteServices returns the writes that delete the Services of workers that do not exist any more.
-func (v *view) deleteServices(gone func(index int32) bool) (writes []jobs.Write) {
+func (v *view) deleteServices(gone func(index int32) bool) (writes []write.Write) {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](v.seen.Children) {
 		if index, ok := replicas.IndexOf(v.job.Name, worker, service.Name); ok && gone(index) && service.DeletionTimestamp.IsZero() {
-			writes = append(writes, jobs.Delete(service, metav1.DeletePropagationBackground))
+			writes = append(writes, write.Delete(service, metav1.DeletePropagationBackground))
 		}
 	}
 	return writes

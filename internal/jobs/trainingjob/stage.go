@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // setCreated sets the condition Created when the job is first observed.
@@ -17,11 +17,11 @@ func (rep *reporter) setCreated() {
 	}
 	rep.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, rep.message(breezeml.CreatedMessage))
 	if policy := rep.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; policy != "" && policy != podRestartPolicy(rep.job) {
-		rep.addEvent(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
+		rep.addEvent(write.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
 			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", policy, restartPolicyOf(rep.job, latticeOf(rep.job)))))
 	}
 	if said, is := rep.job.Spec.ReplicaSpecs.RestartPolicy, restartPolicyOf(rep.job, latticeOf(rep.job)); said != "" && said != is {
-		rep.addEvent(jobs.Warning(breezeml.RestartPolicyReplacedReason, fmt.Sprintf(
+		rep.addEvent(write.Warning(breezeml.RestartPolicyReplacedReason, fmt.Sprintf(
 			"The restart policy %s is replaced by %s: with injectLattice, a training that has succeeded would be run again, without end", said, is)))
 	}
 }
@@ -32,7 +32,7 @@ func (rep *reporter) advance() {
 	before := *s
 	if mistake := mistakeOf(rep.job); mistake != "" {
 		if s.Stage != breezeml.StageWrongConfiguration {
-			rep.addEvent(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
+			rep.addEvent(write.Warning(breezeml.WrongConfigurationReason, mistake))
 		}
 		rep.setStage(breezeml.StageWrongConfiguration, 0)
 		s.CooldownTime, s.ExecStatus.StartTime = nil, nil // once corrected, the job is treated as new
@@ -56,14 +56,14 @@ func (rep *reporter) advance() {
 	case suspended(rep.job):
 		if !was {
 			rep.setCondition(breezeml.JobSuspended, true, breezeml.SuspendedReason, rep.message(breezeml.SuspendedMessage))
-			rep.addEvent(jobs.Normal(breezeml.SuspendedReason, rep.message(breezeml.SuspendedMessage)))
+			rep.addEvent(write.Normal(breezeml.SuspendedReason, rep.message(breezeml.SuspendedMessage)))
 		}
 		rep.setStage(breezeml.StageWaiting, 0)
 		s.ExecStatus.StartTime = nil
 		return
 	case was:
 		rep.setCondition(breezeml.JobSuspended, false, breezeml.ResumedReason, rep.message(breezeml.ResumedMessage))
-		rep.addEvent(jobs.Normal(breezeml.ResumedReason, rep.message(breezeml.ResumedMessage)))
+		rep.addEvent(write.Normal(breezeml.ResumedReason, rep.message(breezeml.ResumedMessage)))
 		rep.enqueue(rep.now)
 	}
 	rep.followAdmission(before.Stage)
@@ -103,7 +103,7 @@ func (rep *reporter) setStage(stage breezeml.Stage, size int32) {
 		return
 	}
 	if s.Stage == breezeml.StageRunning && stage == breezeml.StageRunning {
-		rep.addEvent(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
+		rep.addEvent(write.Normal(breezeml.ResizedReason, fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
 	}
 	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
 }

@@ -10,6 +10,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -133,7 +134,7 @@ func (rep *reporter) dropCondition(kind breezeml.JobConditionType) {
 // message returns a message with the name of the job.
 func (v *view) message(message string) string { return fmt.Sprintf(message, v.job.Name) }
 
-func (rep *reporter) addEvent(e jobs.Event) { rep.plan.Events = append(rep.plan.Events, e) }
+func (rep *reporter) addEvent(e write.Event) { rep.plan.Events = append(rep.plan.Events, e) }
 
 func condition(job *breezeml.TrainingJob, kind breezeml.JobConditionType) *breezeml.JobCondition {
 	for i := range job.Status.ExecStatus.Conditions {

@@ -9,7 +9,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -56,7 +56,7 @@ func (rep *reporter) execute(d pendingAction) {
 }
 
 func (rep *reporter) note(action bus.Action, why string) {
-	rep.plan.Events = append(rep.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
+	rep.plan.Events = append(rep.plan.Events, write.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
 // restartJob makes all pods outdated, also finished ones. The restart counts are kept: attempts are told

@@ -22,6 +22,7 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/jobstest"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 var now = jobstest.Now
@@ -209,7 +210,7 @@ func carriedOut(t *testing.T, p jobs.Plan, job *volcano.Job, refusal func(client
 		p.Status.SetResourceVersion(now.ResourceVersion)
 	}
 	told := &reasons{}
-	_ = jobs.NewExecutor(api, told).Run(t.Context(), now, p.Batch) // what was refused is told by events
+	_ = write.NewExecutor(api, told).Run(t.Context(), now, p.Batch) // what was refused is told by events
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), now); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // cleanUp stops what still runs of a job that has finished, and finally deletes the job.
@@ -24,7 +25,7 @@ func (p *planner) deleteUnfinished() { p.plan.DeletePods(p.roster.Pods(true)) }
 func (p *planner) deleteCommands() {
 	for _, command := range p.allCommands() {
 		if command.DeletionTimestamp.IsZero() && (finished(p.job) || p.isStale(command) || p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
-			p.plan.Writes = append(p.plan.Writes, jobs.Delete(command, metav1.DeletePropagationBackground))
+			p.plan.Writes = append(p.plan.Writes, write.Delete(command, metav1.DeletePropagationBackground))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 )
 
 // describe returns what a VCJob requests: one pod set for each task that has pods. A job that was scaled to no pods
@@ -63,7 +64,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 }
 
 // validate returns what is wrong with the job that the API server cannot validate.
-func validate(job *volcano.Job, facts jobs.Facts) *jobs.Event {
+func validate(job *volcano.Job, facts jobs.Facts) *write.Event {
 	problem := ""
 	switch cyclic := cyclicTask(job); {
 	case cyclic != "":

@@ -13,6 +13,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -149,8 +150,8 @@ func mpi(arguments map[string]string) effect {
 // head a Service, by which users reach the dashboard and submit jobs.
 func ray(arguments map[string]string) effect {
 	a := arguments
-	objects := func(v *view) []jobs.Write {
-		return []jobs.Write{jobs.Create(headService(v, a)).OrWarn(jobs.FailedCreate)}
+	objects := func(v *view) []write.Write {
+		return []write.Write{write.Create(headService(v, a)).OrWarn(jobs.FailedCreate)}
 	}
 	ports := func(_ *volcano.Job, task string) (out []corev1.ContainerPort) {
 		if task == a["head"] {

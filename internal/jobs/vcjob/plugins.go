@@ -14,6 +14,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -44,7 +45,7 @@ type effect struct {
 	// ports returns the ports on which the pods of a task listen; nil for none.
 	ports func(job *volcano.Job, task string) []corev1.ContainerPort
 	// objects returns the writes of objects that must exist before pods; nil for none.
-	objects func(v *view) []jobs.Write
+	objects func(v *view) []write.Write
 	// lists returns the variables of pods that list host names; nil for none.
 	lists func(job *volcano.Job) []hostList
 }

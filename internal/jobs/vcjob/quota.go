@@ -8,6 +8,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -135,7 +136,7 @@ func (rep *reporter) noteTaskWithoutQuota() {
 	state.Reason = taskWithoutQuotaReason
 	state.Message = had + ": they start once the others have ended, or when the job is aborted and resumed"
 	if before.Reason != state.Reason || before.Message != state.Message {
-		rep.plan.Events = append(rep.plan.Events, jobs.Warning(taskWithoutQuotaReason, state.Message))
+		rep.plan.Events = append(rep.plan.Events, write.Warning(taskWithoutQuotaReason, state.Message))
 	}
 }
 

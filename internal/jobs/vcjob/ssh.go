@@ -18,6 +18,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -46,13 +47,13 @@ func ssh(arguments map[string]string) effect {
 			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
 			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
 		},
-		objects: func(v *view) []jobs.Write {
+		objects: func(v *view) []write.Write {
 			secret := &corev1.Secret{ObjectMeta: v.owned(keysName(v.job)), Data: map[string][]byte{sshConfigFile: sshConfig(v.job, arguments["ssh-port"])}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))
-				return []jobs.Write{jobs.Create(secret).OrWarn(jobs.FailedCreate)}
+				return []write.Write{write.Create(secret).OrWarn(jobs.FailedCreate)}
 			}
-			return []jobs.Write{jobs.CreateFilled(secret, makeKeys).OrWarn(jobs.FailedCreate)}
+			return []write.Write{write.CreateFilled(secret, makeKeys).OrWarn(jobs.FailedCreate)}
 		},
 	}
 }

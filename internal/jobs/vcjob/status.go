@@ -11,6 +11,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -24,7 +25,7 @@ func (rep *reporter) noteMissingClass() {
 	if _, known := rep.seen.Facts.Priorities.OfPods(name); known || finished(rep.job) {
 		return
 	}
-	rep.plan.Events = append(rep.plan.Events, jobs.Obstacle(missingClassReason, fmt.Sprintf(
+	rep.plan.Events = append(rep.plan.Events, write.Obstacle(missingClassReason, fmt.Sprintf(
 		"PriorityClass %s, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods", name)))
 }
 
@@ -181,9 +182,9 @@ func (rep *reporter) setDerivedPhase(phase volcano.JobPhase, reason, message str
 func (rep *reporter) recordPhase(phase volcano.JobPhase, message string) {
 	switch phase {
 	case volcano.Failed, volcano.Terminated:
-		rep.plan.Events = append(rep.plan.Events, jobs.Warning(string(phase), message))
+		rep.plan.Events = append(rep.plan.Events, write.Warning(string(phase), message))
 	case volcano.Completed, volcano.Aborted:
-		rep.plan.Events = append(rep.plan.Events, jobs.Normal(string(phase), message))
+		rep.plan.Events = append(rep.plan.Events, write.Normal(string(phase), message))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -44,13 +45,13 @@ func svc(arguments map[string]string) effect {
 			}
 			return out
 		},
-		objects: func(v *view) []jobs.Write {
-			out := []jobs.Write{
-				jobs.Create(hostsConfigMap(v)).OrWarn(jobs.FailedCreate),
-				jobs.Create(headlessService(v, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
+		objects: func(v *view) []write.Write {
+			out := []write.Write{
+				write.Create(hostsConfigMap(v)).OrWarn(jobs.FailedCreate),
+				write.Create(headlessService(v, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
 			}
 			if !isTrue(arguments["disable-network-policy"]) {
-				out = append(out, jobs.Create(networkPolicy(v)).OrWarn(jobs.FailedCreate))
+				out = append(out, write.Create(networkPolicy(v)).OrWarn(jobs.FailedCreate))
 			}
 			return out
 		},
@@ -132,7 +133,7 @@ func (o *objects) updateHosts() {
 		return
 	}
 	setRecord(&o.job.Status, hostsKey, now)
-	update := jobs.Apply(hostsConfigMap(o.view), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
+	update := write.Apply(hostsConfigMap(o.view), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
 		setRecord(&status.(*volcano.Job).Status, hostsKey, before)
 	})
 	o.plan.First = append(o.plan.First, update)

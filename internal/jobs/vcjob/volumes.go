@@ -10,6 +10,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -27,12 +28,12 @@ func claimName(job *volcano.Job, i int) string {
 }
 
 // claims returns the writes that create the job's claims, which the job owns.
-func (o *objects) claims() []jobs.Write {
-	var out []jobs.Write
+func (o *objects) claims() []write.Write {
+	var out []write.Write
 	for i := range o.job.Spec.Volumes {
 		if spec := o.job.Spec.Volumes[i].VolumeClaim; spec != nil {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: o.owned(claimName(o.job, i)), Spec: *spec.DeepCopy()}
-			out = append(out, jobs.Create(claim).OrWarn(jobs.FailedCreate))
+			out = append(out, write.Create(claim).OrWarn(jobs.FailedCreate))
 		}
 	}
 	return out
@@ -64,8 +65,8 @@ func (v *view) owned(name string) metav1.ObjectMeta {
 
 // missing returns the writes of what must exist before the pods: claims, and plugin objects. They are
 // created once: newer pods show that they exist.
-func (o *objects) missing() []jobs.Write {
-	var out []jobs.Write
+func (o *objects) missing() []write.Write {
+	var out []write.Write
 	if !o.hasRecord(volumesKey) {
 		out = append(out, o.claims()...)
 	}

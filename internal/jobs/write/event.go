@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import corev1 "k8s.io/api/core/v1"
 
@@ -36,8 +36,8 @@ func Normal(reason, message string) Event {
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: message}
 }
 
-// sameStanding reports whether e need not be recorded after the other event.
-func (e Event) sameStanding(other Event) bool {
+// SameStanding reports whether e need not be recorded after the other event.
+func (e Event) SameStanding(other Event) bool {
 	if e.Key != "" {
 		e.Message, other.Message = "", ""
 	}

@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func TestAnEvictedWorkloadThatDoesNotFitReturnsItsQuota(t *testing.T) {
 	}
 	returned := w.DeepCopy()
 	workload.GiveBack(returned, at)
-	if err := NewExecutor(c, &fakeRecorder{}).Run(t.Context(), jobWith(nil), Batch{Writes: []Write{ChangeStatus(w, returned)}}); err != nil {
+	if err := NewExecutor(c, &fakeRecorder{}).Run(t.Context(), aJob(), Batch{Writes: []Write{ChangeStatus(w, returned)}}); err != nil {
 		t.Error(err)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(w), w); err != nil {

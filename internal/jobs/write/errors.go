@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"cmp"
@@ -79,33 +79,33 @@ func failedWrites(err error) (out []*Failure) {
 	return out
 }
 
-// isConflict reports whether all errors of a Run are conflicts with other writers' changes, which the watch delivers.
+// IsConflict reports whether all errors of a Run are conflicts with other writers' changes, which the watch delivers.
 // Conflicts of verbs other than change do not count: a create fails with one if it lost a race for a ResourceQuota, for
 // example.
-func isConflict(err error) bool {
-	return everyError(err, func(err error) bool {
+func IsConflict(err error) bool {
+	return EveryError(err, func(err error) bool {
 		var of *Failure
 		return errors.As(err, &of) && (of.write.verb == VerbChange || of.write.verb == VerbChangeStatus) && apierrors.IsConflict(of.err)
 	})
 }
 
-// isOvertaken reports whether all errors of a Run say that another writer was first: conflicts, as with isConflict, and
+// IsOvertaken reports whether all errors of a Run say that another writer was first: conflicts, as with IsConflict, and
 // objects that are gone.
-func isOvertaken(err error) bool {
-	return everyError(err, func(err error) bool { return isConflict(err) || apierrors.IsNotFound(err) })
+func IsOvertaken(err error) bool {
+	return EveryError(err, func(err error) bool { return IsConflict(err) || apierrors.IsNotFound(err) })
 }
 
-// everyError reports whether this is so of every error that was joined to the error of a Run.
-func everyError(err error, is func(error) bool) bool {
+// EveryError reports whether this is so of every error that was joined to the error of a Run.
+func EveryError(err error, is func(error) bool) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !everyError(e, is) })
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !EveryError(e, is) })
 	}
 	return is(err)
 }
 
-// isNamespaceTerminating reports whether something could not be created because its namespace is being terminated. The
+// IsNamespaceTerminating reports whether something could not be created because its namespace is being terminated. The
 // job goes with its namespace; nobody can do anything about it, and no event can be created there either.
-func isNamespaceTerminating(err error) bool {
+func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
@@ -120,8 +120,8 @@ func IsRefused(err error) bool {
 // writes of a plan are done in no order. Deletions are not among them. What the job says on its Workload is not either.
 func RefusedOf(err error) []*Failure {
 	refused := slices.DeleteFunc(failedWrites(err), func(e *Failure) bool {
-		return !slices.Contains([]Verb{VerbCreate, VerbApply, VerbChange}, e.write.verb) || e.write.isToWorkload() ||
-			!IsRefused(e.err) || isNamespaceTerminating(e.err)
+		return !slices.Contains([]Verb{VerbCreate, VerbApply, VerbChange}, e.write.verb) || e.write.IsToWorkload() ||
+			!IsRefused(e.err) || IsNamespaceTerminating(e.err)
 	})
 	slices.SortFunc(refused, func(a, b *Failure) int {
 		return cmp.Or(compareBools(a.isHeldBack(), b.isHeldBack()), cmp.Compare(a.kind, b.kind),

@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"cmp"
@@ -26,9 +26,9 @@ type budgetedRecorder interface {
 	TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
-// recordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
+// RecordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
 // tries again later.
-func (ex *Executor) recordStanding(job client.Object, e Event) (told bool) {
+func (ex *Executor) RecordStanding(job client.Object, e Event) (told bool) {
 	r, ok := ex.recorder.(budgetedRecorder)
 	if !ok {
 		ex.record(job, e)

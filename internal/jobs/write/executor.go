@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (ex *Executor) Run(ctx context.Context, job client.Object, b Batch) error {
 	}
 	err := ex.writeInTurn(ctx, job, b)
 	b.Status = withoutUnwritten(b.Status, failed(err))
-	if err != nil && b.StatusOnError != nil && !isConflict(err) && !isNamespaceTerminating(err) {
+	if err != nil && b.StatusOnError != nil && !IsConflict(err) && !IsNamespaceTerminating(err) {
 		status, event := b.StatusOnError(err)
 		b.Status, b.Events = status, nil
 		if !equality.Semantic.DeepEqual(job, status) {
@@ -74,7 +74,7 @@ func withoutUnwritten(status client.Object, writes []Write) client.Object {
 func (ex *Executor) writeInTurn(ctx context.Context, job client.Object, b Batch) error {
 	if err := ex.writeAll(ctx, job, b.First); err != nil {
 		// Writes to the Workload are done all the same: a job that gets no pods must not keep its quota from others.
-		heard := slices.DeleteFunc(slices.Clone(b.Writes), func(w Write) bool { return !w.isToWorkload() })
+		heard := slices.DeleteFunc(slices.Clone(b.Writes), func(w Write) bool { return !w.IsToWorkload() })
 		return errors.Join(err, ex.writeAll(ctx, job, heard))
 	}
 	return ex.writeAll(ctx, job, b.Writes)
@@ -119,7 +119,7 @@ func (ex *Executor) report(job client.Object, w Write, err error) error {
 		kind = gvk.Kind
 	}
 	failed := &Failure{write: w, kind: kind, err: err}
-	if reason := w.refusalReason(); reason != "" && IsRefused(err) && !isNamespaceTerminating(err) && !failed.isHeldBack() {
+	if reason := w.RefusalReason(); reason != "" && IsRefused(err) && !IsNamespaceTerminating(err) && !failed.isHeldBack() {
 		ex.record(job, Warning(reason, err.Error()))
 	}
 	return failed

@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"maps"
@@ -126,10 +126,10 @@ func (w Write) OrGoOn(reason string) Write {
 // changeRefused is the reason of the event that the API server refuses a change of a job or its children.
 const changeRefused = "ChangeRefused"
 
-// refusalReason returns the reason of the Warning, "" for none. A policy of the cluster may refuse any change, such as
+// RefusalReason returns the reason of the Warning, "" for none. A policy of the cluster may refuse any change, such as
 // the start of a job or another size: nobody would know why the job stays as it is.
-func (w Write) refusalReason() string {
-	if w.onFailure == "" && w.verb == VerbChange && !w.isToWorkload() {
+func (w Write) RefusalReason() string {
+	if w.onFailure == "" && w.verb == VerbChange && !w.IsToWorkload() {
 		return changeRefused
 	}
 	return w.onFailure
@@ -148,8 +148,8 @@ func (w Write) WithEvent(e Event) Write {
 	return w
 }
 
-// isToWorkload reports whether the write is to the job's Workload, by which its queue learns about the job.
-func (w Write) isToWorkload() bool {
+// IsToWorkload reports whether the write is to the job's Workload, by which its queue learns about the job.
+func (w Write) IsToWorkload() bool {
 	_, is := w.object.(*kueue.Workload)
 	return is
 }

@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ func (e *executorTest) children(name string, many int, refused bool) (out []Writ
 		if refused {
 			e.fail["create "+name] = forbidden
 		}
-		out = append(out, Create(child(name)).OrWarn(FailedCreate))
+		out = append(out, Create(child(name)).OrWarn("FailedCreate"))
 	}
 	return out
 }

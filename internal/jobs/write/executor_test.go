@@ -1,4 +1,4 @@
-package jobs
+package write
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func newExecutorTest(t *testing.T, objects ...client.Object) *executorTest {
 		b.writes = append(b.writes, verb+" "+name)
 		return b.fail[verb+" "+name]
 	}
-	job := jobWith(nil)
+	job := aJob()
 	b.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(objects, job)...).WithStatusSubresource(job).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -119,7 +119,7 @@ func (e *executorTest) withChangedStatus() *batchv1.Job {
 // child returns a ConfigMap that the job controls.
 func child(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(jobWith(nil), batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aJob(), batchv1.SchemeGroupVersion.WithKind("Job"))}}}
 }
 
 // orphan returns a ConfigMap without a controller.
@@ -210,7 +210,7 @@ func TestChangeFailsIfTheObjectHasChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := change("second")
-	if !apierrors.IsConflict(err) || !isConflict(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
+	if !apierrors.IsConflict(err) || !IsConflict(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
 		t.Errorf("error %v, want a conflict", err)
 	}
 }
@@ -255,7 +255,7 @@ func TestDespiteStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := b.run(t, Batch{Writes: []Write{Change(seen, desired).DespiteStatus()}})
-			if isConflict(err) != tc.conflict || err != nil && !tc.conflict {
+			if IsConflict(err) != tc.conflict || err != nil && !tc.conflict {
 				t.Errorf("error %v, want a conflict: %v", err, tc.conflict)
 			}
 			if diff := cmp.Diff(tc.writes, b.writes); diff != "" {
@@ -357,7 +357,7 @@ func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 	starting.Add(writesAtOnce)
 	all := make(chan struct{})
 	go func() { starting.Wait(); close(all) }()
-	job := jobWith(nil)
+	job := aJob()
 	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(job).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			starting.Done()
@@ -431,12 +431,17 @@ func TestWhatAnotherWriterDidFirst(t *testing.T) {
 		"none":            {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := isConflict(tc.err); got != tc.conflict {
+			if got := IsConflict(tc.err); got != tc.conflict {
 				t.Errorf("isConflict = %v, want %v", got, tc.conflict)
 			}
-			if got := isOvertaken(tc.err); got != tc.overtaken {
+			if got := IsOvertaken(tc.err); got != tc.overtaken {
 				t.Errorf("isOvertaken = %v, want %v", got, tc.overtaken)
 			}
 		})
 	}
+}
+
+// aJob returns the job ns/j.
+func aJob() *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "job-uid"}}
 }
