@@ -10,7 +10,7 @@ import (
 // nodes.
 func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 	ps := &ex.w.shape.podSets[podSet]
-	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.places.Places(l.Flavor) {
+	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.places.IsPlaced(l.Flavor) {
 		return nil
 	}
 	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
@@ -95,7 +95,7 @@ func (n *nodes) awaitsNodes(w *workload) bool {
 		return false
 	}
 	for _, a := range w.held.PodSets {
-		if a.Count > 0 && n.places.Places(n.placedBy(&a)) {
+		if a.Count > 0 && n.places.IsPlaced(n.placedBy(&a)) {
 			return true
 		}
 	}

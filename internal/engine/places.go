@@ -214,7 +214,7 @@ func (n *nodes) holding(w *workload, has placed) *place.Holding {
 	if has.by == nil {
 		return nil
 	}
-	out := &place.Holding{Promised: has.promised, Leaving: has.leaving}
+	out := &place.Holding{Nominated: has.promised, Leaving: has.leaving}
 	for i := range has.by.PodSets {
 		a := &has.by.PodSets[i]
 		ps, places := w.podSet(a.PodSet), a.Places

@@ -182,7 +182,7 @@ func (p *pass) lostNodesMessage(w *workload) string {
 func (p *pass) noPlacesMessage(w *workload) string {
 	for i := range w.held.PodSets {
 		a := &w.held.PodSets[i]
-		if by := p.engine.nodes.placedBy(a); len(a.Places) > 0 && !p.engine.nodes.places.Places(by) {
+		if by := p.engine.nodes.placedBy(a); len(a.Places) > 0 && !p.engine.nodes.places.IsPlaced(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}

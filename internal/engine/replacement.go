@@ -176,7 +176,7 @@ func (ev *evaluator) victimsForReplacement(w *workload) (out outcome, gained []p
 
 // holdReplacement charges the places to the planned ledger.
 func (n *nodes) holdReplacement(w *workload, gained []place.Assignment) {
-	holding := &place.Holding{Promised: true}
+	holding := &place.Holding{Nominated: true}
 	for i, ask := range n.replacementAsks(w, gained) {
 		holding.PodSets = append(holding.PodSets, place.HeldPodSet{Ask: ask, Nodes: gained[i].Nodes})
 	}

@@ -6,9 +6,9 @@ import (
 )
 
 // A bound is a constraint between the pods of one workload that kube-scheduler enforces as well, by the labels of pods:
-// required anti-affinity and affinity, and hard spread constraints. A pod is sent to one node, so kube-scheduler could only
-// refuse it there. Places therefore respect the bounds from the start. For example two pods that must be apart by host
-// name get two nodes, although one node could hold both.
+// required anti-affinity and affinity, and hard spread constraints. A pod is sent to one node, so kube-scheduler could
+// only refuse it there. Places therefore respect the bounds from the start. For example two pods that must be apart by
+// host name get two nodes, although one node could hold both.
 
 // BoundKind says what a bound asks.
 type BoundKind string
@@ -31,7 +31,7 @@ type Bound struct {
 	// Key is the node label whose values are the domains. Nodes without it are no domain: pods that must be apart may use
 	// them, others not.
 	Key string
-	// Counts are the pod sets whose pods count, sorted; with Even the pod set itself is one of them.
+	// Counts are the pod sets whose pods count, sorted. With Even the pod set itself counts too.
 	Counts []string
 	// MaxSkew and MinDomains belong to Even. With MinDomains above one, the fewest pods of a domain count as none:
 	// kube-scheduler sees a single domain once a pod is sent to one node.

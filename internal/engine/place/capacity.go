@@ -9,7 +9,7 @@ import (
 const (
 	// Idle is the ledger of what would be used if all work had ended.
 	Idle Ledger = 2 + iota
-	// Empty is Idle with no node cordoned.
+	// Empty is the ledger of what would be used if all work had ended and no node were cordoned.
 	Empty
 )
 
@@ -19,8 +19,8 @@ type book int
 const (
 	// held counts all pods that are present, and the absent pods of workloads that may use their places.
 	held book = iota
-	// planned counts all present and absent pods except those of workloads that are being evicted, and
-	// promised places.
+	// planned counts all present and absent pods except the pods of workloads that are being evicted, and nominated
+	// places.
 	planned
 	// resident counts the pods that stay even if all work has ended.
 	resident

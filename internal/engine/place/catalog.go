@@ -17,8 +17,8 @@ func (c *catalog) levels(flavor string) []string {
 	return c.topologies[c.flavors[flavor].Topology].Levels
 }
 
-// places reports whether pods of the flavor are placed on nodes: it names a topology that exists.
-func (c *catalog) places(flavor string) bool {
+// isPlaced reports whether pods of the flavor are placed on nodes: it names a topology that exists.
+func (c *catalog) isPlaced(flavor string) bool {
 	f, ok := c.flavors[flavor]
 	if !ok || f.Topology == "" {
 		return false

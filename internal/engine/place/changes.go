@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// changes records what has changed, for those who look at it later.
+// changes records what has changed until the engine or a search asks.
 type changes struct {
 	catalog *catalog
 	log     changeLog
@@ -18,7 +18,7 @@ type changes struct {
 	freedFlavors sets.Set[string]
 	// reduced holds the flavors whose nodes could hold less than before if they were empty.
 	reduced sets.Set[string]
-	// count counts changes outside of trials, resident those of the pods that stay when all work has ended.
+	// count counts changes outside of trials, resident the changes of pods that stay when all work has ended.
 	count, resident uint64
 }
 
@@ -30,13 +30,13 @@ func newChanges(catalog *catalog) *changes {
 // changeLog is the log of slots whose nodes changed. Tallies read it to update their counts.
 type changeLog struct {
 	slots []int32
-	// first is the number of the first change that is kept. read is the number up to which somebody has
-	// read: later entries may be merged.
+	// first is the number of the first change that is kept. read is the number up to which a tally has read: later entries
+	// may be merged.
 	first, read uint64
 }
 
-// logKept bounds the length of the log. Tallies that fall behind count all nodes again.
-const logKept = 1 << 16
+// mostChanges bounds the length of the log. Tallies that fall behind count all nodes again.
+const mostChanges = 1 << 16
 
 // add records a change of a slot. A negative slot is ignored.
 func (c *changeLog) add(slot int32) {
@@ -46,7 +46,7 @@ func (c *changeLog) add(slot int32) {
 	if last := len(c.slots) - 1; last >= 0 && c.slots[last] == slot && c.next() > c.read {
 		return // not read yet, so one entry is enough
 	}
-	if len(c.slots) >= logKept {
+	if len(c.slots) >= mostChanges {
 		half := len(c.slots) / 2
 		c.first += uint64(half)
 		c.slots = append(c.slots[:0], c.slots[half:]...)
@@ -60,7 +60,7 @@ func (c *changeLog) next() uint64 { return c.first + uint64(len(c.slots)) }
 // markRead records that a reader has seen all changes, and returns the number of the next one.
 func (c *changeLog) markRead() uint64 { c.read = c.next(); return c.read }
 
-// since returns the changes from a number on; ok is false if some of them have been dropped.
+// since returns the changes from a number on; ok is false if some of these changes have been dropped.
 func (c *changeLog) since(number uint64) (slots []int32, ok bool) {
 	c.read = c.next()
 	if number < c.first {
@@ -80,7 +80,7 @@ func (c *changes) markFreed(n *node) {
 // markReduced records that a node with these labels could hold less than before, or is gone.
 func (c *changes) markReduced(labels map[string]string) {
 	for name, f := range c.catalog.flavors {
-		if c.catalog.places(name) && within(f.NodeLabels, labels) {
+		if c.catalog.isPlaced(name) && within(f.NodeLabels, labels) {
 			c.reduced.Insert(name)
 		}
 	}
@@ -91,8 +91,8 @@ func (c *changes) recheck(h *host) {
 	if c.trial > 0 || h == nil {
 		return
 	}
-	for _, s := range h.places {
-		c.toCheck.Insert(s.holder.key)
+	for _, hp := range h.places {
+		c.toCheck.Insert(hp.holder.key)
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *changes) freeAll() {
 	}
 	c.count++
 	for name := range c.catalog.flavors {
-		if c.catalog.places(name) {
+		if c.catalog.isPlaced(name) {
 			c.freedFlavors.Insert(name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // told holds the last values that a map was given.
-type told struct {
+type given struct {
 	nodes    map[string]Node
 	pods     map[order.Key]Pod
 	ended    map[order.Key]PodSetKey
@@ -27,19 +27,19 @@ func keysOf[V any](of map[order.Key]V) []order.Key {
 }
 
 // fresh returns a new map that was given only the last values.
-func (tl *told) fresh() *Map {
+func (g *given) fresh() *Map {
 	m := New()
-	for _, key := range keysOf(tl.holdings) {
-		m.Hold(key, tl.holdings[key])
+	for _, key := range keysOf(g.holdings) {
+		m.Hold(key, g.holdings[key])
 	}
-	for _, key := range keysOf(tl.pods) {
-		m.SetPod(tl.pods[key])
+	for _, key := range keysOf(g.pods) {
+		m.SetPod(g.pods[key])
 	}
-	for _, key := range keysOf(tl.ended) {
-		m.EndPod(key, tl.ended[key])
+	for _, key := range keysOf(g.ended) {
+		m.EndPod(key, g.ended[key])
 	}
-	for _, name := range slices.Sorted(maps.Keys(tl.nodes)) {
-		m.SetNode(tl.nodes[name])
+	for _, name := range slices.Sorted(maps.Keys(g.nodes)) {
+		m.SetNode(g.nodes[name])
 	}
 	m.SetFlavor(Flavor{Name: "f", Topology: "t"})
 	m.SetTopology(Topology{Name: "t", Levels: []string{"block", "rack", Hostname}})
@@ -47,36 +47,36 @@ func (tl *told) fresh() *Map {
 }
 
 // tell draws a change and applies it to the map.
-func tell(t *rapid.T, m *Map, tl *told) {
+func change(t *rapid.T, m *Map, g *given) {
 	switch rapid.IntRange(0, 8).Draw(t, "what happens") {
 	case 0, 1:
-		n := tellNode(t)
-		tl.nodes[n.Name] = n
+		n := drawNode(t)
+		g.nodes[n.Name] = n
 		m.SetNode(n)
 	case 2:
 		name := fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))
-		delete(tl.nodes, name)
+		delete(g.nodes, name)
 		m.DeleteNode(name)
 	case 3, 4:
-		p := tellPod(t)
-		delete(tl.ended, p.Key)
-		tl.pods[p.Key] = p
+		p := drawPod(t)
+		delete(g.ended, p.Key)
+		g.pods[p.Key] = p
 		m.SetPod(p)
 	case 5:
 		key := named(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
-		p, there := tl.pods[key]
-		delete(tl.pods, key)
-		delete(tl.ended, key)
+		p, there := g.pods[key]
+		delete(g.pods, key)
+		delete(g.ended, key)
 		if there && p.Workload != (order.Key{}) && rapid.Bool().Draw(t, "ends well") {
-			tl.ended[key] = PodSetKey{p.Workload, p.PodSet}
-			m.EndPod(key, tl.ended[key])
+			g.ended[key] = PodSetKey{p.Workload, p.PodSet}
+			m.EndPod(key, g.ended[key])
 		} else {
 			m.DeletePod(key)
 		}
 	case 6, 7:
-		key, h := tellHolding(t)
-		if tl.holdings[key] = h; h == nil {
-			delete(tl.holdings, key)
+		key, h := drawHolding(t)
+		if g.holdings[key] = h; h == nil {
+			delete(g.holdings, key)
 		}
 		m.Hold(key, h)
 	case 8:
@@ -84,9 +84,10 @@ func tell(t *rapid.T, m *Map, tl *told) {
 	}
 }
 
-func tellNode(t *rapid.T) Node {
+func drawNode(t *rapid.T) Node {
 	i := rapid.IntRange(0, 5).Draw(t, "node")
-	n := Node{Name: fmt.Sprint("n", i), Labels: map[string]string{"block": "x", "rack": fmt.Sprint(i / 2), Hostname: fmt.Sprintf("n%d.local", i)},
+	n := Node{Name: fmt.Sprint("n", i),
+		Labels:      map[string]string{"block": "x", "rack": fmt.Sprint(i / 2), Hostname: fmt.Sprintf("n%d.local", i)},
 		Allocatable: map[string]int64{Pods: 4, "cpu": rapid.Int64Range(0, 4).Draw(t, "cpu")}}
 	if gpus := rapid.Int64Range(-1, 3).Draw(t, "gpus"); gpus >= 0 {
 		n.Allocatable["gpu"] = gpus
@@ -104,11 +105,14 @@ func tellNode(t *rapid.T) Node {
 	return n
 }
 
-func tellPod(t *rapid.T) Pod {
-	p := Pod{Key: named(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod"))), Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
-		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"), "gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
+func drawPod(t *rapid.T) Pod {
+	p := Pod{Key: named(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod"))),
+		Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
+		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"),
+			"gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
 	if rapid.Bool().Draw(t, "of a workload") {
-		p.Workload, p.PodSet = named(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pod's workload")), fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
+		p.Workload, p.PodSet = named(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "pod's workload")),
+			fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "special") {
 	case 0, 1:
@@ -124,18 +128,20 @@ func tellPod(t *rapid.T) Pod {
 }
 
 // tellHolding draws the places of a workload, nil if it holds none any more.
-func tellHolding(t *rapid.T) (order.Key, *Holding) {
+func drawHolding(t *rapid.T) (order.Key, *Holding) {
 	key := named(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "workload"))
 	if rapid.IntRange(0, 3).Draw(t, "none") == 0 {
 		return key, nil
 	}
 	h := &Holding{}
 	for i := range rapid.IntRange(1, 2).Draw(t, "pod sets") {
-		set := HeldPodSet{Ask: Ask{PodSet: fmt.Sprint("set", i), Flavor: "f", PerPod: map[string]int64{"cpu": 1, "gpu": rapid.Int64Range(0, 2).Draw(t, "each")}}}
+		set := HeldPodSet{Ask: Ask{PodSet: fmt.Sprint("set", i), Flavor: "f",
+			PerPod: map[string]int64{"cpu": 1, "gpu": rapid.Int64Range(0, 2).Draw(t, "each")}}}
 		set.Ask.Unpinned = rapid.Bool().Draw(t, "loose")
 		set.Ask.ExclusiveKey = rapid.SampledFrom([]string{"", "", "rack", Hostname}).Draw(t, "exclusive by")
 		for range rapid.IntRange(0, 3).Draw(t, "hosts") {
-			at := NodeCount{fmt.Sprintf("n%d.local", rapid.IntRange(0, 6).Draw(t, "held on")), rapid.Int32Range(1, 3).Draw(t, "held")}
+			at := NodeCount{fmt.Sprintf("n%d.local", rapid.IntRange(0, 6).Draw(t, "held on")),
+				rapid.Int32Range(1, 3).Draw(t, "held")}
 			set.Nodes = append(set.Nodes, at)
 			set.Ask.Count += at.Count
 		}
@@ -144,8 +150,8 @@ func tellHolding(t *rapid.T) (order.Key, *Holding) {
 		}
 		h.PodSets = append(h.PodSets, set)
 	}
-	h.Promised = rapid.IntRange(0, 3).Draw(t, "promised") == 0
-	h.Leaving = !h.Promised && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
+	h.Nominated = rapid.IntRange(0, 3).Draw(t, "promised") == 0
+	h.Leaving = !h.Nominated && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
 	return key, h
 }
 
@@ -180,11 +186,11 @@ func freeOf(m *Map, n *node) map[string]int64 {
 
 func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tl := &told{map[string]Node{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
-		m := tl.fresh()
+		g := &given{map[string]Node{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
+		m := g.fresh()
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			tell(t, m, tl)
-			if diff := cmp.Diff(stateOf(tl.fresh()), stateOf(m)); diff != "" {
+			change(t, m, g)
+			if diff := cmp.Diff(stateOf(g.fresh()), stateOf(m)); diff != "" {
 				t.Fatalf("state (-fresh +incremental):\n%s", diff)
 			}
 		}
@@ -193,15 +199,15 @@ func TestTheOrderOfEventsDoesNotMatter(t *testing.T) {
 
 func TestTryUndoesAllCharges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tl := &told{map[string]Node{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
-		m := tl.fresh()
+		g := &given{map[string]Node{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
+		m := g.fresh()
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			tell(t, m, tl)
+			change(t, m, g)
 		}
 		before := stateOf(m)
 		m.Try(func() {
 			for range 3 {
-				m.Hold(tellHolding(t))
+				m.Hold(drawHolding(t))
 			}
 		})
 		if diff := cmp.Diff(before, stateOf(m)); diff != "" {

@@ -20,7 +20,8 @@ type ExclusiveLabels struct {
 }
 
 func newExclusiveLabels(nodes *Nodes, changes *changes) *ExclusiveLabels {
-	return &ExclusiveLabels{nodes: nodes, changes: changes, labels: map[string]*exclusiveLabel{}, onNodes: map[string]int{}}
+	return &ExclusiveLabels{nodes: nodes, changes: changes, labels: map[string]*exclusiveLabel{},
+		onNodes: map[string]int{}}
 }
 
 // exclusiveLabel holds the domains of a label that is used for exclusive placement.
@@ -31,13 +32,13 @@ type exclusiveLabel struct {
 // exclusiveDomain is the set of nodes that share a label value.
 type exclusiveDomain struct {
 	nodes map[*node]bool
-	// units counts the exclusive pods and absent pods in the domain, by whatever label; own counts those
-	// that are exclusive by this label.
+	// units counts the exclusive pods and absent pods in the domain, by whatever label; own counts the pods that are
+	// exclusive by this label.
 	units, own [books]int32
 }
 
-// Forget forgets the labels by which no pod or place is exclusive if there are more of them than keep. It reports whether it
-// did. A search must not be open, which counts on the labels that it asks for.
+// Forget forgets the labels by which no pod or place is exclusive if there are more of them than keep. It reports
+// whether it did. A search must not be open, which counts on the labels that it asks for.
 func (el *ExclusiveLabels) Forget(keep int) bool {
 	if len(el.labels)-len(el.onNodes) <= keep {
 		return false

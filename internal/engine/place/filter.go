@@ -41,13 +41,14 @@ const (
 	refusedUnknown
 )
 
-// AvoidedFilter is the text for nodes that are avoided, NotReadyFilter for those that have failed.
+// AvoidedFilter is the text for nodes that are avoided, NotReadyFilter the text for nodes that have failed.
 const AvoidedFilter, NotReadyFilter = "refused by kube-scheduler", "not ready"
 
 func newRefusals() refusals {
 	r := refusals{index: map[string]Refusal{}}
-	for _, text := range []string{"", "foreign", "other", "cordoned", NotReadyFilter, "hostname of another node", "topologyDomain", "nodeSelector", "affinity", "nodeName",
-		AvoidedFilter, "hostPort", "exclusive placement", textOfLack("…")} {
+	for _, text := range []string{"", "foreign", "other", "cordoned", NotReadyFilter, "hostname of another node",
+		"topologyDomain", "nodeSelector", "affinity", "nodeName", AvoidedFilter, "hostPort", "exclusive placement",
+		textOfLack("…")} {
 		r.of(text)
 	}
 	return r
@@ -77,7 +78,8 @@ type filters struct {
 }
 
 func newFilters(catalog *catalog, nodes *Nodes, resources *resources) *filters {
-	return &filters{catalog: catalog, nodes: nodes, resources: resources, byKey: map[string]*Filter{}, refusals: newRefusals()}
+	return &filters{catalog: catalog, nodes: nodes, resources: resources, byKey: map[string]*Filter{},
+		refusals: newRefusals()}
 }
 
 // Filter decides which nodes pods of a shape may use, whatever capacity is left. Verdicts are cached by
@@ -108,18 +110,19 @@ func (a *Ask) RequiredAffinity() *corev1.NodeSelector {
 	return a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// filtersKept bounds memory: a filter takes about 16 bytes per node.
-const filtersKept = 128
+// mostFilters bounds memory: a filter takes about 16 bytes per node.
+const mostFilters = 128
 
 // of returns the filter of an ask, which it creates if needed.
 func (fs *filters) of(a *Ask, key string) *Filter {
 	if f := fs.byKey[key]; f != nil {
 		return f
 	}
-	if len(fs.byKey) >= filtersKept {
+	if len(fs.byKey) >= mostFilters {
 		clear(fs.byKey) // tallies keep their own references
 	}
-	f := &Filter{flavor: fs.catalog.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.RequiredAffinity() != nil, nodeName: a.NodeName}
+	f := &Filter{flavor: fs.catalog.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.RequiredAffinity() != nil,
+		nodeName: a.NodeName}
 	if f.hasAffinity {
 		f.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: a.Affinity})
 	}
@@ -141,7 +144,7 @@ func (fs *filters) cachedCheck(f *Filter, slot int32, version uint64) Refusal {
 	return v.refusal
 }
 
-// checkNode is cachedCheck without the cache.
+// checkNode returns the filter's verdict on a node, which it does not cache.
 func (fs *filters) checkNode(f *Filter, n *node) Refusal {
 	if !within(f.flavor.NodeLabels, n.Labels) {
 		return Foreign
@@ -179,7 +182,8 @@ func (fs *filters) checkNode(f *Filter, n *node) Refusal {
 // keepsPodsOff reports whether the taint repels pods. The taint for cordoned nodes is left to Cordoned: a
 // cordoned node is about to be drained, so even pods that tolerate everything are not placed there.
 func keepsPodsOff(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
+	return t.Effect == corev1.TaintEffectNoExecute ||
+		t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }
 
 // refusedFor returns the refusal for a lack of the resource.
@@ -260,7 +264,8 @@ func (a *Ask) DropJobLabel() {
 	a.Affinity = a.Affinity.DeepCopy()
 	var others []corev1.NodeSelectorTerm
 	for _, term := range a.RequiredAffinity().NodeSelectorTerms {
-		if term.MatchExpressions = term.MatchExpressions[:len(term.MatchExpressions)-1]; len(term.MatchExpressions)+len(term.MatchFields) > 0 {
+		term.MatchExpressions = term.MatchExpressions[:len(term.MatchExpressions)-1]
+		if len(term.MatchExpressions)+len(term.MatchFields) > 0 {
 			others = append(others, term)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// holdings holds the places of workloads, and charges those that wait for their pods.
+// holdings holds the places of workloads, and charges the places that wait for their pods.
 type holdings struct {
 	resources *resources
 	changes   *changes
@@ -54,12 +54,12 @@ func (hs *holdings) holder(key order.Key, h *Holding) *holder {
 			if place.Count <= 0 {
 				continue
 			}
-			s := held.placesOn(hs.nodes, out, i, place.Node)
-			s.count = addCount(s.count, place.Count)
+			hp := held.placesOn(hs.nodes, out, i, place.Node)
+			hp.count = addCount(hp.count, place.Count)
 		}
 		for _, place := range set.Excess {
-			s := held.placesOn(hs.nodes, out, i, place.Node)
-			s.excess = addCount(s.excess, max(0, place.Count))
+			hp := held.placesOn(hs.nodes, out, i, place.Node)
+			hp.excess = addCount(hp.excess, max(0, place.Count))
 		}
 	}
 	hs.holders[key] = out
@@ -71,17 +71,17 @@ func (hs *holdings) chargeHolder(h *holder, changed map[*node]bool) {
 	for i := range h.podSets {
 		set := &h.podSets[i]
 		set.empty, set.occupied = 0, 0
-		for _, s := range set.places {
-			set.empty = addCount(set.empty, s.vacant())
-			s.occupied = hs.countOccupied(s)
-			set.occupied = addCount(set.occupied, s.occupied)
+		for _, hp := range set.places {
+			set.empty = addCount(set.empty, hp.vacant())
+			hp.occupied = hs.countOccupied(hp)
+			set.occupied = addCount(set.occupied, hp.occupied)
 		}
 		hs.updateEmpty(h, i)
-		for _, s := range set.places {
-			s.host.places = append(s.host.places, s)
-			hs.updatePlaces(s)
-			if s.node != nil {
-				changed[s.node] = true
+		for _, hp := range set.places {
+			hp.host.places = append(hp.host.places, hp)
+			hs.updatePlaces(hp)
+			if hp.node != nil {
+				changed[hp.node] = true
 			}
 		}
 	}
@@ -90,111 +90,112 @@ func (hs *holdings) chargeHolder(h *holder, changed map[*node]bool) {
 // unchargeHolder takes back what chargeHolder charged.
 func (hs *holdings) unchargeHolder(h *holder, changed map[*node]bool) {
 	for i := range h.podSets {
-		for _, s := range h.podSets[i].places {
-			if s.node != nil {
-				hs.chargeAbsent(s, -1)
-				hs.setExcess(s, 0, 0)
-				changed[s.node] = true
+		for _, hp := range h.podSets[i].places {
+			if hp.node != nil {
+				hs.chargeAbsent(hp, -1)
+				hs.setExcess(hp, 0, 0)
+				changed[hp.node] = true
 			}
-			s.host.remove(s)
-			hs.nodes.dropHost(s.host)
+			hp.host.remove(hp)
+			hs.nodes.dropHost(hp.host)
 		}
 	}
 }
 
 // updatePlaces charges the places that wait for their pods to the node that has the host's name now. The
 // caller must settle that node.
-func (hs *holdings) updatePlaces(s *hostPlaces) {
+func (hs *holdings) updatePlaces(hp *hostPlaces) {
 	var at *node
 	var absent, present, expected int32
-	if len(s.host.nodes) > 0 {
-		at = s.host.nodes[0]
-		if absent = s.count; !s.holder.Promised {
-			here := hs.pods.ofWorkload[s.holder.key].onHost(s.holder.PodSets[s.podSet].Ask.PodSet, s.host)
+	if len(hp.host.nodes) > 0 {
+		at = hp.host.nodes[0]
+		if absent = hp.count; !hp.holder.Nominated {
+			here := hs.pods.ofWorkload[hp.holder.key].onHost(hp.holder.PodSets[hp.podSet].Ask.PodSet, hp.host)
 			absent = max(0, absent-here)
-			if !s.holder.Leaving {
-				present = min(s.excess, max(0, here-s.count))
-				expected = s.excess - present
+			if !hp.holder.Leaving {
+				present = min(hp.excess, max(0, here-hp.count))
+				expected = hp.excess - present
 			}
 		}
 	}
-	occupied := hs.countOccupied(s)
-	if at == s.node && absent == s.absent && present == s.excessPresent && expected == s.excessExpected && occupied == s.occupied {
+	occupied := hs.countOccupied(hp)
+	if at == hp.node && absent == hp.absent && present == hp.excessPresent && expected == hp.excessExpected &&
+		occupied == hp.occupied {
 		return
 	}
-	if s.node != nil {
-		hs.chargeAbsent(s, -1)
-		hs.setExcess(s, 0, 0)
-		if s.node != at {
-			hs.usage.settle(s.node)
+	if hp.node != nil {
+		hs.chargeAbsent(hp, -1)
+		hs.setExcess(hp, 0, 0)
+		if hp.node != at {
+			hs.usage.settle(hp.node)
 		}
 	}
-	before := s.vacant()
-	s.node, s.absent = at, absent
-	set := &s.holder.podSets[s.podSet]
-	set.empty = addCount(set.empty, s.vacant()-before)
-	set.occupied += occupied - s.occupied
-	s.occupied = occupied
+	before := hp.vacant()
+	hp.node, hp.absent = at, absent
+	set := &hp.holder.podSets[hp.podSet]
+	set.empty = addCount(set.empty, hp.vacant()-before)
+	set.occupied += occupied - hp.occupied
+	hp.occupied = occupied
 	if at != nil {
-		hs.chargeAbsent(s, 1)
-		hs.setExcess(s, present, expected)
+		hs.chargeAbsent(hp, 1)
+		hs.setExcess(hp, present, expected)
 	}
-	hs.updateEmpty(s.holder, s.podSet)
+	hs.updateEmpty(hp.holder, hp.podSet)
 }
 
 // setExcess takes this number of present excess pods out of the planned book of the node, and charges the
 // expected ones to the held book.
-func (hs *holdings) setExcess(s *hostPlaces, present, expected int32) {
-	ask, takes := &s.holder.PodSets[s.podSet].Ask, s.holder.podSets[s.podSet].takes
-	if present != s.excessPresent {
-		hs.usage.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, s.excessPresent-present)
+func (hs *holdings) setExcess(hp *hostPlaces, present, expected int32) {
+	ask, takes := &hp.holder.PodSets[hp.podSet].Ask, hp.holder.podSets[hp.podSet].takes
+	if present != hp.excessPresent {
+		hs.usage.charge(hp.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, hp.excessPresent-present)
 	}
-	if expected != s.excessExpected {
-		hs.usage.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, expected-s.excessExpected)
+	if expected != hp.excessExpected {
+		hs.usage.charge(hp.node, held, takes, ask.HostPorts, ask.ExclusiveKey, expected-hp.excessExpected)
 	}
-	s.excessPresent, s.excessExpected = present, expected
+	hp.excessPresent, hp.excessExpected = present, expected
 }
 
-// updateEmpty frees the empty places of a pod set if there are no more of them than pods that have ended
-// or, if unpinned, run elsewhere. Otherwise it charges them: it is unknown which of them are not needed.
+// updateEmpty frees the empty places of a pod set if they are no more than the pods that have ended or, if unpinned,
+// run elsewhere. Otherwise it charges the empty places: it is unknown which are not needed.
 func (hs *holdings) updateEmpty(h *holder, podSet int) {
 	set := &h.podSets[podSet]
 	ended := addCount(h.PodSets[podSet].Ended, hs.countElsewhere(h, podSet))
-	over := ended > 0 && !h.Promised && set.empty <= ended
+	over := ended > 0 && !h.Nominated && set.empty <= ended
 	if over == set.emptyAreFree {
 		return
 	}
 	charge := func(times int32) {
-		for _, s := range set.places {
-			if s.node != nil {
-				hs.chargeAbsent(s, times)
+		for _, hp := range set.places {
+			if hp.node != nil {
+				hs.chargeAbsent(hp, times)
 			}
 		}
 	}
 	charge(-1)
 	set.emptyAreFree = over
 	charge(1)
-	for _, s := range set.places {
-		if s.node != nil && s.absent > 0 {
-			hs.usage.settle(s.node)
+	for _, hp := range set.places {
+		if hp.node != nil && hp.absent > 0 {
+			hs.usage.settle(hp.node)
 		}
 	}
 }
 
 // chargeAbsent charges the places that wait for their pods to their node, or takes that back if times is
 // -1.
-func (hs *holdings) chargeAbsent(s *hostPlaces, times int32) {
-	pods := times * s.absent
-	if pods == 0 || s.holder.podSets[s.podSet].emptyAreFree {
+func (hs *holdings) chargeAbsent(hp *hostPlaces, times int32) {
+	pods := times * hp.absent
+	if pods == 0 || hp.holder.podSets[hp.podSet].emptyAreFree {
 		return
 	}
-	ask := &s.holder.PodSets[s.podSet].Ask
-	takes := s.holder.podSets[s.podSet].takes
-	if !s.holder.Promised {
-		hs.usage.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, pods)
+	ask := &hp.holder.PodSets[hp.podSet].Ask
+	takes := hp.holder.podSets[hp.podSet].takes
+	if !hp.holder.Nominated {
+		hs.usage.charge(hp.node, held, takes, ask.HostPorts, ask.ExclusiveKey, pods)
 	}
-	if !s.holder.Leaving {
-		hs.usage.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, pods)
+	if !hp.holder.Leaving {
+		hs.usage.charge(hp.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, pods)
 	}
 }
 
@@ -203,10 +204,10 @@ func (hs *holdings) updatePlacesOn(h *host) {
 	if h == nil {
 		return
 	}
-	for _, s := range h.places {
-		hs.updatePlaces(s)
-		if s.node != nil {
-			hs.usage.settle(s.node)
+	for _, hp := range h.places {
+		hs.updatePlaces(hp)
+		if hp.node != nil {
+			hs.usage.settle(hp.node)
 		}
 	}
 }

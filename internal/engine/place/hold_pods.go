@@ -2,7 +2,7 @@ package place
 
 import "github.com/musterhq/muster/internal/engine/order"
 
-// forgetEnded removes a pod from those that have ended, and reports whether it was one.
+// forgetEnded removes a pod from the pods that have ended, and reports whether it was one.
 func (hs *holdings) forgetEnded(key order.Key) bool {
 	of, ok := hs.pods.ended[key]
 	if !ok {
@@ -63,7 +63,7 @@ func (hs *holdings) isPlanned(p *pod) bool {
 // it counts only if its workload was admitted to places that are exclusive by this label, in a domain without others.
 func (hs *holdings) exclusiveBy(p *pod) string {
 	h := hs.holders[p.workload]
-	if p.exclusive == "" || h == nil || h.Promised {
+	if p.exclusive == "" || h == nil || h.Nominated {
 		return ""
 	}
 	for i := range h.PodSets {
@@ -127,10 +127,10 @@ func (hs *holdings) updatePlacesOf(p *pod) {
 	if h == nil {
 		return
 	}
-	if s := h.at(p.podSet, p.node.host.name); s != nil {
-		hs.updatePlaces(s)
-		if s.node != nil && s.node != p.node { // another node with the same hostname
-			hs.usage.settle(s.node)
+	if hp := h.at(p.podSet, p.node.host.name); hp != nil {
+		hs.updatePlaces(hp)
+		if hp.node != nil && hp.node != p.node { // another node with the same hostname
+			hs.usage.settle(hp.node)
 		}
 		if hs.changes.trial == 0 {
 			hs.changes.toCheck.Insert(h.key)
@@ -139,33 +139,33 @@ func (hs *holdings) updatePlacesOf(p *pod) {
 }
 
 // Unpinned pods have places, so that a gang starts only if all of it fits, but nothing binds them to these places. They
-// count where they are: for each unpinned pod that runs elsewhere, one of the places is free, like the place of a pod that
-// has ended. Only live pods count so: a pod that is terminating, or lost by its node, will be replaced, and its replacement
-// needs a place.
+// count where they are: for each unpinned pod that runs elsewhere, one of the places is free, like the place of a pod
+// that has ended. Only live pods count so: a pod that is terminating, or lost by its node, will be replaced, and its
+// replacement needs a place.
 
 // countElsewhere returns the number of live pods of an unpinned pod set that are not at one of its places.
 // It is called for each place that is charged, so it uses sums.
 func (hs *holdings) countElsewhere(h *holder, podSet int) int32 {
 	ask, c := &h.PodSets[podSet].Ask, hs.pods.ofWorkload[h.key]
-	if !ask.Unpinned || h.Promised || c == nil {
+	if !ask.Unpinned || h.Nominated || c == nil {
 		return 0
 	}
 	return max(0, c.live[ask.PodSet]-h.podSets[podSet].occupied)
 }
 
 // countOccupied returns how many of the places have a live pod, 0 if the pods are not unpinned.
-func (hs *holdings) countOccupied(s *hostPlaces) int32 {
-	ask, c := &s.holder.PodSets[s.podSet].Ask, hs.pods.ofWorkload[s.holder.key]
+func (hs *holdings) countOccupied(hp *hostPlaces) int32 {
+	ask, c := &hp.holder.PodSets[hp.podSet].Ask, hs.pods.ofWorkload[hp.holder.key]
 	if !ask.Unpinned || c == nil {
 		return 0
 	}
 	var count int32
-	for _, n := range s.host.nodes {
+	for _, n := range hp.host.nodes {
 		if at := (podSetOnNode{ask.PodSet, n.Name}); n.up() {
 			count += c.present[at] - c.terminating[at]
 		}
 	}
-	return min(s.count, count)
+	return min(hp.count, count)
 }
 
 // unpinnedChangedOn calls unpinnedChanged for all pods on the node.

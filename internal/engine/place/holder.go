@@ -15,8 +15,8 @@ type heldPodSet struct {
 	places []*hostPlaces
 	// byHost indexes places by host name; nil if there are few.
 	byHost map[string]*hostPlaces
-	// empty is the number of places that have no pod. emptyAreFree is set if there are no more of them
-	// than pods that have ended: then they are the places of those pods, and free.
+	// empty is the number of places that have no pod. emptyAreFree is set if they are no more than the pods that have
+	// ended: then they are the places of the ended pods, and free.
 	empty        int32
 	emptyAreFree bool
 	// occupied is the number of places that have a live pod; only counted for unpinned pods.
@@ -29,7 +29,7 @@ type hostPlaces struct {
 	podSet int
 	host   *host
 	count  int32
-	// excess is the number of pods beyond these places that were told to end. excessPresent of them are
+	// excess is the number of pods beyond these places that were asked to end. excessPresent of them are
 	// there, and left out of the planned book; excessExpected are not there but may still come.
 	excess, excessPresent, excessExpected int32
 	// occupied places have a live pod; only counted for unpinned pods.
@@ -41,38 +41,38 @@ type hostPlaces struct {
 
 // placesOn returns the places on a host, which it creates if needed.
 func (h *heldPodSet) placesOn(ns *Nodes, of *holder, podSet int, host string) *hostPlaces {
-	s := h.at(host)
-	if s == nil {
-		s = &hostPlaces{holder: of, podSet: podSet, host: ns.hostOf(host)}
-		h.add(s)
+	hp := h.at(host)
+	if hp == nil {
+		hp = &hostPlaces{holder: of, podSet: podSet, host: ns.hostOf(host)}
+		h.add(hp)
 	}
-	return s
+	return hp
 }
 
 // fewPlaces is the number of hosts up to which a linear search is used.
 const fewPlaces = 8
 
-func (h *heldPodSet) add(s *hostPlaces) {
-	h.places = append(h.places, s)
+func (h *heldPodSet) add(hp *hostPlaces) {
+	h.places = append(h.places, hp)
 	if len(h.places) <= fewPlaces {
 		return
 	}
 	if h.byHost == nil {
 		h.byHost = map[string]*hostPlaces{}
-		for _, s := range h.places {
-			h.byHost[s.host.name] = s
+		for _, hp := range h.places {
+			h.byHost[hp.host.name] = hp
 		}
 	}
-	h.byHost[s.host.name] = s
+	h.byHost[hp.host.name] = hp
 }
 
 func (h *heldPodSet) at(host string) *hostPlaces {
 	if h.byHost != nil {
 		return h.byHost[host]
 	}
-	for _, s := range h.places {
-		if s.host.name == host {
-			return s
+	for _, hp := range h.places {
+		if hp.host.name == host {
+			return hp
 		}
 	}
 	return nil
@@ -96,7 +96,8 @@ func (h *hostPlaces) vacant() int32 {
 	return h.absent
 }
 
-// beyondLimit returns by how many pods the places of the workload on the host exceed what kube-scheduler accepted there.
+// beyondLimit returns by how many pods the places of the workload on the host exceed what kube-scheduler accepted
+// there.
 func (h *hostPlaces) beyondLimit() int32 {
 	for _, limit := range h.holder.PodSets[h.podSet].Ask.Limits {
 		if limit.Node != h.host.name {
@@ -113,9 +114,9 @@ func (h *hostPlaces) beyondLimit() int32 {
 	return 0
 }
 
-func (h *host) remove(s *hostPlaces) {
+func (h *host) remove(hp *hostPlaces) {
 	for i, other := range h.places {
-		if other == s {
+		if other == hp {
 			last := len(h.places) - 1
 			h.places[i] = h.places[last]
 			h.places[last] = nil

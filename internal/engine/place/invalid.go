@@ -23,63 +23,64 @@ func (hs *holdings) invalidOf(h *holder, podSet int) invalidPlaces {
 	set := &h.PodSets[podSet]
 	var out invalidPlaces
 	var empty int32 // places without a pod
-	for _, s := range h.podSets[podSet].places {
-		if count := hs.countInvalid(s); count > 0 {
+	for _, hp := range h.podSets[podSet].places {
+		if count := hs.countInvalid(hp); count > 0 {
 			if out == nil {
 				out = invalidPlaces{}
 			}
-			out[s] = count
+			out[hp] = count
 		}
-		empty = addCount(empty, s.vacant())
+		empty = addCount(empty, hp.vacant())
 	}
-	spare := min(addCount(max(set.Ended, hs.pods.endedOf[PodSetKey{h.key, set.Ask.PodSet}]), hs.countElsewhere(h, podSet)), empty)
-	for _, s := range h.podSets[podSet].places {
-		if unneeded := min(spare, out[s], s.vacant()); unneeded > 0 {
-			out[s] -= unneeded
+	spare := min(addCount(max(set.Ended, hs.pods.endedOf[PodSetKey{h.key, set.Ask.PodSet}]),
+		hs.countElsewhere(h, podSet)), empty)
+	for _, hp := range h.podSets[podSet].places {
+		if unneeded := min(spare, out[hp], hp.vacant()); unneeded > 0 {
+			out[hp] -= unneeded
 			spare -= unneeded
 		}
 	}
 	return out
 }
 
-// countInvalid returns how many of the places must be replaced: all of them if the node has lost its pods,
-// otherwise those without a pod that no pod can use.
-func (hs *holdings) countInvalid(s *hostPlaces) int32 {
-	n := s.node
+// countInvalid returns how many of the places must be replaced: all of them if the node has lost its pods, otherwise
+// the places without a pod that no pod can use.
+func (hs *holdings) countInvalid(hp *hostPlaces) int32 {
+	n := hp.node
 	if n == nil || n.Failed {
-		return s.count
+		return hp.count
 	}
-	if s.absent == 0 {
+	if hp.absent == 0 {
 		return 0
 	}
-	ask := &s.holder.PodSets[s.podSet].Ask
-	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) {
-		return s.absent
+	ask := &hp.holder.PodSets[hp.podSet].Ask
+	if n.Cordoned || slices.Contains(ask.Avoid, hp.host.name) {
+		return hp.absent
 	}
 	if why := hs.filters.checkNode(hs.filters.of(ask, ask.FilterKey()), n); why != Accepted {
-		return s.absent
+		return hp.absent
 	}
-	return max(hs.crowdedOut(s), min(s.absent, s.beyondLimit()))
+	return max(hs.crowdedOut(hp), min(hp.absent, hp.beyondLimit()))
 }
 
 // crowdedOut returns how many of the places without a pod would have to move, if no other places did, for
 // the node not to be overcommitted.
-func (hs *holdings) crowdedOut(s *hostPlaces) int32 {
+func (hs *holdings) crowdedOut(hp *hostPlaces) int32 {
 	b := held
-	if s.holder.Promised {
+	if hp.holder.Nominated {
 		b = planned
 	}
-	n := s.node
-	ask := &s.holder.PodSets[s.podSet].Ask
+	n := hp.node
+	ask := &hp.holder.PodSets[hp.podSet].Ask
 	if n.portsTaken(b, ask.HostPorts) {
-		return s.absent
+		return hp.absent
 	}
 	out := int64(0)
-	for _, a := range s.holder.podSets[s.podSet].takes {
+	for _, a := range hp.holder.podSets[hp.podSet].takes {
 		if free := hs.usage.free.of(b, a.resource, n.slot); free < 0 {
 			short := -(free + 1) // minus one: the negation of the smallest int64 overflows
 			out = max(out, short/a.value+1)
 		}
 	}
-	return int32(min(out, int64(s.absent)))
+	return int32(min(out, int64(hp.absent)))
 }

@@ -58,8 +58,8 @@ type Layouts struct {
 	byKey   map[string]*Layout
 }
 
-// Of returns the layout of the topology of a flavor, with the label of exclusive placement if there is one. It creates the
-// layout if needed.
+// Of returns the layout of the topology of a flavor, with the label of exclusive placement if there is one. It creates
+// the layout if needed.
 func (ls *Layouts) Of(flavor, exclusive string) *Layout {
 	all := ls.catalog.levels(flavor)
 	levels := all
@@ -84,7 +84,8 @@ func (ls *Layouts) Of(flavor, exclusive string) *Layout {
 		}
 		levels = slices.Insert(slices.Clone(levels), at, exclusive)
 	}
-	l = &Layout{nodes: ls.nodes, levels: levels, extra: exclusive, child: map[childKey]int32{}, domains: []domain{{parent: Outside}}}
+	l = &Layout{nodes: ls.nodes, levels: levels, extra: exclusive, child: map[childKey]int32{},
+		domains: []domain{{parent: Outside}}}
 	for _, n := range ls.nodes.slots {
 		if n != nil {
 			l.set(n)
@@ -95,12 +96,12 @@ func (ls *Layouts) Of(flavor, exclusive string) *Layout {
 	return l
 }
 
-// layoutsKept bounds the number of layouts that follow the nodes: tenants may name any label for exclusive placement.
-const layoutsKept = 32
+// mostLayouts bounds the number of layouts that follow the nodes: tenants may name any label for exclusive placement.
+const mostLayouts = 32
 
 // Bound drops all layouts if there are too many. Their domains become meaningless.
 func (ls *Layouts) Bound() {
-	if len(ls.byKey) > layoutsKept {
+	if len(ls.byKey) > mostLayouts {
 		clear(ls.byKey)
 	}
 }
@@ -310,7 +311,8 @@ func (l *Layout) Children(d int32) []int32 {
 	of := &l.domains[d]
 	if !of.ordered {
 		if of.depth == l.Lowest() {
-			slices.SortFunc(of.children, func(a, b int32) int { return l.nodes.slots[NodeAt(a)].compare(l.nodes.slots[NodeAt(b)]) })
+			slices.SortFunc(of.children,
+				func(a, b int32) int { return l.nodes.slots[NodeAt(a)].compare(l.nodes.slots[NodeAt(b)]) })
 		} else {
 			slices.SortFunc(of.children, func(a, b int32) int { return cmp.Compare(l.domains[a].value, l.domains[b].value) })
 		}

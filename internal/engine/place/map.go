@@ -9,17 +9,19 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Map keeps the nodes, what is on them and the topologies over them. Use New to create one. It is not safe for concurrent
-// use. Each part of a Map owns its state: only the part's own methods change it.
+// Map keeps the nodes, what is on them and the topologies over them. Use New to create one. It is not safe for
+// concurrent use. Each part of a Map owns its state: only the part's own methods change it.
 type Map struct {
-	resources *resources
-	catalog   *catalog
-	changes   *changes
+	// A search reads these parts. It charges what it has found to Usage, and takes it back.
 	Nodes     *Nodes
 	Usage     *Usage
 	Exclusive *ExclusiveLabels
 	Layouts   *Layouts
 	Shapes    *Shapes
+
+	resources *resources
+	catalog   *catalog
+	changes   *changes
 	filters   *filters
 	pods      *podTable
 	holdings  *holdings
@@ -27,20 +29,19 @@ type Map struct {
 
 // New returns an empty Map.
 func New() *Map {
-	resources, catalog := newResources(), newCatalog()
+	resources, catalog, pods := newResources(), newCatalog(), newPodTable()
 	changes := newChanges(catalog)
 	nodes := newNodes(resources, changes)
 	exclusive := newExclusiveLabels(nodes, changes)
 	usage := &Usage{nodes: nodes, changes: changes, exclusive: exclusive}
-	pods := newPodTable()
 	filters := newFilters(catalog, nodes, resources)
-	shapes := &Shapes{resources: resources, nodes: nodes, usage: usage, exclusive: exclusive, filters: filters}
 	return &Map{
-		resources: resources, catalog: catalog, changes: changes, Nodes: nodes, Exclusive: exclusive, Usage: usage, pods: pods,
-		Layouts:  &Layouts{catalog: catalog, nodes: nodes, byKey: map[string]*Layout{}},
-		filters:  filters,
-		Shapes:   shapes,
-		holdings: &holdings{changes: changes, nodes: nodes, usage: usage, pods: pods, resources: resources, filters: filters, holders: map[order.Key]*holder{}},
+		Nodes: nodes, Usage: usage, Exclusive: exclusive,
+		Layouts:   &Layouts{catalog: catalog, nodes: nodes, byKey: map[string]*Layout{}},
+		Shapes:    &Shapes{resources: resources, nodes: nodes, usage: usage, exclusive: exclusive, filters: filters},
+		resources: resources, catalog: catalog, changes: changes, filters: filters, pods: pods,
+		holdings: &holdings{changes: changes, nodes: nodes, usage: usage, pods: pods, resources: resources,
+			filters: filters, holders: map[order.Key]*holder{}},
 	}
 }
 
@@ -71,8 +72,8 @@ func (m *Map) DeleteFlavor(name string) {
 	m.redefined()
 }
 
-// Places reports whether pods of the flavor are placed on nodes: it names a topology that exists.
-func (m *Map) Places(flavor string) bool { return m.catalog.places(flavor) }
+// IsPlaced reports whether pods of the flavor are placed on nodes: it names a topology that exists.
+func (m *Map) IsPlaced(flavor string) bool { return m.catalog.isPlaced(flavor) }
 
 // Flavor returns a flavor, zero if there is none of the name.
 func (m *Map) Flavor(name string) Flavor { return m.catalog.flavors[name] }
@@ -83,8 +84,8 @@ func (m *Map) Levels(flavor string) []string { return m.catalog.levels(flavor) }
 // Definitions returns a number that changes with the topologies, the flavors and the resources of nodes.
 func (m *Map) Definitions() uint64 { return m.catalog.version }
 
-// ChangedSince returns the slots whose nodes changed since MarkRead returned the number; ok is false if that was too long
-// ago.
+// ChangedSince returns the slots whose nodes changed since MarkRead returned the number; ok is false if that was too
+// long ago.
 func (m *Map) ChangedSince(number uint64) (slots []int32, ok bool) {
 	return m.changes.log.since(number)
 }
@@ -107,7 +108,7 @@ func (m *Map) redefined() {
 	m.catalog.version++
 	m.changes.count++
 	for name := range m.catalog.flavors {
-		if m.catalog.places(name) {
+		if m.catalog.isPlaced(name) {
 			m.changes.freedFlavors.Insert(name)
 			m.changes.reduced.Insert(name)
 		}
@@ -134,7 +135,7 @@ func (m *Map) TakeFreed() []string {
 	}
 	clear(m.changes.freed)
 	for name := range out {
-		if !m.catalog.places(name) {
+		if !m.catalog.isPlaced(name) {
 			out.Delete(name)
 		}
 	}
@@ -172,8 +173,8 @@ func (m *Map) Filled(of PodSetKey, host string) bool {
 	if h == nil {
 		return false
 	}
-	s := h.at(of.PodSet, host)
-	return s != nil && s.node != nil && s.count > 0 && s.absent == 0
+	hp := h.at(of.PodSet, host)
+	return hp != nil && hp.node != nil && hp.count > 0 && hp.absent == 0
 }
 
 // Try runs f and then undoes every Hold in it. TakeFreed and TakeInvalid do not report what happens in f. Calls may be

@@ -15,7 +15,8 @@ func (m *Map) SetNode(set Node) {
 		m.Nodes.takeSlot(n)
 	}
 	same := n.host != nil && maps.Equal(n.Labels, set.Labels)
-	changed := !same || n.Cordoned != set.Cordoned || n.Failed != set.Failed || !slices.EqualFunc(n.Taints, set.Taints, sameTaint)
+	changed := !same || n.Cordoned != set.Cordoned || n.Failed != set.Failed ||
+		!slices.EqualFunc(n.Taints, set.Taints, sameTaint)
 	if changed {
 		m.Nodes.versions++
 		n.version = m.Nodes.versions
@@ -94,7 +95,8 @@ func (m *Map) rename(n *node, name string) {
 	}
 	if name != "" {
 		h := m.Nodes.hostOf(name)
-		at, _ := slices.BinarySearchFunc(h.nodes, n.Name, func(other *node, name string) int { return cmp.Compare(other.Name, name) })
+		at, _ := slices.BinarySearchFunc(h.nodes, n.Name,
+			func(other *node, name string) int { return cmp.Compare(other.Name, name) })
 		h.nodes = slices.Insert(h.nodes, at, n)
 		n.host = h
 		m.rehost(h)

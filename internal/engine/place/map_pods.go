@@ -12,8 +12,10 @@ import (
 func (m *Map) SetPod(set Pod) {
 	m.holdings.forgetEnded(set.Key)
 	takes, others := m.resources.charges(set.Requests)
-	p := &pod{key: set.Key, node: m.Nodes.node(set.Node), takes: takes, others: others, ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, part: set.Part, rank: -1, resident: set.Resident, terminating: set.Terminating}
+	p := &pod{key: set.Key, node: m.Nodes.node(set.Node), takes: takes, others: others, ports: set.HostPorts,
+		exclusive: set.ExclusiveKey,
+		workload:  set.Workload, podSet: set.PodSet, part: set.Part, rank: -1, resident: set.Resident,
+		terminating: set.Terminating}
 	if set.HasRank {
 		p.rank = set.Rank
 	}
@@ -75,7 +77,8 @@ func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]stri
 	}
 	var out []NodeCount
 	for at, count := range c.present {
-		if n := m.Nodes.byName[at.node]; at.podSet == podSet && n != nil && n.host != nil && !n.Failed && within(labels, n.Labels) {
+		if n := m.Nodes.byName[at.node]; at.podSet == podSet && n != nil && n.host != nil && !n.Failed &&
+			within(labels, n.Labels) {
 			out = append(out, NodeCount{n.host.name, count})
 		}
 	}

@@ -19,12 +19,12 @@ type node struct {
 	version  uint64
 	capacity capacity
 	pods     map[order.Key]*pod
-	// ports counts the pods of each book that occupy a port, exclusive those that are exclusive by a
-	// label. portsChanged, portsFreed and portsKept (freed ports, and new ports of resident pods) tell
-	// settle what to record.
-	ports                               portCounts
-	exclusive                           map[string]*[books]int32
-	portsChanged, portsFreed, portsKept bool
+	// ports counts the pods of each book that occupy a port, exclusive the pods that are exclusive by a label.
+	// portsChanged, portsFreed (some ports are free now) and portsReduced (resident pods use more ports) are what settle
+	// records.
+	ports                                  portCounts
+	exclusive                              map[string]*[books]int32
+	portsChanged, portsFreed, portsReduced bool
 	// inExclusive counts, by book, the tracked domains that the node is in and that pods have to themselves.
 	inExclusive [books]int32
 	// devices are the node's resources that are not Kubernetes' own.
@@ -40,7 +40,7 @@ type host struct {
 	places []*hostPlaces
 }
 
-// Nodes holds the nodes, those that exist and those that only pods name, and the hosts that places name.
+// Nodes holds the nodes that exist, the nodes that only pods name, and the hosts that places name.
 type Nodes struct {
 	resources *resources
 	changes   *changes
@@ -58,7 +58,8 @@ type Nodes struct {
 }
 
 func newNodes(resources *resources, changes *changes) *Nodes {
-	return &Nodes{resources: resources, changes: changes, byName: map[string]*node{}, hosts: map[string]*host{}, devices: map[int32]int{}}
+	return &Nodes{resources: resources, changes: changes, byName: map[string]*node{}, hosts: map[string]*host{},
+		devices: map[int32]int{}}
 }
 
 // Slots returns a number above all slots.
@@ -89,8 +90,8 @@ func (ns *Nodes) SlotsOf(host string) iter.Seq[int32] {
 	}
 }
 
-// SlotOf returns the slot of the node that has a name in places, and how many nodes have that name: the slot is that of the
-// first one.
+// SlotOf returns the slot of the node that has a name in places, and how many nodes have that name: the slot is that of
+// the first one.
 func (ns *Nodes) SlotOf(host string) (slot int32, nodes int) {
 	h := ns.hosts[host]
 	if h == nil || len(h.nodes) == 0 {
@@ -198,7 +199,7 @@ func (ns *Nodes) countDevices(n *node) {
 }
 
 // isDevice reports whether a resource is not Kubernetes' own, such as nvidia.com/gpu: few nodes have it,
-// and pods that do not ask for it should leave those nodes alone.
+// and pods that do not ask for it should leave these nodes alone.
 func isDevice(resource string) bool {
 	domain, _, extended := strings.Cut(resource, "/")
 	return extended && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
@@ -213,7 +214,7 @@ func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
 		n.ports.add(p, b, pods)
 		n.portsChanged = true
 		n.portsFreed = n.portsFreed || pods < 0
-		n.portsKept = n.portsKept || b == resident && pods > 0
+		n.portsReduced = n.portsReduced || b == resident && pods > 0
 	}
 }
 

@@ -27,7 +27,7 @@ type pod struct {
 	terminating bool
 }
 
-// podTable holds the pods, those that run and those that have succeeded.
+// podTable holds the pods that are present, and the pods that have succeeded.
 type podTable struct {
 	byKey      map[order.Key]*pod
 	ofWorkload map[order.Key]*workloadPods
@@ -46,7 +46,7 @@ type workloadPods struct {
 	pods map[order.Key]*pod
 	// present counts the pods of a pod set by node.
 	present map[podSetOnNode]int32
-	// terminating counts those of present that are terminating; live counts, by pod set, the pods that are
+	// terminating counts the terminating pods among present; live counts, by pod set, the pods that are
 	// not terminating and are on a node that is up.
 	terminating map[podSetOnNode]int32
 	live        map[string]int32
@@ -62,8 +62,10 @@ type PodSetKey struct {
 }
 
 func (p *pod) equal(other *pod) bool {
-	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.rank == other.rank && p.exclusive == other.exclusive &&
-		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && maps.Equal(p.others, other.others) && slices.Equal(p.ports, other.ports)
+	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part &&
+		p.rank == other.rank && p.exclusive == other.exclusive &&
+		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) &&
+		maps.Equal(p.others, other.others) && slices.Equal(p.ports, other.ports)
 }
 
 // count adds a pod to the counts of its workload, or removes it if times is -1.
@@ -73,7 +75,8 @@ func (pt *podTable) count(p *pod, times int32) {
 	}
 	c := pt.ofWorkload[p.workload]
 	if c == nil {
-		c = &workloadPods{pods: map[order.Key]*pod{}, present: map[podSetOnNode]int32{}, terminating: map[podSetOnNode]int32{}, live: map[string]int32{}}
+		c = &workloadPods{pods: map[order.Key]*pod{}, present: map[podSetOnNode]int32{},
+			terminating: map[podSetOnNode]int32{}, live: map[string]int32{}}
 		pt.ofWorkload[p.workload] = c
 	}
 	at := podSetOnNode{p.podSet, p.node.Name}

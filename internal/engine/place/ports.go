@@ -2,8 +2,9 @@ package place
 
 import "cmp"
 
-// usedPort is a port of a node, on one address or on all of them. A node counts each port of a pod twice: as what it is,
-// and as used on some address. So what a pod's port conflicts with is found without looking at all ports of the node.
+// usedPort is a port of a node, on one address or on all of them. A node counts each port of a pod twice: with its
+// address, and as used on some address. So what a pod's port conflicts with is found without looking at all ports of
+// the node.
 type usedPort struct {
 	port     int32
 	protocol string

@@ -25,9 +25,9 @@ func Runs(ranks []string) []NodeCount {
 	return out
 }
 
-// Shrink returns the places of a pod set after it loses as many pods as fewer says, all of which had
-// invalid places. lost is the number of invalid places by node. The last ranks end; those of them that
-// have valid places hand these to remaining ranks that have none.
+// Shrink returns the places of a pod set after it loses as many pods as fewer says, all of which had invalid places.
+// lost is the number of invalid places by node. The last ranks end. Ranks that end and have valid places hand these
+// places to remaining ranks without a valid place.
 func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
 	invalid := map[string]int32{}
 	for _, at := range lost {
@@ -67,11 +67,11 @@ func (hs *holdings) vacate(h *holder, podSet int, ranks []string) int32 {
 	empty := func(takes func(rank rankOnHost, at partOnHost) bool) {
 		for rank, name := range slices.Backward(ranks) {
 			at := partOnHost{name, parts.of(int32(rank))}
-			s := held.at(name)
-			if s == nil || invalid[s] == 0 || !takes(rankOnHost{name, int32(rank)}, at) {
+			hp := held.at(name)
+			if hp == nil || invalid[hp] == 0 || !takes(rankOnHost{name, int32(rank)}, at) {
 				continue
 			}
-			invalid[s]--
+			invalid[hp]--
 			unused[at]--
 			ranks[rank] = ""
 			out++

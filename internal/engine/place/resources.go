@@ -10,7 +10,7 @@ type resources struct {
 	names []string
 }
 
-// unknown is the index of all resources that no node has. Nothing of it is free.
+// unknown is the index of all resources that no node has. Nothing of these resources is free.
 const unknown int32 = 1
 
 func newResources() *resources {
@@ -57,7 +57,8 @@ func (r *resources) vector(perPod map[string]int64) vector {
 	return v
 }
 
-// charges converts the amounts that a pod uses on a node. It returns those of resources that no node has beside.
+// charges converts the amounts that a pod uses on a node. It returns the amounts of resources that no node has
+// separately.
 func (r *resources) charges(perPod map[string]int64) (v vector, others map[string]int64) {
 	v = make(vector, 1, min(len(perPod), len(r.names))+1)
 	v[0] = amount{0, 1}

@@ -17,7 +17,7 @@ func TestCachesAreBounded(t *testing.T) {
 		ask := &Ask{Flavor: "f", ExclusiveKey: label, NodeSelector: map[string]string{label: "x"}}
 		m.Shapes.Of(ask, ask.FilterKey(), m.Layouts.Of("f", label), Now)
 	}
-	if len(m.filters.byKey) > filtersKept || len(m.Layouts.byKey) > layoutsKept+2 {
+	if len(m.filters.byKey) > mostFilters || len(m.Layouts.byKey) > mostLayouts+2 {
 		t.Errorf("%d filters and %d layouts are cached, beyond their bounds", len(m.filters.byKey), len(m.Layouts.byKey))
 	}
 }

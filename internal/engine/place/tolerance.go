@@ -9,11 +9,12 @@ import (
 )
 
 // Tolerance says which taints pods tolerate, as the Kubernetes helper for tolerations does, with the operators Gt and
-// Lt. Pods may have tens of thousands of tolerations: whatever their number is, the answer for a taint takes some look-ups
-// in maps. The helper would compare each of them with each taint, and log an error wherever Gt or Lt meets a value that
-// is no number.
+// Lt. Pods may have tens of thousands of tolerations: whatever their number is, the answer for a taint takes some
+// look-ups in maps. The helper would compare each of them with each taint, and log an error wherever Gt or Lt meets a
+// value that is no number.
 type Tolerance struct {
-	// exists holds the taints that are tolerated whatever their value is, equal those of one value.
+	// exists holds the taints that are tolerated whatever their value is, equal the taints that are tolerated with one
+	// value.
 	exists map[taintKind]bool
 	equal  map[taintOf]bool
 	// between holds the taints that are tolerated by their value as a number.
@@ -31,7 +32,7 @@ type taintOf struct {
 	value string
 }
 
-// numbers are the numbers above the lowest bound of Gt, and those below the highest bound of Lt.
+// numbers are the numbers above the lowest bound of Gt, and the numbers below the highest bound of Lt.
 type numbers struct{ above, below int64 }
 
 // ToleranceOf returns the tolerance that all the tolerations together give.

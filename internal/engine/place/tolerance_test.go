@@ -15,7 +15,8 @@ func TestToleranceAgreesWithKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[r.IntN(len(from))] }
 	value := func() string {
-		return pick("", "v", "1", "2", "-3", "007", "+1", "9223372036854775807", "-9223372036854775808", "9223372036854775808")
+		return pick("", "v", "1", "2", "-3", "007", "+1", "9223372036854775807", "-9223372036854775808",
+			"9223372036854775808")
 	}
 	effect := func() corev1.TaintEffect { return corev1.TaintEffect(pick("", "NoSchedule", "NoExecute")) }
 	tolerated := 0
@@ -43,10 +44,12 @@ func TestToleranceAgreesWithKubernetes(t *testing.T) {
 // A check of a taint costs the same whatever the number of tolerations is.
 func TestAllTolerationsOfAKeyAreLookedUpAtOnce(t *testing.T) {
 	taint := corev1.Taint{Key: "k", Value: "5", Effect: corev1.TaintEffectNoSchedule}
-	for _, operator := range []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpGt, corev1.TolerationOpLt, corev1.TolerationOpExists} {
+	for _, operator := range []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpGt,
+		corev1.TolerationOpLt, corev1.TolerationOpExists} {
 		var list []corev1.Toleration
 		for i := range 10_000 {
-			list = append(list, corev1.Toleration{Key: "k", Operator: operator, Value: fmt.Sprint(i - 5_000), Effect: corev1.TaintEffectNoSchedule})
+			list = append(list, corev1.Toleration{Key: "k", Operator: operator, Value: fmt.Sprint(i - 5_000),
+				Effect: corev1.TaintEffectNoSchedule})
 		}
 		tolerance := ToleranceOf(list)
 		if !tolerance.Tolerates(&taint) {

@@ -114,8 +114,7 @@ type Ask struct {
 	// PerPod holds the requests of one pod, in the units of package quota.
 	PerPod    map[string]int64
 	HostPorts []HostPort
-	// Tolerations, NodeSelector and Affinity are the pod template's. This package adds those of the
-	// flavor.
+	// Tolerations, NodeSelector and Affinity are the pod template's. This package adds what the flavor has.
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
@@ -125,12 +124,11 @@ type Ask struct {
 	// the pods can use. kube-scheduler is not involved with such pods, and the kubelet rejects them if
 	// another node was chosen.
 	NodeName string
-	// Unpinned pods are not bound to their places by a node selector: kube-scheduler chooses among the
-	// nodes that their own selector allows. For each such pod that runs elsewhere, one of the places
-	// without a pod is free.
+	// Unpinned pods are not bound to their places by a node selector: kube-scheduler chooses among the nodes that their
+	// own selector allows. For each unpinned pod that runs elsewhere, one of the places without a pod is free.
 	Unpinned bool
 	// Level is the node label of the level whose single domain must (Mandatory) or should hold all pods;
-	// empty for no such wish.
+	// empty if the pods may be anywhere.
 	Level     string
 	Mandatory bool
 	// Slices are layers of parts that each lie within one domain, the coarsest layer first.
@@ -169,9 +167,9 @@ type Assignment struct {
 type Ledger int
 
 const (
-	// Now counts pods that are present, held places and promised places. What fits here can be admitted.
+	// Now counts pods that are present, held places and nominated places. What fits here can be admitted.
 	Now Ledger = iota
-	// Planned is Now without workloads that are being evicted. What fits here can be promised.
+	// Planned counts the same, except for workloads that are being evicted. What fits here can be nominated.
 	Planned
 )
 
@@ -180,11 +178,11 @@ type HeldPodSet struct {
 	// Ask is what the places were found for; Repair uses it to find others.
 	Ask   Ask
 	Nodes []NodeCount
-	// Ended is the number of pods that have ended and need no place any more, so that as many places
-	// without a pod need no repair. The empty places are free once there are no more of them than Ended;
-	// as long as there are more, it is unknown which of them belong to ended pods.
+	// Ended is the number of pods that have ended and need no place any more, so that as many places without a pod need no
+	// repair. The empty places are free once they are no more than Ended. As long as they are more, it is unknown which
+	// places belong to ended pods.
 	Ended int32
-	// Excess counts pods, present or still expected, that are beyond these places and were told to end.
+	// Excess counts pods, present or still expected, that are beyond these places and were asked to end.
 	// The Planned ledger leaves them out.
 	Excess []NodeCount
 }
@@ -192,12 +190,12 @@ type HeldPodSet struct {
 // Holding is the places of a workload.
 type Holding struct {
 	PodSets []HeldPodSet
-	// Promised: the workload may not use the places yet. Pods of it that are present belong to an earlier
-	// admission and are terminating.
-	Promised bool
+	// Nominated: the workload may not use the places yet. Its pods that are present belong to an earlier admission and are
+	// terminating.
+	Nominated bool
 	// Leaving: the workload is being evicted, so all of its pods are terminating.
 	Leaving bool
 }
 
 // podsLeaving reports whether the pods that are present are on their way out.
-func (h *Holding) podsLeaving() bool { return h.Leaving || h.Promised }
+func (h *Holding) podsLeaving() bool { return h.Leaving || h.Nominated }

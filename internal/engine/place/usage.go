@@ -3,12 +3,12 @@ package place
 // settle updates the free amounts of a node after charges to it, and records who is affected.
 func (u *Usage) settle(n *node) {
 	if n.slot < 0 {
-		n.portsChanged, n.portsFreed, n.portsKept = false, false, false
+		n.portsChanged, n.portsFreed, n.portsReduced = false, false, false
 		return
 	}
 	changed, grew, reduced := u.free.update(n)
-	changed, grew, reduced = changed || n.portsChanged, grew || n.portsFreed, reduced || n.portsKept
-	n.portsChanged, n.portsFreed, n.portsKept = false, false, false
+	changed, grew, reduced = changed || n.portsChanged, grew || n.portsFreed, reduced || n.portsReduced
+	n.portsChanged, n.portsFreed, n.portsReduced = false, false, false
 	if !changed || !n.exists {
 		return
 	}
@@ -22,7 +22,8 @@ func (u *Usage) settle(n *node) {
 	if reduced && u.changes.trial == 0 {
 		u.changes.markReduced(n.Labels)
 	}
-	if u.changes.trial == 0 && len(n.host.places) > 0 && (u.free.overcommitted(held, n.slot) || u.free.overcommitted(planned, n.slot) || len(n.ports) > 0) {
+	if u.changes.trial == 0 && len(n.host.places) > 0 &&
+		(u.free.overcommitted(held, n.slot) || u.free.overcommitted(planned, n.slot) || len(n.ports) > 0) {
 		u.changes.recheck(n.host)
 	}
 }
@@ -53,11 +54,12 @@ type Load struct {
 	ports []HostPort
 }
 
-// Begin starts a trial: until End, nobody is told of changes. All that a trial charges must be taken back before its end.
-func (u *Usage) Begin() { u.changes.trial++ }
+// BeginTrial starts a trial: until EndTrial, changes are not reported to the engine. All that is charged in a trial
+// must be taken back before its end.
+func (u *Usage) BeginTrial() { u.changes.trial++ }
 
-// End ends a trial.
-func (u *Usage) End() { u.changes.trial-- }
+// EndTrial ends a trial.
+func (u *Usage) EndTrial() { u.changes.trial-- }
 
 // Charge counts a number of equal pods on the node in a slot, in all books of the ledger; a negative number takes them
 // back. If exclusive is not empty, the pods have the domain of that label to themselves.
@@ -167,7 +169,7 @@ func (f *freeTable) update(n *node) (changed, grew, reduced bool) {
 }
 
 // fit returns how many pods fit in a slot by resources, and the resource that limits the number: the first
-// one of those that limit it most, -1 if none does.
+// resource of the resources that limit it most, -1 if none does.
 func (f *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
 	pods, bound = cap32, -1
 	for _, a := range v {

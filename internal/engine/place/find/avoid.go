@@ -5,9 +5,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// If kube-scheduler refuses a node, it often refuses the nodes near it as well, for instance because a volume belongs to
-// one zone. So if two nodes of a rack are avoided, or a node in each of two racks of a block, the whole rack or block is
-// tried last, still without the avoided nodes.
+// If kube-scheduler refuses a node, it often refuses the nodes near it as well, for instance because a volume belongs
+// to one zone. So if two nodes of a rack are avoided, or a node in each of two racks of a block, the whole rack or
+// block is tried last, still without the avoided nodes.
 
 // searchOffAvoided searches away from all areas with several avoided nodes: without the widest areas
 // first, then without narrower ones. Such an area may be most of the cluster, and each node that is kept
@@ -100,7 +100,8 @@ func (s *search) nodesNear(n avoidedAreas, depth int32) []bool {
 			if leaf == place.Outside || off[i] || s.places.Nodes.IsAvoided(slot) {
 				continue
 			}
-			off[i] = isIn(l, leaf, those, depth) || depth == 0 && n.zones[s.places.Nodes.At(slot).Labels[corev1.LabelTopologyZone]]
+			off[i] = isIn(l, leaf, those, depth) ||
+				depth == 0 && n.zones[s.places.Nodes.At(slot).Labels[corev1.LabelTopologyZone]]
 		}
 	}
 	return off
@@ -110,14 +111,14 @@ func (s *search) nodesNear(n avoidedAreas, depth int32) []bool {
 // they may all be, with the slots of off excluded. This is necessary for a placement, not sufficient.
 func (s *search) enoughWithout(off []bool) bool {
 	for _, w := range s.wants {
-		p := s.groupOf(w)
-		depth := p.layout().Depth(p.within)
-		if p.hasLevel && p.mandatory {
-			depth = max(depth, p.depth)
+		g := s.groupOf(w)
+		depth := g.layout().Depth(g.within)
+		if g.hasLevel && g.mandatory {
+			depth = max(depth, g.depth)
 		}
 		s.count(w)
 		enough := false
-		p.layout().Walk(p.within, depth, func(d int32) { enough = enough || w.countWithout(d, off) >= int64(w.Count) })
+		g.layout().Walk(g.within, depth, func(d int32) { enough = enough || w.countWithout(d, off) >= int64(w.Count) })
 		if !enough {
 			return false
 		}

@@ -19,7 +19,8 @@ func cluster(t *testing.T, nodes, perZone int, changes ...func(i int, n *place.N
 	for i := range nodes {
 		name := fmt.Sprintf("n%02d", i)
 		n := place.Node{Name: name, Allocatable: map[string]int64{place.Pods: 10, "gpu": 4}, Labels: map[string]string{
-			place.Hostname: name, "block": fmt.Sprint(i / perZone), "rack": fmt.Sprint(i / 4), corev1.LabelTopologyZone: fmt.Sprint(i / perZone)}}
+			place.Hostname: name, "block": fmt.Sprint(i / perZone), "rack": fmt.Sprint(i / 4),
+			corev1.LabelTopologyZone: fmt.Sprint(i / perZone)}}
 		for _, change := range changes {
 			change(i, &n)
 		}
@@ -43,15 +44,17 @@ func TestAreasAreLeftOutOnlyIfTheRestIsEnough(t *testing.T) {
 		"all nodes are in one zone": {
 			cluster(t, 48, 48), gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
 		"all nodes are in one block": {
-			cluster(t, 48, 48, func(_ int, n *place.Node) { delete(n.Labels, corev1.LabelTopologyZone) }), gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
+			cluster(t, 48, 48, func(_ int, n *place.Node) { delete(n.Labels, corev1.LabelTopologyZone) }),
+			gpus(1, 1, avoiding("n00", "n04")), "n01:1", 0},
 		"all feasible nodes are in one zone": {
-			cluster(t, 48, 24, func(i int, n *place.Node) { n.Labels["pool"] = map[bool]string{true: "x"}[i < 24] }), gpus(1, 1, flavored, avoiding("n00", "n04")), "n01:1", 0},
+			cluster(t, 48, 24, func(i int, n *place.Node) { n.Labels["pool"] = map[bool]string{true: "x"}[i < 24] }),
+			gpus(1, 1, flavored, avoiding("n00", "n04")), "n01:1", 0},
 		"the other zone holds some of the pods": {
 			cluster(t, 48, 40), gpus(33, 1, avoiding("n00", "n04")),
 			"n08:4 n09:4 n10:4 n11:4 n12:4 n13:4 n14:4 n15:4 n01:1", 0},
 		"the other zone holds all pods, but no rack of it does": {
-			cluster(t, 48, 40, func(i int, n *place.Node) { n.Cordoned = i > 40 && i != 44 }), gpus(8, 1, required("rack"), avoiding("n00", "n04")),
-			"n01:4 n02:4", 0},
+			cluster(t, 48, 40, func(i int, n *place.Node) { n.Cordoned = i > 40 && i != 44 }),
+			gpus(8, 1, required("rack"), avoiding("n00", "n04")), "n01:4 n02:4", 0},
 		"the other zone holds all pods, but no node of it does": {
 			cluster(t, 48, 40, func(i int, n *place.Node) {
 				if i >= 40 {

@@ -19,8 +19,10 @@ const (
 func benchNode(i int) place.Node {
 	name := fmt.Sprintf("node-%05d", i)
 	return place.Node{Name: name, Labels: map[string]string{
-		"block": fmt.Sprintf("block-%03d", i/perBlock), "rack": fmt.Sprintf("rack-%04d", i/perRack), place.Hostname: name, "kubernetes.io/os": "linux", "gpu": "h100"},
-		Allocatable: map[string]int64{place.Pods: 110, "cpu": 96_000, "memory": 2 << 40, "ephemeral-storage": 1 << 40, "nvidia.com/gpu": gpusEach}}
+		"block": fmt.Sprintf("block-%03d", i/perBlock), "rack": fmt.Sprintf("rack-%04d", i/perRack), place.Hostname: name,
+		"kubernetes.io/os": "linux", "gpu": "h100"},
+		Allocatable: map[string]int64{place.Pods: 110, "cpu": 96_000, "memory": 2 << 40, "ephemeral-storage": 1 << 40,
+			"nvidia.com/gpu": gpusEach}}
 }
 
 func benchMap(levels ...string) *finding {
@@ -37,14 +39,16 @@ func benchMap(levels ...string) *finding {
 func fill(m *finding, used func(i int) int64) {
 	for i := range benchNodes {
 		if gpus := used(i); gpus > 0 {
-			m.SetPod(place.Pod{Key: key(fmt.Sprint("there-", i)), Node: fmt.Sprintf("node-%05d", i), Requests: map[string]int64{"cpu": gpus * 4000, "nvidia.com/gpu": gpus}})
+			m.SetPod(place.Pod{Key: key(fmt.Sprint("there-", i)), Node: fmt.Sprintf("node-%05d", i),
+				Requests: map[string]int64{"cpu": gpus * 4000, "nvidia.com/gpu": gpus}})
 		}
 	}
 }
 
 func benchGang(pods int32, gpus int64, cpu int64) place.Ask {
-	return place.Ask{PodSet: "main", Flavor: "f", Count: pods, PerPod: map[string]int64{"cpu": cpu, "memory": 1 << 30, "nvidia.com/gpu": gpus},
-		Level: "block", Mandatory: true}
+	return place.Ask{PodSet: "main", Flavor: "f", Count: pods,
+		PerPod: map[string]int64{"cpu": cpu, "memory": 1 << 30, "nvidia.com/gpu": gpus},
+		Level:  "block", Mandatory: true}
 }
 
 // BenchmarkGang places 1,000 pods in one block on an unevenly filled cluster. For a known shape the tally
@@ -120,7 +124,8 @@ func findOne(b *testing.B, m *finding, a place.Ask, fits bool) []place.Assignmen
 // BenchmarkSingle places single pods of one GPU as workloads of their own, and removes one for each once
 // the cluster is half full.
 func BenchmarkSingle(b *testing.B) {
-	for name, levels := range map[string][]string{"by block and rack": {"block", "rack", place.Hostname}, "by node alone": {place.Hostname}} {
+	for name, levels := range map[string][]string{"by block and rack": {"block", "rack", place.Hostname},
+		"by node alone": {place.Hostname}} {
 		b.Run(name, func(b *testing.B) {
 			m := benchMap(levels...)
 			ask := benchGang(1, 1, 1000)
@@ -168,7 +173,8 @@ func BenchmarkPod(b *testing.B) {
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		p := place.Pod{Key: key("p"), Node: fmt.Sprintf("node-%05d", i%benchNodes), Requests: map[string]int64{"cpu": 1000, "memory": 1 << 30, "nvidia.com/gpu": 1}}
+		p := place.Pod{Key: key("p"), Node: fmt.Sprintf("node-%05d", i%benchNodes),
+			Requests: map[string]int64{"cpu": 1000, "memory": 1 << 30, "nvidia.com/gpu": 1}}
 		m.SetPod(p)
 		m.DeletePod(p.Key)
 		i++
@@ -189,7 +195,8 @@ func BenchmarkRefused(b *testing.B) {
 	worker.Level = ""
 	leader := worker
 	leader.PodSet, leader.Count = "leader", 1
-	for name, refused := range map[string][]string{"no node": nil, "one node": {"node-00000"}, "two nodes": {"node-00000", "node-05000"}} {
+	for name, refused := range map[string][]string{"no node": nil, "one node": {"node-00000"},
+		"two nodes": {"node-00000", "node-05000"}} {
 		worker.Avoid, leader.Avoid = refused, refused
 		for sets, asks := range map[string][]place.Ask{"a pod set": {worker}, "two pod sets": {leader, worker}} {
 			b.Run(name+" of "+sets, func(b *testing.B) {
@@ -213,7 +220,8 @@ func BenchmarkUnpinned(b *testing.B) {
 			set.Ask.Unpinned = true
 			for i := range pods {
 				set.Nodes = append(set.Nodes, place.NodeCount{Node: fmt.Sprintf("node-%05d", i), Count: 1})
-				m.SetPod(place.Pod{Key: key(fmt.Sprint("gang-", i)), Node: fmt.Sprintf("node-%05d", i+i%2*pods), Requests: set.Ask.PerPod, Workload: key("gang"), PodSet: "main"})
+				m.SetPod(place.Pod{Key: key(fmt.Sprint("gang-", i)), Node: fmt.Sprintf("node-%05d", i+i%2*pods),
+					Requests: set.Ask.PerPod, Workload: key("gang"), PodSet: "main"})
 			}
 			for b.Loop() {
 				m.Hold(key("gang"), &place.Holding{PodSets: []place.HeldPodSet{set}})

@@ -17,14 +17,15 @@ func (s *search) bind() {
 		if len(b.limits) == 0 {
 			b.limits = w.Limits
 		}
-		if len(b.keptBy) == 0 {
-			b.keptBy = w.Kept
+		if len(b.kept) == 0 {
+			b.kept = w.Kept
 		}
 	}
 	for _, w := range s.wants {
 		for i := range w.Bounds {
 			r := rule{Bound: &w.Bounds[i], owner: w}
-			if slices.ContainsFunc(b.rules, func(known rule) bool { return known.owner.PodSet == w.PodSet && known.Same(r.Bound) }) {
+			if slices.ContainsFunc(b.rules,
+				func(known rule) bool { return known.owner.PodSet == w.PodSet && known.Same(r.Bound) }) {
 				continue // another gap of the same pod set
 			}
 			if len(b.rules) == maxRules {
@@ -52,7 +53,8 @@ func (s *search) eligible(w *want, b *place.Bound) map[string]bool {
 		if n == nil {
 			continue
 		}
-		if value, has := n.Labels[b.Key]; has && !out[value] && w.hasSpreadKeys(n) && (b.AllNodes || f.Selects(n)) && (!b.Untainted || f.ToleratesAll(n)) {
+		if value, has := n.Labels[b.Key]; has && !out[value] && w.hasSpreadKeys(n) && (b.AllNodes || f.Selects(n)) &&
+			(!b.Untainted || f.ToleratesAll(n)) {
 			out[value] = true
 		}
 	}
@@ -63,7 +65,7 @@ func (s *search) eligible(w *want, b *place.Bound) map[string]bool {
 func (s *search) countKept(b *bounding) {
 	b.placedOn = map[string]placed{}
 	if len(b.limits) > 0 {
-		for _, a := range b.keptBy {
+		for _, a := range b.kept {
 			for _, at := range a.Nodes {
 				on := b.placedOn[at.Node]
 				on.kept += int64(at.Count)
@@ -74,7 +76,7 @@ func (s *search) countKept(b *bounding) {
 	for i := range b.rules {
 		r := &b.rules[i]
 		r.ruleSums = ruleSums{all: domainSums{}, kept: domainSums{}, own: domainSums{}, ownKept: domainSums{}}
-		for _, a := range b.keptBy {
+		for _, a := range b.kept {
 			if r.CountsPodsOf(a.PodSet) {
 				s.addKept(r.kept, r.Key, a.Nodes)
 				s.addKept(r.all, r.Key, a.Nodes)
@@ -92,10 +94,10 @@ func (s *search) countKept(b *bounding) {
 	}
 }
 
-// countIn returns how many pods count for a bound in all: those that keep their places and those that are asked for.
+// countIn returns how many pods count for a bound in all: pods that keep their places, and pods that are asked for.
 func (s *search) countIn(b *bounding, by *place.Bound) int64 {
 	var sum int64
-	for _, a := range b.keptBy {
+	for _, a := range b.kept {
 		if by.CountsPodsOf(a.PodSet) {
 			for _, at := range a.Nodes {
 				sum += int64(at.Count)
@@ -119,13 +121,13 @@ func (s *search) addKept(to domainSums, key string, places []place.NodeCount) {
 	}
 }
 
-// isExact reports whether the search by domains finds places with the bounds whenever there are any, so that it is in vain
-// to try all combinations.
+// isExact reports whether the search by domains finds places with the bounds whenever there are any, so that it is in
+// vain to try all combinations.
 func (s *search) isExact() bool {
 	if s.bounding == nil {
 		return true
 	}
-	if len(s.wants) > 1 || len(s.bounding.keptBy) > 0 || s.bounding.evens() > 1 {
+	if len(s.wants) > 1 || len(s.bounding.kept) > 0 || s.bounding.evens() > 1 {
 		return false
 	}
 	w := s.wants[0]
@@ -151,16 +153,17 @@ func (s *search) joined(groups []*askGroup) []*askGroup {
 			continue
 		}
 		var into *askGroup
-		groups = slices.DeleteFunc(groups, func(p *askGroup) bool {
-			if p.layout() != r.owner.layout || !slices.ContainsFunc(p.wants, func(w *want) bool { return w == r.owner || r.CountsPodsOf(w.PodSet) }) {
+		groups = slices.DeleteFunc(groups, func(g *askGroup) bool {
+			if g.layout() != r.owner.layout ||
+				!slices.ContainsFunc(g.wants, func(w *want) bool { return w == r.owner || r.CountsPodsOf(w.PodSet) }) {
 				return false
 			}
 			if into == nil {
-				into = p
+				into = g
 				return false
 			}
-			into.wants = append(into.wants, p.wants...)
-			into.narrow(p.depth, p.hasLevel && p.mandatory)
+			into.wants = append(into.wants, g.wants...)
+			into.narrow(g.depth, g.hasLevel && g.mandatory)
 			return true
 		})
 		into.narrow(depth, true)

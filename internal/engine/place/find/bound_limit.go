@@ -85,8 +85,8 @@ func limitBy(w *want, r *rule, share int64) (limit, bool) {
 	return out, true
 }
 
-// limitEvenly returns the limit of a rule Even. A pod set that counts for the rule of another one is limited in the domains
-// where that one has pods.
+// limitEvenly returns the limit of a rule Even. A pod set that counts for the rule of another one is limited in the
+// domains where the other pod set has pods.
 func limitEvenly(w *want, r *rule, share int64, own bool) limit {
 	most := share + int64(r.MaxSkew)
 	left := func(value string) int64 { return max(0, most-r.all[value]) }

@@ -16,7 +16,8 @@ func drawBounds(t *rapid.T, w *world, asks []place.Ask) {
 	var kept []place.Assignment
 	if rapid.IntRange(0, 2).Draw(t, "kept?") == 0 {
 		for i := range asks {
-			at := place.NodeCount{Node: fmt.Sprintf("n%d.local", rapid.IntRange(0, 3).Draw(t, "kept on")), Count: int32(rapid.IntRange(0, 2).Draw(t, "kept pods"))}
+			at := place.NodeCount{Node: fmt.Sprintf("n%d.local", rapid.IntRange(0, 3).Draw(t, "kept on")),
+				Count: int32(rapid.IntRange(0, 2).Draw(t, "kept pods"))}
 			kept = append(kept, place.Assignment{PodSet: asks[i].PodSet, Nodes: []place.NodeCount{at}})
 		}
 	}
@@ -30,7 +31,8 @@ func drawBounds(t *rapid.T, w *world, asks []place.Ask) {
 		for range rapid.IntRange(0, 2).Draw(t, "bounds") {
 			b := place.Bound{
 				Kind: rapid.SampledFrom([]place.BoundKind{place.Apart, place.Together, place.Even}).Draw(t, "kind"),
-				Key:  rapid.SampledFrom([]string{place.Hostname, place.Hostname, "rack", "block", "pool", corev1.LabelTopologyZone}).Draw(t, "key"),
+				Key: rapid.SampledFrom([]string{place.Hostname, place.Hostname, "rack", "block", "pool",
+					corev1.LabelTopologyZone}).Draw(t, "key"),
 			}
 			for j := range asks {
 				if own := j == i; own && b.Kind == place.Even || rapid.IntRange(0, 2).Draw(t, "counts?") > 0 {
@@ -38,7 +40,8 @@ func drawBounds(t *rapid.T, w *world, asks []place.Ask) {
 				}
 			}
 			if b.Kind == place.Even {
-				b.MaxSkew, b.MinDomains = int32(rapid.IntRange(1, 2).Draw(t, "skew")), int32(rapid.IntRange(0, 2).Draw(t, "min domains"))
+				b.MaxSkew, b.MinDomains = int32(rapid.IntRange(1, 2).Draw(t, "skew")),
+					int32(rapid.IntRange(0, 2).Draw(t, "min domains"))
 				b.AllNodes, b.Untainted = rapid.Bool().Draw(t, "all nodes"), rapid.Bool().Draw(t, "untainted")
 			}
 			a.Bounds = append(a.Bounds, b)
@@ -117,8 +120,8 @@ func (w *world) unbound(asks []place.Ask, placed []place.Assignment) string {
 	return ""
 }
 
-// firstOn gives the first node with a name in places that several nodes have: pods that keep their places there count by
-// the labels of this node.
+// firstOn gives the first node with a name in places that several nodes have: pods that keep their places there count
+// by the labels of this node.
 func (w *world) firstOn(host string, n **place.Node) bool {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		if node := w.nodes[name]; hostname(&node) == host {
@@ -173,7 +176,8 @@ func (w *world) breaks(a *place.Ask, b *place.Bound, pods []boundPod) bool {
 				return true
 			}
 		case b.Kind == place.Even && !p.kept:
-			if !has || inDomain(value, counts)-w.fewest(a, b, func(v string) int { return inDomain(v, counts) }) > int(b.MaxSkew) {
+			if !has || inDomain(value, counts)-
+				w.fewest(a, b, func(v string) int { return inDomain(v, counts) }) > int(b.MaxSkew) {
 				return true
 			}
 		}

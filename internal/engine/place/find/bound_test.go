@@ -34,35 +34,53 @@ func TestBounds(t *testing.T) {
 		asks []place.Ask
 		want string
 	}{
-		"apart by node":                  {[]place.Ask{gpus(2, 1, bounded(place.Apart, place.Hostname))}, "a1:1 a2:1"},
-		"apart by rack":                  {[]place.Ask{gpus(3, 1, bounded(place.Apart, "rack"))}, "a1:1 b1:1 c1:1"},
-		"apart by node, in one rack":     {[]place.Ask{gpus(2, 1, required("rack"), bounded(place.Apart, place.Hostname))}, "a1:1 a2:1"},
-		"apart by rack, in slices":       {[]place.Ask{gpus(4, 1, sliced("block", 2), bounded(place.Apart, place.Hostname))}, "a1:1 a2:1 b1:1 b2:1"},
-		"apart by node, one of them too": {[]place.Ask{gpus(1, 1, named("main"), bounded(place.Apart, place.Hostname, "main", "other")), gpus(1, 1, named("other"))}, "a1:1 | a2:1"},
-		"apart by node from an earlier pod set": {[]place.Ask{gpus(1, 1, named("other")), gpus(2, 1, named("main"), bounded(place.Apart, place.Hostname, "other"))},
+		"apart by node": {[]place.Ask{gpus(2, 1, bounded(place.Apart, place.Hostname))}, "a1:1 a2:1"},
+		"apart by rack": {[]place.Ask{gpus(3, 1, bounded(place.Apart, "rack"))}, "a1:1 b1:1 c1:1"},
+		"apart by node, in one rack": {[]place.Ask{gpus(2, 1, required("rack"), bounded(place.Apart, place.Hostname))},
+			"a1:1 a2:1"},
+		"apart by rack, in slices": {[]place.Ask{gpus(4, 1, sliced("block", 2), bounded(place.Apart, place.Hostname))},
+			"a1:1 a2:1 b1:1 b2:1"},
+		"apart by node, one of them too": {[]place.Ask{gpus(1, 1, named("main"),
+			bounded(place.Apart, place.Hostname, "main", "other")), gpus(1, 1, named("other"))}, "a1:1 | a2:1"},
+		"apart by node from an earlier pod set": {[]place.Ask{gpus(1, 1, named("other")),
+			gpus(2, 1, named("main"), bounded(place.Apart, place.Hostname, "other"))},
 			"a2:1 | a1:2"},
 		"too many for the racks": {[]place.Ask{gpus(4, 1, bounded(place.Apart, "rack"))},
 			`topology "t" allows to fit only 3 out of 4 pod(s). Total nodes: 6; bounded by podAntiAffinity by rack`},
-		"evenly by node":                    {[]place.Ask{gpus(4, 1, bounded(place.Even, place.Hostname))}, "a1:1 a2:1 b1:1 b2:1"},
-		"evenly by node, on all of them":    {[]place.Ask{gpus(7, 1, bounded(place.Even, place.Hostname))}, "a1:2 a2:1 b1:1 b2:1 c1:1 c2:1"},
-		"evenly by rack":                    {[]place.Ask{gpus(6, 1, bounded(place.Even, "rack"))}, "a1:2 b1:2 c1:2"},
-		"evenly by rack and node":           {[]place.Ask{gpus(6, 1, bounded(place.Even, "rack"), bounded(place.Even, place.Hostname))}, "a1:1 a2:1 b1:1 b2:1 c1:1 c2:1"},
-		"evenly by rack with a skew of 4":   {[]place.Ask{gpus(4, 1, bounded(place.Even, "rack"), skewed(4))}, "a1:4"},
-		"evenly by rack, in one rack":       {[]place.Ask{gpus(2, 1, required("rack"), bounded(place.Even, "rack"))}, `topology "t" allows to fit only 1 out of 2 pod(s). Total nodes: 6; bounded by topologySpreadConstraint by rack with maxSkew 1`},
-		"together by rack":                  {[]place.Ask{gpus(8, 1, bounded(place.Together, "rack"))}, "a1:4 a2:4"},
-		"together by rack, too many":        {[]place.Ask{gpus(9, 1, bounded(place.Together, "rack"))}, `topology "t" allows to fit only 8 out of 9 pod(s). Total nodes: 6; bounded by podAffinity by rack`},
-		"together with another by node":     {[]place.Ask{gpus(2, 1, named("w"), bounded(place.Together, place.Hostname, "l")), gpus(1, 2, named("l"))}, "a1:2 | a1:1"},
-		"beside a pod that stays, apart":    {[]place.Ask{gpus(1, 1, bounded(place.Apart, place.Hostname), keeping(place.Assignment{PodSet: "main", Nodes: []place.NodeCount{{Node: "a1", Count: 1}}}))}, "a2:1"},
-		"beside a pod that stays, evenly":   {[]place.Ask{gpus(5, 1, bounded(place.Even, place.Hostname), keeping(place.Assignment{PodSet: "main", Nodes: []place.NodeCount{{Node: "b1", Count: 1}}}))}, "a1:1 a2:1 b2:1 c1:1 c2:1"},
-		"beside a pod that stays, together": {[]place.Ask{gpus(1, 1, bounded(place.Together, "block"), keeping(place.Assignment{PodSet: "main", Nodes: []place.NodeCount{{Node: "c2", Count: 1}}}))}, "c1:1"},
-		"fewer on a node that refused more": {[]place.Ask{gpus(2, 1, func(a *place.Ask) { a.Limits = []place.NodeCount{{Node: "a1", Count: 1}} })}, "a2:2"},
-		"all, and a node that refused more": {[]place.Ask{gpus(21, 1, func(a *place.Ask) { a.Limits = []place.NodeCount{{Node: "a1", Count: 1}} })}, "b1:4 b2:4 a2:4 a1:1 c1:4 c2:4"},
-		"a label that is no level, apart":   {[]place.Ask{gpus(2, 1, bounded(place.Apart, "pool"))}, "c1:1 a1:1"},
-		"on one node, evenly by the label of its pool": {[]place.Ask{gpus(2, 1, func(a *place.Ask) { a.NodeSelector = map[string]string{"pool": "x"} },
-			bounded(place.Together, place.Hostname), bounded(place.Even, "pool"))}, "a1:2"},
-		"evenly by rack, also as one pod sees it": {[]place.Ask{gpus(6, 1, bounded(place.Even, "rack"), bounded(place.Even, "rack"),
-			func(a *place.Ask) { a.Bounds[1].MinDomains = 2 })}, `topology "t" allows to fit only 3 out of 6 pod(s). Total nodes: 6; bounded by ` +
-			`topologySpreadConstraint by rack with maxSkew 1, topologySpreadConstraint by rack with maxSkew 1`},
+		"evenly by node": {[]place.Ask{gpus(4, 1, bounded(place.Even, place.Hostname))},
+			"a1:1 a2:1 b1:1 b2:1"},
+		"evenly by node, on all of them": {[]place.Ask{gpus(7, 1, bounded(place.Even, place.Hostname))},
+			"a1:2 a2:1 b1:1 b2:1 c1:1 c2:1"},
+		"evenly by rack": {[]place.Ask{gpus(6, 1, bounded(place.Even, "rack"))}, "a1:2 b1:2 c1:2"},
+		"evenly by rack and node": {[]place.Ask{gpus(6, 1, bounded(place.Even, "rack"),
+			bounded(place.Even, place.Hostname))}, "a1:1 a2:1 b1:1 b2:1 c1:1 c2:1"},
+		"evenly by rack with a skew of 4": {[]place.Ask{gpus(4, 1, bounded(place.Even, "rack"), skewed(4))}, "a1:4"},
+		"evenly by rack, in one rack": {[]place.Ask{gpus(2, 1, required("rack"), bounded(place.Even, "rack"))},
+			`topology "t" allows to fit only 1 out of 2 pod(s). Total nodes: 6; bounded by topologySpreadConstraint by rack with maxSkew 1`},
+		"together by rack": {[]place.Ask{gpus(8, 1, bounded(place.Together, "rack"))}, "a1:4 a2:4"},
+		"together by rack, too many": {[]place.Ask{gpus(9, 1, bounded(place.Together, "rack"))},
+			`topology "t" allows to fit only 8 out of 9 pod(s). Total nodes: 6; bounded by podAffinity by rack`},
+		"together with another by node": {[]place.Ask{gpus(2, 1, named("w"),
+			bounded(place.Together, place.Hostname, "l")), gpus(1, 2, named("l"))}, "a1:2 | a1:1"},
+		"beside a pod that stays, apart": {[]place.Ask{gpus(1, 1, bounded(place.Apart, place.Hostname),
+			keeping(place.Assignment{PodSet: "main", Nodes: []place.NodeCount{{Node: "a1", Count: 1}}}))}, "a2:1"},
+		"beside a pod that stays, evenly": {[]place.Ask{gpus(5, 1, bounded(place.Even, place.Hostname),
+			keeping(place.Assignment{PodSet: "main", Nodes: []place.NodeCount{{Node: "b1", Count: 1}}}))},
+			"a1:1 a2:1 b2:1 c1:1 c2:1"},
+		"beside a pod that stays, together": {[]place.Ask{gpus(1, 1, bounded(place.Together, "block"),
+			keeping(place.Assignment{PodSet: "main", Nodes: []place.NodeCount{{Node: "c2", Count: 1}}}))}, "c1:1"},
+		"fewer on a node that refused more": {[]place.Ask{gpus(2, 1,
+			func(a *place.Ask) { a.Limits = []place.NodeCount{{Node: "a1", Count: 1}} })}, "a2:2"},
+		"all, and a node that refused more": {[]place.Ask{gpus(21, 1,
+			func(a *place.Ask) { a.Limits = []place.NodeCount{{Node: "a1", Count: 1}} })}, "b1:4 b2:4 a2:4 a1:1 c1:4 c2:4"},
+		"a label that is no level, apart": {[]place.Ask{gpus(2, 1, bounded(place.Apart, "pool"))}, "c1:1 a1:1"},
+		"on one node, evenly by the label of its pool": {[]place.Ask{gpus(2, 1,
+			func(a *place.Ask) { a.NodeSelector = map[string]string{"pool": "x"} }, bounded(place.Together, place.Hostname),
+			bounded(place.Even, "pool"))}, "a1:2"},
+		"evenly by rack, also as one pod sees it": {[]place.Ask{gpus(6, 1, bounded(place.Even, "rack"),
+			bounded(place.Even, "rack"), func(a *place.Ask) { a.Bounds[1].MinDomains = 2 })},
+			`topology "t" allows to fit only 3 out of 6 pod(s). Total nodes: 6; bounded by ` +
+				`topologySpreadConstraint by rack with maxSkew 1, topologySpreadConstraint by rack with maxSkew 1`},
 		"a label that is no level, together": {[]place.Ask{gpus(8, 1, bounded(place.Together, "pool"))}, "a1:4 a2:4"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +95,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRepairKeepsBounds: the replacement of a pod does not go to the node of another one from which it must be apart, though
-// that node is nearest.
+// TestRepairKeepsBounds: the replacement of a pod does not go to the node of another one from which it must be apart,
+// though that node is nearest.
 func TestRepairKeepsBounds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ask  place.Ask
@@ -135,12 +153,13 @@ func TestBoundsCostLittleHoweverManyThereAre(t *testing.T) {
 	}
 }
 
-// worstGang returns pod sets with eight bounds each whose pods all count. The first one must be apart by a label that all
-// nodes share, so that no place keeps its bounds.
+// worstGang returns pod sets with eight bounds each whose pods all count. The first one must be apart by a label that
+// all nodes share, so that no place keeps its bounds.
 func worstGang(sets int, bound place.Bound) []place.Ask {
 	var asks []place.Ask
 	for i := range sets {
-		asks = append(asks, place.Ask{PodSet: fmt.Sprintf("s%02d", i), Flavor: "f", Count: 50, PerPod: map[string]int64{"cpu": int64(i + 1)}})
+		asks = append(asks, place.Ask{PodSet: fmt.Sprintf("s%02d", i), Flavor: "f", Count: 50,
+			PerPod: map[string]int64{"cpu": int64(i + 1)}})
 		bound.Counts = append(bound.Counts, asks[i].PodSet)
 	}
 	for i := range asks {

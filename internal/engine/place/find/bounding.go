@@ -15,8 +15,9 @@ type bounding struct {
 	rules  []rule
 	// limits are the most pods of the workload on some nodes, keptBy the places that its pods keep.
 	limits []place.NodeCount
-	keptBy []place.Assignment
-	// placedOn is how many pods have places on each node: kept ones, and those that the search has found.
+	kept   []place.Assignment
+	// placedOn is how many pods have places on each node: pods that keep their places, and pods for which the search has
+	// found places.
 	placedOn map[string]placed
 	// shares says, for this attempt, how many pods each eligible domain of an Even rule gets at least.
 	shares []int32
@@ -38,8 +39,8 @@ type rule struct {
 }
 
 const (
-	// tried bounds how many divisions of the pods among eligible domains are tried.
-	tried = 24
+	// mostDivisions bounds how many divisions of the pods among eligible domains are tried.
+	mostDivisions = 24
 	// mostLooked bounds what a search does for bounds, to some tens of milliseconds. The first way of placing the asks is
 	// tried to its end nevertheless.
 	mostLooked = 1_000_000
@@ -50,15 +51,15 @@ const (
 // exhausted reports whether the search has done what it may do for bounds.
 func (b *bounding) exhausted() bool { return b != nil && b.looked > mostLooked }
 
-// divisions yields the shares to try for the rules Even: first none, which fills the fewest domains. Where that does not
-// do, each eligible domain gets a share, the largest first, so that the fullest domain may hold more.
+// divisions yields the shares to try for the rules Even: first none, which fills the fewest domains. Where that does
+// not do, each eligible domain gets a share, the largest first, so that the fullest domain may hold more.
 func (b *bounding) divisions(try func() bool) bool {
 	defer clear(b.shares)
 	clear(b.shares)
 	if try() {
 		return true
 	}
-	for step, left := int64(0), tried; ; step++ {
+	for step, left := int64(0), mostDivisions; ; step++ {
 		any := false
 		for only := -1; only < len(b.rules); only++ { // -1: all rules at once
 			clear(b.shares)
@@ -147,8 +148,8 @@ func (r *rule) keepsApart() bool {
 	return true
 }
 
-// keepsTogether checks a rule Together: beside each pod is one of another pod set, or one that was there before; or else
-// all pods that count are in one domain.
+// keepsTogether checks a rule Together: beside each pod is one of another pod set, or one that was there before; or
+// else all pods that count are in one domain.
 func (r *rule) keepsTogether() bool {
 	self := r.CountsPodsOf(r.owner.PodSet)
 	alone := false

@@ -8,7 +8,7 @@ import (
 
 // Diagnose explains why the asks have no places now.
 func (f *Finder) Diagnose(asks []place.Ask) Diagnosis {
-	s, wrong := f.read(asks, place.Now)
+	s, wrong := f.open(asks, place.Now)
 	if wrong != nil {
 		return Diagnosis{PodSets: []AskDiagnosis{{Shortfall: *wrong}}}
 	}
@@ -40,8 +40,7 @@ type Diagnosis struct {
 	Fits bool `json:"fits,omitempty"`
 	// PodSets has an entry for each ask.
 	PodSets []AskDiagnosis `json:"podSets,omitempty"`
-	// Relaxation is the smallest change to the asks with which they would fit now, empty if none of those
-	// that are tried helps.
+	// Relaxation is the smallest change to the asks with which they would fit now, empty if no change that is tried helps.
 	Relaxation string `json:"relaxation,omitempty"`
 }
 
@@ -58,7 +57,7 @@ type Domain struct {
 	// values of the levels down to it.
 	Level  string   `json:"level,omitempty"`
 	Values []string `json:"values,omitempty"`
-	// Fits is the number of pods that fit, Lacks the number of those that do not.
+	// Fits is the number of pods that fit, Lacks the number of pods that do not.
 	Fits  int32 `json:"fits"`
 	Lacks int32 `json:"lacks"`
 	// Resource is the one that most of its nodes run out of first, empty if resources are not the reason.

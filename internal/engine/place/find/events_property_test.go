@@ -16,9 +16,11 @@ import (
 // drawPod draws a pod, with or without a workload, on a node that may not exist.
 func drawPod(t *rapid.T, name string) place.Pod {
 	p := place.Pod{Key: key(name), Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
-		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"), "gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
+		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"),
+			"gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
 	if rapid.Bool().Draw(t, "of a workload") {
-		p.Workload, p.PodSet = key(drawName(t, "pod's workload")), fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
+		p.Workload, p.PodSet = key(drawName(t, "pod's workload")),
+			fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
 	}
 	if p.HasRank = rapid.Bool().Draw(t, "has a rank"); p.HasRank {
 		p.Rank = rapid.Int32Range(0, 3).Draw(t, "rank")
@@ -59,8 +61,8 @@ func drawHolding(t *rapid.T, w *world) *place.Holding {
 		}
 		h.PodSets = append(h.PodSets, set)
 	}
-	h.Promised = rapid.IntRange(0, 3).Draw(t, "promised") == 0
-	h.Leaving = !h.Promised && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
+	h.Nominated = rapid.IntRange(0, 3).Draw(t, "promised") == 0
+	h.Leaving = !h.Nominated && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
 	return h
 }
 
@@ -114,7 +116,8 @@ func step(t *rapid.T, m *finding, w *world) {
 // answers returns everything a map reports that does not depend on earlier queries.
 func answers(m *finding, asks []place.Ask) map[string]any {
 	out := map[string]any{}
-	for on, name := range map[place.Ledger]string{place.Now: "now", place.Planned: "planned", place.Idle: "idle", place.Empty: "empty"} {
+	for on, name := range map[place.Ledger]string{place.Now: "now", place.Planned: "planned", place.Idle: "idle",
+		place.Empty: "empty"} {
 		placed, short := m.Find(asks, on)
 		out[name] = placed
 		if short != nil {
@@ -207,7 +210,8 @@ func TestTryUndoesEverything(t *testing.T) {
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
 			t.Fatalf("answers after the trial (-before +after):\n%s", diff)
 		}
-		if freed, invalid, reduced := m.TakeFreed(), m.TakeInvalid(), m.TakeReduced(); len(freed)+len(invalid)+len(reduced) > 0 {
+		if freed, invalid, reduced := m.TakeFreed(), m.TakeInvalid(),
+			m.TakeReduced(); len(freed)+len(invalid)+len(reduced) > 0 {
 			t.Fatalf("the trial was reported: freed %v, invalid %v, reduced %v", freed, invalid, reduced)
 		}
 	})

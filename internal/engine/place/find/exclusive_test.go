@@ -25,8 +25,8 @@ func TestLabelsThatNothingUsesAreForgotten(t *testing.T) {
 		}
 		return out
 	}
-	if got := tracked(); got > exclusiveKept+2 {
-		t.Errorf("%d labels are tracked, want at most %d", got, exclusiveKept+2)
+	if got := tracked(); got > mostUnusedLabels+2 {
+		t.Errorf("%d labels are tracked, want at most %d", got, mostUnusedLabels+2)
 	}
 	s.Exclusive.Forget(0)
 	if got := tracked(); got > 0 {
@@ -57,7 +57,7 @@ func TestAForgottenLabelIsCountedAgain(t *testing.T) {
 			if got := s.Fits([]place.Ask{ask}, place.Now); got != tc.was {
 				t.Errorf("the pod fits before = %v, want %v", got, tc.was)
 			}
-			for i := range exclusiveKept + 1 {
+			for i := range mostUnusedLabels + 1 {
 				s.pod("other", "c1", 1, func(p *place.Pod) { p.ExclusiveKey = fmt.Sprint("label-", i) })
 			}
 			s.DeletePod(key("other"))
@@ -73,15 +73,16 @@ func TestAForgottenLabelIsCountedAgain(t *testing.T) {
 	}
 }
 
-// TestAForgottenLabelIsNoReasonToWaitForEver: jobs may wait for a domain of a label that was forgotten since, on another
-// node than the one that an exclusive pod leaves, or for a pod that takes no capacity.
+// TestAForgottenLabelIsNoReasonToWaitForEver: jobs may wait for a domain of a label that was forgotten since, on
+// another node than the one that an exclusive pod leaves, or for a pod that takes no capacity.
 func TestAForgottenLabelIsNoReasonToWaitForEver(t *testing.T) {
 	s := newScene(t).pod("there", "a1", 0, func(p *place.Pod) { p.ExclusiveKey, p.Requests = place.Hostname, nil })
-	for i := range exclusiveKept + 1 {
+	for i := range mostUnusedLabels + 1 {
 		s.pod("other", "c1", 1, func(p *place.Pod) { p.ExclusiveKey = fmt.Sprint("label-", i) })
 	}
 	s.DeletePod(key("other"))
-	s.node("a1", func(n *place.Node) { n.Labels = map[string]string{"rack": "a", place.Hostname: "a1"} }) // in no flavor's topology
+	// in no flavor's topology
+	s.node("a1", func(n *place.Node) { n.Labels = map[string]string{"rack": "a", place.Hostname: "a1"} })
 	s.find(place.Now, gpus(1, 1))
 	s.SetFlavor(place.Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"block": "x"}})
 	s.SetFlavor(place.Flavor{Name: "flat", Topology: "flat", NodeLabels: map[string]string{"block": "x"}})
@@ -93,12 +94,14 @@ func TestAForgottenLabelIsNoReasonToWaitForEver(t *testing.T) {
 	}
 }
 
-// TestAForgottenLabelIsKnownAgainOncePlacesUseIt: the places of a job may be exclusive by it long after the job got them.
+// TestAForgottenLabelIsKnownAgainOncePlacesUseIt: the places of a job may be exclusive by it long after the job got
+// them.
 func TestAForgottenLabelIsKnownAgainOncePlacesUseIt(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(1, 1, exclusive("rack")), "a3:1")
 	s.forgetExclusive(0)
 	s.node("a3") // so far nothing was charged to it
-	if s.Fits([]place.Ask{gpus(1, 1, exclusive(place.Hostname), func(a *place.Ask) { a.NodeSelector = map[string]string{"rack": "a"} })}, place.Now) {
+	if s.Fits([]place.Ask{gpus(1, 1, exclusive(place.Hostname),
+		func(a *place.Ask) { a.NodeSelector = map[string]string{"rack": "a"} })}, place.Now) {
 		t.Error("an exclusive pod fits in the rack that the gang has to itself")
 	}
 }
@@ -149,17 +152,38 @@ func TestOnlyPodsOfAnAdmittedJobHaveADomainToThemselves(t *testing.T) {
 		scene func(s *scene)
 		fits  bool
 	}{
-		"no workload":                       {func(s *scene) { claims(s) }, true},
-		"a workload that is not known":      {func(s *scene) { claims(s, of("w", "main")) }, true},
-		"a workload that holds no places":   {func(s *scene) { s.hold("w", alone, "").Hold(key("w"), nil); claims(s, of("w", "main")) }, true},
-		"a workload that is promised some":  {func(s *scene) { s.hold("w", alone, "", promised); claims(s, of("w", "main")) }, true},
-		"a workload that shares its places": {func(s *scene) { s.hold("w", gpus(1, 1), "c1:1"); claims(s, of("w", "main")) }, true},
+		"no workload":                  {func(s *scene) { claims(s) }, true},
+		"a workload that is not known": {func(s *scene) { claims(s, of("w", "main")) }, true},
+		"a workload that holds no places": {func(s *scene) {
+			s.hold("w", alone, "").Hold(key("w"), nil)
+			claims(s, of("w", "main"))
+		}, true},
+		"a workload that is promised some": {func(s *scene) {
+			s.hold("w", alone, "", promised)
+			claims(s, of("w", "main"))
+		}, true},
+		"a workload that shares its places": {func(s *scene) {
+			s.hold("w", gpus(1, 1), "c1:1")
+			claims(s, of("w", "main"))
+		}, true},
 		"a workload that is exclusive by another label": {
 			func(s *scene) { s.hold("w", gpus(1, 1, exclusive(place.Hostname)), "c1:1"); claims(s, of("w", "main")) }, true},
-		"another pod set":                         {func(s *scene) { s.hold("w", alone, ""); claims(s, of("w", "other")) }, true},
-		"a workload that is so":                   {func(s *scene) { s.hold("w", alone, ""); claims(s, of("w", "main")) }, false},
-		"a workload that is so later":             {func(s *scene) { claims(s, of("w", "main")); s.hold("w", alone, "") }, false},
-		"a workload that is so and being evicted": {func(s *scene) { s.hold("w", alone, "", leaving); claims(s, of("w", "main")) }, false},
+		"another pod set": {func(s *scene) {
+			s.hold("w", alone, "")
+			claims(s, of("w", "other"))
+		}, true},
+		"a workload that is so": {func(s *scene) {
+			s.hold("w", alone, "")
+			claims(s, of("w", "main"))
+		}, false},
+		"a workload that is so later": {func(s *scene) {
+			claims(s, of("w", "main"))
+			s.hold("w", alone, "")
+		}, false},
+		"a workload that is so and being evicted": {func(s *scene) {
+			s.hold("w", alone, "", leaving)
+			claims(s, of("w", "main"))
+		}, false},
 		"a workload that is so no more": {
 			func(s *scene) { s.hold("w", alone, ""); claims(s, of("w", "main")); s.Hold(key("w"), nil) }, true},
 		"a workload that is so in a trial": {func(s *scene) {
@@ -193,8 +217,11 @@ func BenchmarkExclusiveLabelsOfTenants(b *testing.B) {
 			m := benchMap("block", "rack", place.Hostname)
 			for i := range labels {
 				of := key(fmt.Sprint("tenant-", i))
-				m.Hold(of, &place.Holding{PodSets: []place.HeldPodSet{{Ask: place.Ask{PodSet: "main", Flavor: "f", ExclusiveKey: fmt.Sprint("x/", i)}}}})
-				m.SetPod(place.Pod{Key: of, Workload: of, PodSet: "main", Node: fmt.Sprintf("node-%05d", i), ExclusiveKey: fmt.Sprint("x/", i)})
+				m.Hold(of,
+					&place.Holding{PodSets: []place.HeldPodSet{{Ask: place.Ask{PodSet: "main", Flavor: "f",
+						ExclusiveKey: fmt.Sprint("x/", i)}}}})
+				m.SetPod(place.Pod{Key: of, Workload: of, PodSet: "main", Node: fmt.Sprintf("node-%05d", i),
+					ExclusiveKey: fmt.Sprint("x/", i)})
 			}
 			cpu := int64(1000)
 			for b.Loop() {

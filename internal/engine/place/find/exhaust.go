@@ -20,8 +20,8 @@ type exhaustion struct {
 	steps  int
 	// nodes holds the nodes chosen so far for each want, by its index.
 	nodes map[int][]slotCount
-	// groups are the groups of the search, without those that bounds join: pods that must be together may have several
-	// domains.
+	// groups are the groups of the search as they were before bounds joined some: pods that must be together may have
+	// several domains.
 	groups []*askGroup
 }
 
@@ -54,7 +54,7 @@ func (e *exhaustion) group(i int) bool {
 		}
 		e.search.found = nil
 		for _, w := range e.search.wants {
-			e.search.found = append(e.search.found, placement{w, slices.Clone(e.nodes[w.index])})
+			e.search.found = append(e.search.found, chosenNodes{w, slices.Clone(e.nodes[w.index])})
 		}
 		return true
 	}

@@ -37,7 +37,8 @@ func (e explainer) shortfall() *Shortfall {
 // shortfallOf returns the shortfall of one ask.
 func (e explainer) shortfallOf(w *want) *Shortfall {
 	t := w.tally
-	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: e.search.places.Flavor(w.Flavor).Topology, Count: w.Count, Nodes: t.nodes}
+	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: e.search.places.Flavor(w.Flavor).Topology,
+		Count: w.Count, Nodes: t.nodes}
 	for why := place.Accepted + 1; int(why) < len(t.lost); why++ {
 		if t.lost[why] > 0 {
 			s.Excluded = append(s.Excluded, Excluded{e.search.places.Shapes.RefusalText(why, w.Ask), t.lost[why]})
@@ -53,7 +54,7 @@ func (e explainer) shortfallOf(w *want) *Shortfall {
 	if best, ok := e.best(w); ok {
 		s.Fits = int32(min(w.holdable(best), int64(w.Count), math.MaxInt32))
 	}
-	if e.search.bounding != nil && len(e.search.wants) == 1 { // there is room, but no way to keep the bounds
+	if e.search.bounding != nil && len(e.search.wants) == 1 { // there is headroom, but no way to keep the bounds
 		s.Fits = min(s.Fits, s.Count-1)
 	}
 	s.Bounds = e.boundsOn(w)
@@ -66,14 +67,14 @@ func (e explainer) shortfallOf(w *want) *Shortfall {
 
 // best returns the domain that could hold most pods of an ask, of the domains that may hold all of it.
 func (e explainer) best(w *want) (int32, bool) {
-	p := e.search.groupOf(w)
-	w.measure(p.within)
-	depth := p.layout().Depth(p.within)
-	if p.hasLevel && p.mandatory {
-		depth = p.depth
+	g := e.search.groupOf(w)
+	w.measure(g.within)
+	depth := g.layout().Depth(g.within)
+	if g.hasLevel && g.mandatory {
+		depth = g.depth
 	}
 	best, most := place.Outside, int64(0)
-	w.layout.Walk(p.within, depth, func(d int32) {
+	w.layout.Walk(g.within, depth, func(d int32) {
 		if pods := w.holdable(d); pods > most {
 			best, most = d, pods
 		}
@@ -101,7 +102,7 @@ func (e explainer) boundsOn(w *want) []string {
 	}
 	free := []place.Ask{*w.Ask}
 	free[0].Bounds = nil
-	without, wrong := e.finder.readWith(free, e.finder.extras(free), e.search.on)
+	without, wrong := e.finder.openWith(free, e.finder.extras(free), e.search.on)
 	if wrong != nil || len(without.wants) == 0 {
 		return nil
 	}
@@ -156,7 +157,7 @@ func (e explainer) limitedByResources(w *want, d int32) bool {
 	}
 	ask := *w.Ask
 	ask.PerPod = nil
-	free, wrong := e.finder.want(&ask, w.index, w.layout.Extra())
+	free, wrong := e.finder.resolve(&ask, w.index, w.layout.Extra())
 	if wrong != "" {
 		return false
 	}
@@ -174,7 +175,8 @@ func (e explainer) diagnose(w *want) AskDiagnosis {
 		return out
 	}
 	fits := int32(min(w.holdable(d), math.MaxInt32))
-	out.Best = &Domain{Level: w.layout.LevelAt(w.layout.Depth(d)), Values: w.layout.Path(d), Fits: fits, Lacks: w.Count - fits, Resource: e.scarce(w, d)}
+	out.Best = &Domain{Level: w.layout.LevelAt(w.layout.Depth(d)), Values: w.layout.Path(d), Fits: fits,
+		Lacks: w.Count - fits, Resource: e.scarce(w, d)}
 	if slot, ok := place.SlotOf(d); ok {
 		out.Best.Values = append(out.Best.Values, e.search.places.Nodes.HostAt(slot))
 	}

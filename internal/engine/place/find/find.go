@@ -8,11 +8,11 @@ import (
 )
 
 // Find searches places for all asks together, all or nothing, and changes nothing. It returns the
-// assignments in the order of the asks, or why there are none. Places must hold for the flavors of all
+// assignments in the order of the asks, or why there are none. IsPlaced must hold for the flavors of all
 // asks. If the asks are few or alike the search is exact; for large asks that differ much it may miss
 // places that exist.
 func (f *Finder) Find(asks []place.Ask, on place.Ledger) ([]place.Assignment, *Shortfall) {
-	s, wrong := f.read(asks, on)
+	s, wrong := f.open(asks, on)
 	if wrong != nil {
 		return nil, wrong
 	}
@@ -23,10 +23,10 @@ func (f *Finder) Find(asks []place.Ask, on place.Ledger) ([]place.Assignment, *S
 	return nil, explainer{f, s}.shortfall()
 }
 
-// TryFind is Find for callers that need not know why there are no places, which often takes longer to tell than
+// TryFind searches places as Find does, and does not say why there are none: finding the reason often takes longer than
 // the search itself.
 func (f *Finder) TryFind(asks []place.Ask, on place.Ledger) (found []place.Assignment, ok bool) {
-	s, wrong := f.read(asks, on)
+	s, wrong := f.open(asks, on)
 	if wrong != nil {
 		return nil, false
 	}
@@ -39,7 +39,7 @@ func (f *Finder) TryFind(asks []place.Ask, on place.Ledger) (found []place.Assig
 
 // Fits reports whether Find finds places.
 func (f *Finder) Fits(asks []place.Ask, on place.Ledger) bool {
-	s, wrong := f.read(asks, on)
+	s, wrong := f.open(asks, on)
 	if wrong != nil {
 		return false
 	}
@@ -57,13 +57,13 @@ func (f *Finder) EverFits(asks []place.Ask) bool {
 	return f.Fits(asks, place.Empty)
 }
 
-// FitsWhenIdle reports whether the asks could be placed on the present nodes, other than those that they
-// avoid, if all work had ended.
+// FitsWhenIdle reports whether the asks could be placed on the present nodes, except nodes that they avoid, if all work
+// had ended.
 func (f *Finder) FitsWhenIdle(asks []place.Ask) bool { return f.Fits(asks, place.Idle) }
 
-// TakeInvalid returns, sorted, the workloads with invalid places, which need other ones. Only workloads
-// for which something changed since the last call are considered. A promise may be invalid as well: it is
-// not repaired, but room for it must be found again. Places of leaving workloads never are.
+// TakeInvalid returns, sorted, the workloads with invalid places, which need other ones. Only workloads for which
+// something changed since the last call are considered. Nominated places may be invalid as well: they are not repaired,
+// but headroom must be found again. Places of leaving workloads never are.
 func (f *Finder) TakeInvalid() []order.Key {
 	var out []order.Key
 	for key := range f.places.TakeToCheck() {

@@ -15,7 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-var drawnTopologies = [][]string{{place.Hostname}, {"block", "rack", place.Hostname}, {"rack", place.Hostname}, {"block", "rack"}, {"rack"}}
+var drawnTopologies = [][]string{{place.Hostname}, {"block", "rack", place.Hostname}, {"rack", place.Hostname},
+	{"block", "rack"}, {"rack"}}
 
 // drawWorld draws a few nodes, some of them with pods.
 func drawWorld(t *rapid.T, nodes int) *world {
@@ -34,10 +35,12 @@ func drawNode(t *rapid.T, name string) place.Node {
 	block := rapid.IntRange(1, 2).Draw(t, "block")
 	rack := rapid.IntRange(1, 2).Draw(t, "rack")
 	n := place.Node{Name: name, Labels: map[string]string{
-		"block": fmt.Sprint("b", block), "rack": fmt.Sprint("r", block, rack), "pool": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "pool"),
+		"block": fmt.Sprint("b", block), "rack": fmt.Sprint("r", block, rack),
+		"pool":                   rapid.SampledFrom([]string{"x", "y"}).Draw(t, "pool"),
 		corev1.LabelTopologyZone: rapid.SampledFrom([]string{"one", "two"}).Draw(t, "zone"),
 		place.Hostname:           name + ".local"},
-		Allocatable: map[string]int64{place.Pods: 8, "cpu": rapid.Int64Range(0, 6).Draw(t, "cpu"), "gpu": rapid.Int64Range(0, 4).Draw(t, "gpu")}}
+		Allocatable: map[string]int64{place.Pods: 8, "cpu": rapid.Int64Range(0, 6).Draw(t, "cpu"),
+			"gpu": rapid.Int64Range(0, 4).Draw(t, "gpu")}}
 	switch rapid.IntRange(0, 19).Draw(t, "trouble") {
 	case 0:
 		n.Cordoned = true
@@ -81,7 +84,8 @@ func drawAsks(t *rapid.T, w *world, most int) []place.Ask {
 			size := int32(rapid.IntRange(1, 4).Draw(t, "slice size"))
 			a.Slices = []place.Slice{{Level: levels[at], Size: size}}
 			if rapid.Bool().Draw(t, "nested") && size%2 == 0 {
-				a.Slices = append(a.Slices, place.Slice{Level: levels[rapid.IntRange(at, len(levels)-1).Draw(t, "inner level")], Size: size / 2})
+				a.Slices = append(a.Slices,
+					place.Slice{Level: levels[rapid.IntRange(at, len(levels)-1).Draw(t, "inner level")], Size: size / 2})
 			}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "exclusive?") == 0 {

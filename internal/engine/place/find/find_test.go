@@ -46,18 +46,22 @@ func TestFind(t *testing.T) {
 		"slices of slices": {
 			nil, []place.Ask{gpus(12, 1, sliced("block", 6), sliced(place.Hostname, 3))}, "a1:3 a2:3 b1:3 b2:3"},
 		"slices that do not nest are a mistake": {
-			nil, []place.Ask{gpus(12, 1, sliced("rack", 6), sliced(place.Hostname, 4))}, "slices of 6 pods cannot be made of slices of 4"},
+			nil, []place.Ask{gpus(12, 1, sliced("rack", 6), sliced(place.Hostname, 4))},
+			"slices of 6 pods cannot be made of slices of 4"},
 		"an unknown level is a mistake": {
 			nil, []place.Ask{gpus(1, 1, required("row"))}, `topology "t" has no level "row"`},
 		"a leader and its workers share a rack": {
 			func(s *scene) { s.pod("p", "a1", 1) },
-			[]place.Ask{gpus(1, 1, grouped("leader", "g"), required("rack")), gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
+			[]place.Ask{gpus(1, 1, grouped("leader", "g"), required("rack")),
+				gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
 		"a group that must be in one block and in one rack is a mistake": {
-			nil, []place.Ask{gpus(1, 1, grouped("leader", "g"), required("block")), gpus(9, 1, grouped("workers", "g"), required("rack"))},
+			nil, []place.Ask{gpus(1, 1, grouped("leader", "g"), required("block")),
+				gpus(9, 1, grouped("workers", "g"), required("rack"))},
 			"pod sets of group g must ask for the same level, all of them as required or all as preferred"},
 		"a leader without a level is placed with its workers": {
 			func(s *scene) { s.pod("p", "a1", 1) },
-			[]place.Ask{gpus(1, 1, grouped("leader", "g")), gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
+			[]place.Ask{gpus(1, 1, grouped("leader", "g")), gpus(7, 1, grouped("workers", "g"), required("rack"))},
+			"b2:1 | b1:4 b2:3"},
 		"pod sets that fit alone but not together": {
 			nil, []place.Ask{gpus(5, 4), {PodSet: "other", Flavor: "f", Count: 2, PerPod: map[string]int64{"gpu": 4}}},
 			`topology "t" allows to fit each pod set alone, but not all together. Total nodes: 6`},
@@ -65,14 +69,17 @@ func TestFind(t *testing.T) {
 			nil, []place.Ask{gpus(4, 1, sliced("rack", 2), exclusive("rack"))}, "a1:2 b1:2"},
 		"an exclusive part does not share the rack of another": {
 			func(s *scene) {
-				s.pod("p", "a1", 1, func(p *place.Pod) { p.ExclusiveKey = "rack" }).pod("q", "b1", 1, func(p *place.Pod) { p.ExclusiveKey = "block" })
+				s.pod("p", "a1", 1, func(p *place.Pod) { p.ExclusiveKey = "rack" }).pod("q", "b1", 1,
+					func(p *place.Pod) { p.ExclusiveKey = "block" })
 			}, []place.Ask{gpus(2, 1, exclusive("rack"))}, "c1:2"},
 		"pods that are not exclusive may use an exclusive rack": {
-			func(s *scene) { s.pod("p", "a1", 1, func(p *place.Pod) { p.ExclusiveKey = "rack" }) }, []place.Ask{gpus(3, 1)}, "a1:3"},
+			func(s *scene) { s.pod("p", "a1", 1, func(p *place.Pod) { p.ExclusiveKey = "rack" }) },
+			[]place.Ask{gpus(3, 1)}, "a1:3"},
 		"exclusive by a label that is not a level": {
 			nil, []place.Ask{gpus(4, 1, sliced("rack", 2), exclusive("rack"), flat)}, "a1:2 b1:2"},
 		"more exclusive parts than racks": {
-			nil, []place.Ask{gpus(8, 1, sliced("rack", 2), exclusive("rack"))}, `topology "t" allows to fit only 6 out of 8 pod(s). Total nodes: 6`},
+			nil, []place.Ask{gpus(8, 1, sliced("rack", 2), exclusive("rack"))},
+			`topology "t" allows to fit only 6 out of 8 pod(s). Total nodes: 6`},
 		"a host port is used once per node": {
 			nil, []place.Ask{gpus(2, 1, port)}, "a1:1 a2:1"},
 		"a host port of another pod": {
@@ -107,7 +114,8 @@ func TestFind(t *testing.T) {
 		"nodes are named by their hostname": {
 			func(s *scene) { s.node("a1", labeled(place.Hostname, "a1.example")) }, []place.Ask{gpus(1, 1)}, "a1.example:1"},
 		"a hostname of two nodes is not used": {
-			func(s *scene) { s.node("a1", labeled(place.Hostname, "a2")) }, []place.Ask{gpus(8, 1, required("rack"))}, "b1:4 b2:4"},
+			func(s *scene) { s.node("a1", labeled(place.Hostname, "a2")) },
+			[]place.Ask{gpus(8, 1, required("rack"))}, "b1:4 b2:4"},
 		"a node without the label of a level is not used": {
 			func(s *scene) { s.node("a1", labeled("rack", "")) }, []place.Ask{gpus(8, 1, required("block"))}, "b1:4 b2:4"},
 		"a node that no selector for a hostname matches is not used": {
@@ -136,12 +144,15 @@ func TestFind(t *testing.T) {
 		"the rest of the block is used if there is no other": {
 			func(s *scene) { s.pod("p", "c1", 4).pod("q", "c2", 4) }, []place.Ask{gpus(1, 1, avoiding("a1", "b1"))}, "a2:1"},
 		"within the block, a rack without avoided nodes comes first": {
-			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4) }, []place.Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "b2:1"},
+			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4) },
+			[]place.Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "b2:1"},
 		"the rest of the rack is used if there is no other": {
-			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4).pod("r", "b2", 4) }, []place.Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "a3:1"},
+			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4).pod("r", "b2", 4) },
+			[]place.Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "a3:1"},
 		"nodes are counted by what excludes them": {
 			func(s *scene) {
-				s.node("a1", cordoned).node("a2", failed).node("b1", tainted(corev1.TaintEffectNoSchedule)).node("b2", labeled("pool", "other")).pod("p", "c1", 4).node("c2", has(place.Pods, -1))
+				s.node("a1", cordoned).node("a2", failed).node("b1", tainted(corev1.TaintEffectNoSchedule)).node("b2",
+					labeled("pool", "other")).pod("p", "c1", 4).node("c2", has(place.Pods, -1))
 			}, []place.Ask{gpus(1, 1, func(a *place.Ask) { a.NodeSelector = map[string]string{"block": "x", "rack": "c"} })},
 			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: nodeSelector: 4, not ready: 1, taint "k=v:NoSchedule": 1`},
 		"nodes are counted by the resource of which they are short": {
@@ -177,9 +188,11 @@ func TestLedgers(t *testing.T) {
 		"promised places are used": {
 			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
 		"places of an evicted workload are used until its pods are gone": {
-			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).pod("p", "a1", 4, of("w", "main")) }, "b1:1 b2:1", "a1:1 a2:1"},
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).pod("p", "a1", 4, of("w", "main")) },
+			"b1:1 b2:1", "a1:1 a2:1"},
 		"places of an evicted workload that are promised to another are used": {
-			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).hold("v", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).hold("v", whole, "a1:1 a2:1", promised) },
+			"b1:1 b2:1", "b1:1 b2:1"},
 		"a place on an unknown node uses nothing": {
 			func(s *scene) { s.hold("w", whole, "nobody:2") }, "a1:1 a2:1", "a1:1 a2:1"},
 	} {
@@ -226,28 +239,37 @@ func TestDiagnose(t *testing.T) {
 				a.OtherLabels = a.NodeSelector
 			}), " : 4, gpu", `pod set "main" with 4 pods rather than 5`},
 		"no slices help": {
-			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)), "", `pod set "main" without slices`},
+			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)),
+			"", `pod set "main" without slices`},
 		"exclusive placement by a label that no node has": {
 			nil, gpus(2, 1, exclusive("no"), sliced("no", 1)), "", `pod set "main" without exclusive placement by no`},
 		"a node selector": {
-			nil, gpus(5, 1, func(a *place.Ask) { a.NodeSelector = map[string]string{place.Hostname: "a1"} }), " : 4, gpu", `pod set "main" without nodeSelector`},
+			nil, gpus(5, 1, func(a *place.Ask) { a.NodeSelector = map[string]string{place.Hostname: "a1"} }), " : 4, gpu",
+			`pod set "main" without nodeSelector`},
 		"too few nodes are labeled for the job": {
-			nil, gpus(5, 1, labeledFor(place.Hostname, "a1")), " : 4, gpu", `pod set "main" with more nodes labelled kubernetes.io/hostname for its Job`},
+			nil, gpus(5, 1, labeledFor(place.Hostname, "a1")), " : 4, gpu",
+			`pod set "main" with more nodes labelled kubernetes.io/hostname for its Job`},
 		"a node affinity besides the label for the job": {
-			nil, gpus(3, 1, choosing("zone", "z"), labeledFor(place.Hostname, "a1")), "", `pod set "main" without node affinity`},
+			nil, gpus(3, 1, choosing("zone", "z"), labeledFor(place.Hostname, "a1")), "",
+			`pod set "main" without node affinity`},
 		"a nodeName": {
 			nil, gpus(5, 1, func(a *place.Ask) { a.NodeName = "a1" }), " : 4, gpu", `pod set "main" without nodeName`},
 		"a required node field": {
 			nil, gpus(5, 1, func(a *place.Ask) {
-				a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a1"}}}}}}}
+				a.Affinity = &corev1.NodeAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+						MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn,
+							Values: []string{"a1"}}}}}}}
 			}), " : 4, gpu", `pod set "main" without node affinity`},
 		"too few exclusive domains, but enough resources": {
-			nil, gpus(3, 1, required("block"), exclusive("rack"), sliced("rack", 1)), "block x: 2, ", `pod set "main" within one block preferred, not required`},
+			nil, gpus(3, 1, required("block"), exclusive("rack"), sliced("rack", 1)), "block x: 2, ",
+			`pod set "main" within one block preferred, not required`},
 		"too few host ports, but enough resources": {
-			nil, gpus(3, 1, required("rack"), func(a *place.Ask) { a.HostPorts = []place.HostPort{{Port: 80}} }), "rack x a: 2, ", `pod set "main" within one block rather than one rack`},
+			nil, gpus(3, 1, required("rack"), func(a *place.Ask) { a.HostPorts = []place.HostPort{{Port: 80}} }),
+			"rack x a: 2, ", `pod set "main" within one block rather than one rack`},
 		"a smaller request helps": {
-			func(s *scene) { s.node("a1", has("gpu", 3000)).node("a2", cordoned) }, gpus(1, 4000), "", `pod set "main" with 3000 gpu for each pod rather than 4000`},
+			func(s *scene) { s.node("a1", has("gpu", 3000)).node("a2", cordoned) }, gpus(1, 4000), "",
+			`pod set "main" with 3000 gpu for each pod rather than 4000`},
 		"fewer pods fit": {
 			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
 		"smaller pods fit": {
@@ -300,18 +322,21 @@ func TestNodesNotLabeledForTheJobAreCountedByLabel(t *testing.T) {
 // TestARelaxationNamesAllPodSetsOfAGroup: pod sets of a group share a domain, so the level of one alone cannot change.
 func TestARelaxationNamesAllPodSetsOfAGroup(t *testing.T) {
 	s := newScene(t)
-	d := s.Diagnose([]place.Ask{gpus(1, 1, required("rack"), grouped("leader", "g")), gpus(2, 4, required("rack"), grouped("workers", "g"))})
+	d := s.Diagnose([]place.Ask{gpus(1, 1, required("rack"), grouped("leader", "g")),
+		gpus(2, 4, required("rack"), grouped("workers", "g"))})
 	if want := `pod sets "leader", "workers" within one block rather than one rack`; d.Relaxation != want {
 		t.Errorf("relaxation = %q, want %q", d.Relaxation, want)
 	}
 }
 
 func TestEverFitsAndFitsWhenIdle(t *testing.T) {
-	s := newScene(t).pod("p", "a1", 4).node("a2", cordoned).pod("daemon", "b1", 1, func(p *place.Pod) { p.Resident = true }).node("b2", failed)
+	s := newScene(t).pod("p", "a1", 4).node("a2", cordoned).pod("daemon", "b1", 1,
+		func(p *place.Pod) { p.Resident = true }).node("b2", failed)
 	on := func(name string) place.Ask {
 		return gpus(1, 4, func(a *place.Ask) { a.NodeSelector = map[string]string{place.Hostname: name} })
 	}
-	for name, want := range map[string]struct{ ever, idle bool }{"a1": {true, true}, "a2": {true, false}, "b1": {}, "b2": {}} {
+	for name, want := range map[string]struct{ ever, idle bool }{"a1": {true, true}, "a2": {true, false},
+		"b1": {}, "b2": {}} {
 		if got := s.EverFits([]place.Ask{on(name)}); got != want.ever {
 			t.Errorf("EverFits on %s = %v, want %v", name, got, want.ever)
 		}
@@ -337,7 +362,7 @@ func TestCachesAreBounded(t *testing.T) {
 			t.Fatalf("places = %s, want a1:1", got)
 		}
 	}
-	if len(s.tallies.byKey) > talliesKept {
-		t.Errorf("%d tallies are cached, want at most %d", len(s.tallies.byKey), talliesKept)
+	if len(s.tallies.byKey) > mostTallies {
+		t.Errorf("%d tallies are cached, want at most %d", len(s.tallies.byKey), mostTallies)
 	}
 }

@@ -25,15 +25,15 @@ func (f *Finder) Counted() int { return f.tallies.counted }
 // boundLayouts drops all layouts if there are too many, and labels of exclusive placement that nothing uses. Domains of
 // dropped layouts become meaningless.
 func (f *Finder) boundLayouts() {
-	f.forgetExclusive(exclusiveKept)
+	f.forgetExclusive(mostUnusedLabels)
 	f.places.Layouts.Bound()
 }
 
-// exclusiveKept is how many labels stay tracked though no pod or place is exclusive by them.
-const exclusiveKept = 32
+// mostUnusedLabels is how many labels stay tracked though no pod or place is exclusive by them.
+const mostUnusedLabels = 32
 
-// forgetExclusive forgets the labels by which no pod or place is exclusive if there are more of them than keep. Tallies by
-// these labels go too: the log does not have what changes in domains that are not tracked.
+// forgetExclusive forgets the labels by which no pod or place is exclusive if there are more of them than keep. Tallies
+// by these labels go too: the log does not have what changes in domains that are not tracked.
 func (f *Finder) forgetExclusive(keep int) {
 	if f.places.Exclusive.Forget(keep) {
 		maps.DeleteFunc(f.tallies.byKey, func(_ tallyKey, t *tally) bool {
@@ -42,42 +42,43 @@ func (f *Finder) forgetExclusive(keep int) {
 	}
 }
 
-// read resolves asks and opens a search, which the caller must close.
-func (f *Finder) read(asks []place.Ask, on place.Ledger) (*search, *Shortfall) {
+// open resolves asks and opens a search, which the caller must close.
+func (f *Finder) open(asks []place.Ask, on place.Ledger) (*search, *Shortfall) {
 	f.boundLayouts()
-	return f.readWith(asks, f.extras(asks), on)
+	return f.openWith(asks, f.extras(asks), on)
 }
 
-// readWith is read for asks whose layouts need the extra labels. It keeps all layouts, so that domains
+// openWith resolves asks whose layouts need the extra labels, and opens a search. It drops no layouts, so that domains
 // that the caller has stay valid.
-func (f *Finder) readWith(asks []place.Ask, extra []string, on place.Ledger) (*search, *Shortfall) {
+func (f *Finder) openWith(asks []place.Ask, extra []string, on place.Ledger) (*search, *Shortfall) {
 	s := &search{tallies: f.tallies, places: f.places, on: on}
 	for i := range asks {
 		s.podSets = append(s.podSets, asks[i].PodSet)
-		w, wrong := f.want(&asks[i], i, extra[i])
+		w, wrong := f.resolve(&asks[i], i, extra[i])
 		if wrong != "" {
-			return nil, &Shortfall{PodSet: asks[i].PodSet, Flavor: asks[i].Flavor, Topology: f.places.Flavor(asks[i].Flavor).Topology,
-				Count: asks[i].Count, Mistake: string(wrong)}
+			return nil, &Shortfall{PodSet: asks[i].PodSet, Flavor: asks[i].Flavor,
+				Topology: f.places.Flavor(asks[i].Flavor).Topology, Count: asks[i].Count, Mistake: string(wrong)}
 		}
 		if w.Count > 0 {
 			s.wants = append(s.wants, w)
 		}
 	}
 	s.groups = groupsOf(s.wants)
-	for _, p := range s.groups {
-		if w, wrong := p.disagrees(); w != nil {
-			return nil, &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: f.places.Flavor(w.Flavor).Topology, Count: w.Count,
+	for _, g := range s.groups {
+		if w, wrong := g.disagrees(); w != nil {
+			return nil, &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor,
+				Topology: f.places.Flavor(w.Flavor).Topology, Count: w.Count,
 				Mistake: "pod sets of group " + w.Group + " " + wrong}
 		}
 	}
 	s.bind()
 	s.groups = s.joined(s.groups)
-	f.places.Usage.Begin()
+	f.places.Usage.BeginTrial()
 	s.avoid()
 	return s, nil
 }
 
-// extras returns the label that each ask's layout needs beside those of its topology, if any. Asks that
+// extras returns the label that each ask's layout needs beside the levels of its topology, if any. Asks that
 // get one domain share one layout.
 func (f *Finder) extras(asks []place.Ask) []string {
 	out := make([]string, len(asks))
@@ -100,8 +101,8 @@ func (f *Finder) extras(asks []place.Ask) []string {
 	return out
 }
 
-// extraOf returns the label that the layout of an ask needs beside those of its topology: that of exclusive placement, or
-// else the first one of its bounds that is no level.
+// extraOf returns the label that the layout of an ask needs beside the levels of its topology: the label of exclusive
+// placement, or else the first label of its bounds that is no level.
 func (f *Finder) extraOf(a *place.Ask) string {
 	if a.ExclusiveKey != "" || len(a.Bounds) == 0 {
 		return a.ExclusiveKey
@@ -115,14 +116,15 @@ func (f *Finder) extraOf(a *place.Ask) string {
 	return ""
 }
 
-// want resolves an ask. The extra label is inserted into the levels of its layout.
-func (f *Finder) want(a *place.Ask, index int, extra string) (*want, askError) {
-	if !f.places.Places(a.Flavor) {
+// resolve resolves an ask against its layout. The extra label is inserted into the levels of its layout.
+func (f *Finder) resolve(a *place.Ask, index int, extra string) (*want, askError) {
+	if !f.places.IsPlaced(a.Flavor) {
 		return nil, askError(fmt.Sprintf("flavor %q has no topology", a.Flavor))
 	}
 	topology := f.places.Flavor(a.Flavor).Topology
 	f.places.Exclusive.Know(a.ExclusiveKey)
-	w := &want{Ask: a, index: index, load: f.places.Shapes.LoadOf(a), layout: f.places.Layouts.Of(a.Flavor, extra), exclusiveDepth: -1}
+	w := &want{Ask: a, index: index, load: f.places.Shapes.LoadOf(a), layout: f.places.Layouts.Of(a.Flavor, extra),
+		exclusiveDepth: -1}
 	level := func(label string) (int32, askError) {
 		depth, ok := w.layout.DepthOf(label)
 		if !ok {

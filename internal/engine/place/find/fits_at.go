@@ -11,10 +11,10 @@ import (
 // were found.
 func (f *Finder) FitsAt(asks []place.Ask, given []place.Assignment, on place.Ledger) bool {
 	s := spotCheck{places: f.places, on: on}
-	f.places.Usage.Begin()
+	f.places.Usage.BeginTrial()
 	defer func() {
 		s.takeBack()
-		f.places.Usage.End()
+		f.places.Usage.EndTrial()
 	}()
 	for i := range min(len(asks), len(given)) {
 		if !s.fits(&asks[i], given[i].Nodes) {
@@ -40,7 +40,7 @@ type spotCharge struct {
 
 // fits charges the places of one ask, and reports whether they fit.
 func (s *spotCheck) fits(a *place.Ask, nodes []place.NodeCount) bool {
-	if !s.places.Places(a.Flavor) {
+	if !s.places.IsPlaced(a.Flavor) {
 		return false
 	}
 	s.places.Exclusive.Know(a.ExclusiveKey)

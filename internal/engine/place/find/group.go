@@ -7,17 +7,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// askGroup holds the asks that get one domain together: those with the same Group, or a single ask.
+// askGroup holds the asks that get one domain together: asks with the same Group, or a single ask.
 type askGroup struct {
 	wants []*want
-	// depth is that of the domain. hasLevel is set if a level is asked for at all, mandatory if the domain
+	// depth is the depth of the domain. hasLevel is set if a level is asked for at all, mandatory if the domain
 	// must not be wider.
 	depth               int32
 	mandatory, hasLevel bool
 	within              int32
 }
 
-// disagrees returns an ask that cannot share a domain with those before it, and why; nil if there is none.
+// disagrees returns an ask that cannot share a domain with the asks before it, and why; nil if there is none.
 // Jobs of the kinds that Muster knows were checked before they were queued; Workloads of other controllers
 // are checked here for the first time.
 func (a *askGroup) disagrees() (*want, string) {
@@ -44,9 +44,9 @@ type candidate struct {
 
 func (a *askGroup) layout() *place.Layout { return a.wants[0].layout }
 
-// candidates returns the domains of a depth that hold each ask of the group, those with the fewest free
-// places first and equal ones by name: so the last ones stay free, and whole, for longest. For a single
-// ask, which fits in the first one if in any, it returns only that.
+// candidates returns the domains of a depth that hold each ask of the group, domains with the fewest free places first
+// and equal ones by name: so the last ones stay free, and whole, for longest. For a single ask, which fits in the first
+// one if in any, it returns only that.
 func (a *askGroup) candidates(depth int32) []candidate {
 	if depth == a.layout().Bottom() && len(a.wants) == 1 && a.wants[0].podsOnly() {
 		return a.tightestNode()
@@ -118,7 +118,8 @@ func (a *askGroup) tightestNode() []candidate {
 func (a *askGroup) fits(d int32) (pods int64, ok bool) {
 	for _, w := range a.wants {
 		full, more, ok := w.need(w.layout.Depth(d))
-		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) || !w.allowedAbove(d) { // measure skips domains without free places
+		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) || !w.allowedAbove(d) {
+			// measure skips domains without free places
 			return 0, false
 		}
 	}
@@ -137,15 +138,15 @@ func groupsOf(wants []*want) []*askGroup {
 		together[w.Group] = together[w.Group] || w.Group != "" && w.Level != ""
 	}
 	for _, w := range wants {
-		p := groups[w.Group]
-		if p == nil || !together[w.Group] {
-			p = &askGroup{}
-			out = append(out, p)
-			groups[w.Group] = p
+		g := groups[w.Group]
+		if g == nil || !together[w.Group] {
+			g = &askGroup{}
+			out = append(out, g)
+			groups[w.Group] = g
 		}
-		p.wants = append(p.wants, w)
-		if w.Level != "" && (!p.hasLevel || w.Mandatory && !p.mandatory) {
-			p.hasLevel, p.mandatory, p.depth = true, w.Mandatory, w.depth
+		g.wants = append(g.wants, w)
+		if w.Level != "" && (!g.hasLevel || w.Mandatory && !g.mandatory) {
+			g.hasLevel, g.mandatory, g.depth = true, w.Mandatory, w.depth
 		}
 	}
 	return out

@@ -23,7 +23,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{map[string]place.Node{}, map[string]place.Topology{}, map[string]place.Flavor{}, map[order.Key]place.Pod{}, map[order.Key]place.PodSetKey{}, map[order.Key]*place.Holding{}}
+	return &world{map[string]place.Node{}, map[string]place.Topology{}, map[string]place.Flavor{},
+		map[order.Key]place.Pod{}, map[order.Key]place.PodSetKey{}, map[order.Key]*place.Holding{}}
 }
 
 // fresh returns a new map with the state of the world.
@@ -90,7 +91,7 @@ type onNode struct {
 // exclusiveBy returns the label that a pod is exclusive by: the one that it names, if its workload holds places so.
 func (w *world) exclusiveBy(p *place.Pod) string {
 	h := w.holdings[p.Workload]
-	if h != nil && !h.Promised && slices.ContainsFunc(h.PodSets, func(set place.HeldPodSet) bool {
+	if h != nil && !h.Nominated && slices.ContainsFunc(h.PodSets, func(set place.HeldPodSet) bool {
 		return set.Ask.PodSet == p.PodSet && set.Ask.ExclusiveKey == p.ExclusiveKey
 	}) {
 		return p.ExclusiveKey
@@ -104,13 +105,13 @@ func (w *world) there(inPlan bool) []onNode {
 	present := map[string]int32{}
 	for _, p := range sorted(w.pods) {
 		present[fmt.Sprint(p.value.Workload, p.value.PodSet, p.value.Node)]++
-		if h := w.holdings[p.value.Workload]; inPlan && h != nil && (h.Leaving || h.Promised) {
+		if h := w.holdings[p.value.Workload]; inPlan && h != nil && (h.Leaving || h.Nominated) {
 			continue
 		}
 		out = append(out, onNode{p.value.Node, p.value.Requests, p.value.HostPorts, w.exclusiveBy(&p.value), "there"})
 	}
 	for _, h := range sorted(w.holdings) {
-		if inPlan && h.value.Leaving || !inPlan && h.value.Promised {
+		if inPlan && h.value.Leaving || !inPlan && h.value.Nominated {
 			continue
 		}
 		for _, set := range h.value.PodSets {
@@ -124,7 +125,7 @@ func (w *world) there(inPlan bool) []onNode {
 				delete(counts, at.Node)
 				absent, first := at.Count, ""
 				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-					if n := w.nodes[name]; hostname(&n) == at.Node && !h.value.Promised {
+					if n := w.nodes[name]; hostname(&n) == at.Node && !h.value.Nominated {
 						absent -= present[fmt.Sprint(h.key, set.Ask.PodSet, name)]
 					}
 					if n := w.nodes[name]; hostname(&n) == at.Node {
@@ -139,7 +140,7 @@ func (w *world) there(inPlan bool) []onNode {
 					waiting = append(waiting, onNode{first, set.Ask.PerPod, set.Ask.HostPorts, set.Ask.ExclusiveKey, "there"})
 				}
 			}
-			if h.value.Promised || vacant > set.Ended+w.elsewhere(h.key, &set) {
+			if h.value.Nominated || vacant > set.Ended+w.elsewhere(h.key, &set) {
 				out = append(out, waiting...)
 			}
 		}
@@ -151,7 +152,8 @@ func (w *world) there(inPlan bool) []onNode {
 func (w *world) elsewhere(workload order.Key, set *place.HeldPodSet) int32 {
 	beyond := map[string]int32{}
 	for _, p := range w.pods {
-		if n, ok := w.nodes[p.Node]; ok && !n.Failed && !p.Terminating && set.Ask.Unpinned && p.Workload == workload && p.PodSet == set.Ask.PodSet {
+		if n, ok := w.nodes[p.Node]; ok && !n.Failed && !p.Terminating && set.Ask.Unpinned && p.Workload == workload &&
+			p.PodSet == set.Ask.PodSet {
 			beyond[hostname(&n)]++
 		}
 	}
@@ -271,7 +273,8 @@ func (w *world) ranks(a *place.Ask, placed place.Assignment) ([]place.Node, stri
 // refused returns why no pod of the ask can use a node, whatever its free capacity.
 func (w *world) refused(a *place.Ask, n place.Node) string {
 	f := w.flavors[a.Flavor]
-	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, hostname(&n)) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
+	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, hostname(&n)) || !within(f.NodeLabels, n.Labels) ||
+		!within(a.NodeSelector, n.Labels) {
 		return "a place on a node that refuses the pods"
 	}
 	for _, level := range append(slices.Clone(w.topologies[f.Topology].Levels), place.Hostname) {
@@ -422,5 +425,6 @@ func within(labels, others map[string]string) bool {
 
 // keepsPodsOff reports whether the taint repels pods. That of cordoned nodes is left to Cordoned.
 func keepsPodsOff(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
+	return t.Effect == corev1.TaintEffectNoExecute ||
+		t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }

@@ -15,8 +15,8 @@ func (s *search) searchAll() bool {
 	return s.searchSparing() || (len(s.wants) > 1 || !s.isExact()) && s.exhaust()
 }
 
-// searchSparing first searches nodes without devices that the asks do not use, to leave those to pods that
-// need them, then all nodes.
+// searchSparing first searches nodes without devices that the asks do not use, to leave the devices to pods that need
+// them, then all nodes.
 func (s *search) searchSparing() bool {
 	if s.spareDevices() && s.searchInOrders() {
 		return true
@@ -54,8 +54,8 @@ func (s *search) searchInOrders() bool {
 
 // attempt places all groups in their order.
 func (s *search) attempt() bool {
-	for _, p := range s.groups {
-		if !s.placeGroup(p) {
+	for _, g := range s.groups {
+		if !s.placeGroup(g) {
 			s.takeBack(0)
 			return false
 		}
@@ -79,8 +79,8 @@ func (s *search) fitsAlone(w *want) bool {
 	return s.hasHeadroom(w)
 }
 
-// byHardness sorts groups, and the asks in each: exclusive ones first, then those that need one domain,
-// then those that take the largest share of what is free.
+// byHardness sorts groups, and the asks in each: exclusive asks first, then asks that need one domain, then asks that
+// take the largest share of what is free.
 func (s *search) byHardness() {
 	harder := func(a, b *want) int {
 		return cmp.Or(
@@ -90,8 +90,8 @@ func (s *search) byHardness() {
 			cmp.Compare(a.index, b.index),
 		)
 	}
-	for _, p := range s.groups {
-		slices.SortStableFunc(p.wants, harder)
+	for _, g := range s.groups {
+		slices.SortStableFunc(g.wants, harder)
 	}
 	slices.SortStableFunc(s.groups, func(a, b *askGroup) int { return harder(a.wants[0], b.wants[0]) })
 }
@@ -113,8 +113,8 @@ func orders(f *search) int {
 // reorder reverses the order, and for each second turn also moves the first group to the end.
 func (s *search) reorder(turn int) {
 	slices.Reverse(s.groups)
-	for _, p := range s.groups {
-		slices.Reverse(p.wants)
+	for _, g := range s.groups {
+		slices.Reverse(g.wants)
 	}
 	if turn%2 == 0 && len(s.groups) > 1 {
 		s.groups = append(s.groups[1:], s.groups[0])

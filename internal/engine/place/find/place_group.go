@@ -6,23 +6,23 @@ import "slices"
 //
 // A single ask gets the narrowest domain that holds it, whatever its level: so pods fill nodes that are in
 // use before they break into an empty rack.
-func (s *search) placeGroup(p *askGroup) bool {
-	s.recountGroup(p)
-	widest, depth := p.layout().Depth(p.within), p.depth
-	if p.hasLevel && p.mandatory {
-		widest = max(widest, p.depth)
+func (s *search) placeGroup(g *askGroup) bool {
+	s.recountGroup(g)
+	widest, depth := g.layout().Depth(g.within), g.depth
+	if g.hasLevel && g.mandatory {
+		widest = max(widest, g.depth)
 	}
-	if len(p.wants) == 1 {
-		depth = p.layout().Bottom()
-	} else if !p.hasLevel {
+	if len(g.wants) == 1 {
+		depth = g.layout().Bottom()
+	} else if !g.hasLevel {
 		depth = widest
 	}
-	if slices.ContainsFunc(p.wants, (*want).needsShares) {
-		return s.placeShared(p, widest)
+	if slices.ContainsFunc(g.wants, (*want).needsShares) {
+		return s.placeShared(g, widest)
 	}
 	for ; depth >= widest; depth-- {
-		for _, c := range p.candidates(depth) {
-			if s.placeIn(p, c.domain) {
+		for _, c := range g.candidates(depth) {
+			if s.placeIn(g, c.domain) {
 				return true
 			}
 		}
@@ -31,29 +31,29 @@ func (s *search) placeGroup(p *askGroup) bool {
 }
 
 // recountGroup updates the counts of all domains.
-func (s *search) recountGroup(p *askGroup) {
-	for _, w := range p.wants {
+func (s *search) recountGroup(g *askGroup) {
+	for _, w := range g.wants {
 		s.count(w)
-		w.measure(p.within)
+		w.measure(g.within)
 	}
 }
 
 // hasHeadroom reports whether a domain that may hold all of an ask has enough places.
 func (s *search) hasHeadroom(w *want) bool {
-	p := s.groupOf(w)
-	w.measure(p.within)
-	if !p.hasLevel || !p.mandatory {
-		full, more, ok := w.need(p.layout().Depth(p.within))
-		return ok && w.holdsOf(p.within).has(full, more) && w.allowedAbove(p.within)
+	g := s.groupOf(w)
+	w.measure(g.within)
+	if !g.hasLevel || !g.mandatory {
+		full, more, ok := w.need(g.layout().Depth(g.within))
+		return ok && w.holdsOf(g.within).has(full, more) && w.allowedAbove(g.within)
 	}
-	alone := askGroup{wants: []*want{w}, depth: p.depth, mandatory: true, hasLevel: true, within: p.within}
-	return len(alone.candidates(p.depth)) > 0
+	alone := askGroup{wants: []*want{w}, depth: g.depth, mandatory: true, hasLevel: true, within: g.within}
+	return len(alone.candidates(g.depth)) > 0
 }
 
 // placeIn finds places for all asks of the group in one domain and charges them.
-func (s *search) placeIn(p *askGroup, d int32) bool {
+func (s *search) placeIn(g *askGroup, d int32) bool {
 	charged := len(s.charged)
-	for _, w := range p.wants {
+	for _, w := range g.wants {
 		s.count(w) // the asks before it have been charged
 		w.measure(d)
 		full, more, ok := w.need(w.layout.Depth(d))
@@ -74,10 +74,10 @@ func (s *search) placeIn(p *askGroup, d int32) bool {
 	return true
 }
 
-// placeShared finds places for a group some of whose domains must get a share of the pods. It tries every domain that may
-// hold the group.
-func (s *search) placeShared(p *askGroup, depth int32) bool {
+// placeShared finds places for a group some of whose domains must get a share of the pods. It tries every domain that
+// may hold the group.
+func (s *search) placeShared(g *askGroup, depth int32) bool {
 	found := false
-	p.layout().Walk(p.within, depth, func(d int32) { found = found || s.placeIn(p, d) })
+	g.layout().Walk(g.within, depth, func(d int32) { found = found || s.placeIn(g, d) })
 	return found
 }

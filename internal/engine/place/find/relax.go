@@ -39,9 +39,9 @@ func (r *relaxer) fit(asks []place.Ask) bool {
 	return r.left >= 0 && r.finder.Fits(asks, place.Now)
 }
 
-// relax returns the smallest change to one of the asks with which all of them would fit now, as text. It
-// tries, in this order: how near the pods must be to each other or how far apart, which nodes they may use, how many they
-// are and how large they are.
+// relax returns the smallest change to one of the asks with which all of them would fit now, as text. It tries, in this
+// order: how near the pods must be to each other or how far apart, which nodes they may use, how many they are and how
+// large they are.
 func (f *Finder) relax(asks []place.Ask, found []AskDiagnosis) string {
 	try := &relaxer{f, asks, mostTries}
 	byName := map[string]*AskDiagnosis{}
@@ -115,9 +115,11 @@ func (f *Finder) relaxLevel(a *place.Ask, _ *AskDiagnosis) []relaxation {
 	var out []relaxation
 	for depth--; depth > 0; depth-- {
 		wider := l.LevelAt(depth)
-		out = append(out, relaxation{func(a *place.Ask) { a.Level = wider }, true, fmt.Sprintf("within one %s rather than one %s", wider, a.Level)})
+		out = append(out, relaxation{func(a *place.Ask) { a.Level = wider }, true,
+			fmt.Sprintf("within one %s rather than one %s", wider, a.Level)})
 	}
-	return append(out, relaxation{func(a *place.Ask) { a.Mandatory = false }, true, fmt.Sprintf("within one %s preferred, not required", a.Level)})
+	return append(out, relaxation{func(a *place.Ask) { a.Mandatory = false }, true,
+		fmt.Sprintf("within one %s preferred, not required", a.Level)})
 }
 
 // relaxParts drops exclusive placement or slices.
@@ -125,7 +127,8 @@ func relaxParts(a *place.Ask, _ *AskDiagnosis) []relaxation {
 	var out []relaxation
 	if a.ExclusiveKey != "" {
 		// An exclusive pod set must also be in one domain, so both are dropped.
-		return append(out, relaxation{func(a *place.Ask) { a.ExclusiveKey, a.Slices = "", nil }, false, "without exclusive placement by " + a.ExclusiveKey})
+		return append(out, relaxation{func(a *place.Ask) { a.ExclusiveKey, a.Slices = "", nil }, false,
+			"without exclusive placement by " + a.ExclusiveKey})
 	}
 	if len(a.Slices) > 0 {
 		out = append(out, relaxation{func(a *place.Ask) { a.Slices = nil }, false, "without slices"})
@@ -154,21 +157,26 @@ func (f *Finder) relaxNodes(a *place.Ask, d *AskDiagnosis) []relaxation {
 			continue
 		}
 		tolerated := tolerationOf(strings.Trim(quoted, `"`))
-		out = append(out, relaxation{func(a *place.Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
+		out = append(out, relaxation{func(a *place.Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) },
+			false, "tolerating " + e.Filter})
 	}
 	chooses := *a
 	label := a.JobLabel()
 	if label != nil {
-		out = append(out, relaxation{(*place.Ask).DropJobLabel, false, "with more nodes labelled " + label.Key + " for its Job"})
+		out = append(out, relaxation{(*place.Ask).DropJobLabel, false,
+			"with more nodes labelled " + label.Key + " for its Job"})
 		chooses.DropJobLabel()
 	}
 	if by := chosenBy(&chooses); len(by) > 0 {
-		out = append(out, relaxation{func(a *place.Ask) { a.NodeSelector, a.Affinity, a.NodeName = a.OtherLabels, affinityTo(label), "" }, false, "without " + strings.Join(by, " and ")})
+		out = append(out, relaxation{func(a *place.Ask) {
+			a.NodeSelector, a.Affinity, a.NodeName = a.OtherLabels, affinityTo(label), ""
+		}, false, "without " + strings.Join(by, " and ")})
 	}
 	return out
 }
 
-// affinityTo returns the affinity to the label for a Job, which stays whatever the pods themselves ask for; nil for none.
+// affinityTo returns the affinity to the label for a Job, which stays whatever the pods themselves ask for; nil for
+// none.
 func affinityTo(label *corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
 	if label == nil {
 		return nil
@@ -177,12 +185,13 @@ func affinityTo(label *corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{*label}}}}}
 }
 
-// tolerationOf returns the toleration of this taint alone, in the form of Taint.ToString: other nodes may have the same key
-// with another value, and the pods must not be said to fit by those.
+// tolerationOf returns the toleration of this taint alone, in the form of Taint.ToString: other nodes may have the same
+// key with another value, and the pods must not be reported to fit on these nodes.
 func tolerationOf(taint string) corev1.Toleration {
 	of, effect, _ := strings.Cut(taint, ":")
 	key, value, _ := strings.Cut(of, "=")
-	return corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffect(effect)}
+	return corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual, Value: value,
+		Effect: corev1.TaintEffect(effect)}
 }
 
 // chosenBy names the pod fields by which the ask selects nodes.

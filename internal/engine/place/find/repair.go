@@ -24,7 +24,8 @@ func (f *Finder) Repair(workload order.Key) (RepairResult, bool) {
 	return f.repairOn(workload, place.Now)
 }
 
-// RepairOnceGone is Repair once all that is leaving is gone, with what is promised to others kept for them.
+// RepairOnceGone finds other places as Repair does, of the capacity once all that is leaving is gone. What is nominated
+// for other workloads stays theirs.
 func (f *Finder) RepairOnceGone(workload order.Key) (RepairResult, bool) {
 	return f.repairOn(workload, place.Planned)
 }
@@ -42,7 +43,7 @@ func (f *Finder) repairOn(workload order.Key, on place.Ledger) (RepairResult, bo
 		return r.gather(), true
 	}
 	f.boundLayouts()
-	if h.Promised {
+	if h.Nominated {
 		on = place.Planned
 	}
 	ok, scattered := false, f.scattered(workload, h)

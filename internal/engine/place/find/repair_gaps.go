@@ -16,7 +16,7 @@ type gap struct {
 	domains []int32
 }
 
-// fillGaps finds places for the empty ranks near those that are kept.
+// fillGaps finds places for the empty ranks near the places that stay.
 func (r *repair) fillGaps(on place.Ledger) bool {
 	gaps, ok := r.gaps()
 	if !ok {
@@ -31,13 +31,13 @@ func (r *repair) fillGaps(on place.Ledger) bool {
 		wider = max(wider, len(gaps[i].domains))
 	}
 	for width := range wider {
-		s, wrong := r.finder.readWith(asks, extra, on)
+		s, wrong := r.finder.openWith(asks, extra, on)
 		if wrong != nil {
 			return false
 		}
-		for _, p := range s.groups {
-			if near := gaps[p.wants[0].index].domains; len(near) > 0 {
-				p.within = near[min(width, len(near)-1)]
+		for _, g := range s.groups {
+			if near := gaps[g.wants[0].index].domains; len(near) > 0 {
+				g.within = near[min(width, len(near)-1)]
 			}
 		}
 		found := s.run()
@@ -69,7 +69,8 @@ func (r *repair) extra() []string {
 
 // keptPlaces returns the places that stay, nil if no bound looks at them.
 func (r *repair) keptPlaces() []place.Assignment {
-	if !slices.ContainsFunc(r.h.PodSets, func(set place.HeldPodSet) bool { return len(set.Ask.Bounds)+len(set.Ask.Limits) > 0 }) {
+	if !slices.ContainsFunc(r.h.PodSets,
+		func(set place.HeldPodSet) bool { return len(set.Ask.Bounds)+len(set.Ask.Limits) > 0 }) {
 		return nil
 	}
 	var out []place.Assignment
@@ -79,7 +80,7 @@ func (r *repair) keptPlaces() []place.Assignment {
 	return out
 }
 
-// gaps returns the empty ranks as asks: within the domain of their slice if other pods of it stay, whole
+// gaps returns the empty ranks as asks: within the domain of their slice if other pods of the slice stay, whole
 // slices together. It is false if an ask cannot be resolved.
 func (r *repair) gaps() ([]gap, bool) {
 	var out []gap
@@ -90,7 +91,7 @@ func (r *repair) gaps() ([]gap, bool) {
 		}
 		ask := r.h.PodSets[i].Ask
 		ask.Count = int32(len(r.ranks[i]))
-		w, wrong := r.finder.want(&ask, i, extra[i])
+		w, wrong := r.finder.resolve(&ask, i, extra[i])
 		if wrong != "" {
 			return nil, false
 		}
@@ -200,8 +201,8 @@ func (r *repair) gapsIn(podSet int, w *want, layer, from, to int, ask place.Ask,
 	return out
 }
 
-// narrowed returns the domains that are narrower than d, followed by d itself. If a level is required
-// those that are narrower are enough.
+// narrowed returns the domains that are narrower than d, followed by d itself. If a level is required, the narrower
+// domains are enough.
 func narrowed(w *want, near []int32, d int32) []int32 {
 	var out []int32
 	for _, n := range near {

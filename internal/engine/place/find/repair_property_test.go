@@ -28,8 +28,10 @@ func gangOf(t *rapid.T, m *finding, w *world, asks []place.Ask) *place.Holding {
 		parts := rapid.SampledFrom(divisors(a.Count)).Draw(t, "parts")
 		for rank, name := range expand(placed[i].Nodes) {
 			if rapid.Bool().Draw(t, "started") {
-				p := place.Pod{Key: key(fmt.Sprint("gang-", i, "-", rank)), Node: w.byHost(name).Name, Requests: a.PerPod, HostPorts: a.HostPorts,
-					Workload: key("gang"), PodSet: a.PodSet, ExclusiveKey: a.ExclusiveKey, Part: place.Part{Index: int32(rank) * parts / a.Count, Of: parts}}
+				p := place.Pod{Key: key(fmt.Sprint("gang-", i, "-", rank)), Node: w.byHost(name).Name, Requests: a.PerPod,
+					HostPorts: a.HostPorts,
+					Workload:  key("gang"), PodSet: a.PodSet, ExclusiveKey: a.ExclusiveKey,
+					Part: place.Part{Index: int32(rank) * parts / a.Count, Of: parts}}
 				w.pods[p.Key] = p
 				m.SetPod(p)
 			}
@@ -123,14 +125,16 @@ func TestRepairIsValidAndComplete(t *testing.T) {
 func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
-		w.topologies["t"], w.flavors["f"] = place.Topology{Name: "t", Levels: []string{"rack", place.Hostname}}, place.Flavor{Name: "f", Topology: "t"}
+		w.topologies["t"], w.flavors["f"] = place.Topology{Name: "t", Levels: []string{"rack", place.Hostname}},
+			place.Flavor{Name: "f", Topology: "t"}
 		for i := range rapid.IntRange(2, 4).Draw(t, "nodes") {
 			name := fmt.Sprint("n", i)
 			w.setNode(place.Node{Name: name, Labels: map[string]string{"rack": "r", place.Hostname: name},
 				Allocatable: map[string]int64{place.Pods: 8, "cpu": rapid.Int64Range(2, 6).Draw(t, "cpu"), "gpu": 0}})
 		}
 		m := w.fresh()
-		asks := []place.Ask{{PodSet: "main", Flavor: "f", Count: rapid.Int32Range(2, 8).Draw(t, "count"), PerPod: map[string]int64{"cpu": 1}}}
+		asks := []place.Ask{{PodSet: "main", Flavor: "f", Count: rapid.Int32Range(2, 8).Draw(t, "count"),
+			PerPod: map[string]int64{"cpu": 1}}}
 		if gangOf(t, m, w, asks) == nil {
 			t.Skip()
 		}
@@ -151,7 +155,8 @@ func TestRepairKeepsPlacesOfPodsOfOtherParts(t *testing.T) {
 			}
 			there, size, ranks := map[partOn]int{}, int32(0), expand(repaired.Assignments[i].Nodes)
 			for _, p := range w.pods {
-				if n, known := w.nodes[p.Node]; p.Workload == key("gang") && p.PodSet == a.PodSet && known && !n.Failed && w.byHost(hostname(&n)) != nil {
+				if n, known := w.nodes[p.Node]; p.Workload == key("gang") && p.PodSet == a.PodSet && known && !n.Failed &&
+					w.byHost(hostname(&n)) != nil {
 					there[partOn{hostname(&n), p.Part.Index}]++
 					size = int32(len(ranks)) / p.Part.Of
 				}
@@ -228,7 +233,8 @@ func (w *world) badRepair(asks []place.Ask, open [][]string, repaired RepairResu
 func (w *world) usedByMoved(asks []place.Ask, open [][]string, repaired RepairResult, name, resource string) bool {
 	for i, a := range asks {
 		for rank, to := range expand(repaired.Assignments[i].Nodes) {
-			if to == name && open[i][rank] != name && (resource == place.Pods || a.PerPod[resource] > 0 || resource == "port" && len(a.HostPorts) > 0) {
+			if to == name && open[i][rank] != name &&
+				(resource == place.Pods || a.PerPod[resource] > 0 || resource == "port" && len(a.HostPorts) > 0) {
 				return true
 			}
 		}
@@ -328,7 +334,8 @@ func TestRepairReunitesAGangWithoutPods(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "changes") {
 			n := w.nodes[rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "changed")]
 			n.Labels = maps.Clone(n.Labels)
-			n.Labels[rapid.SampledFrom([]string{"block", "rack", "pool"}).Draw(t, "label")] = rapid.SampledFrom([]string{"b1", "b2", "r11", "x"}).Draw(t, "value")
+			n.Labels[rapid.SampledFrom([]string{"block", "rack", "pool"}).Draw(t,
+				"label")] = rapid.SampledFrom([]string{"b1", "b2", "r11", "x"}).Draw(t, "value")
 			w.nodes[n.Name] = n
 			m.SetNode(n)
 		}

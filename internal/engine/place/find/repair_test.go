@@ -27,13 +27,16 @@ func TestRepair(t *testing.T) {
 		"all places are valid": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2) }, "", ""},
 		"the pods of a failed node move within the block": {
-			gpus(6, 1, required("block")), func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) }, "gang", "b1:4 a2:2, 4 moved"},
+			gpus(6, 1, required("block")), func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) },
+			"gang", "b1:4 a2:2, 4 moved"},
 		"the rack has no free node": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) }, "gang", "none"},
 		"the pods of a deleted node move": {
-			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a2"); s.node("a3") }, "gang", "a1:4 a3:2, 2 moved"},
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a2"); s.node("a3") }, "gang",
+			"a1:4 a3:2, 2 moved"},
 		"a cordon moves pods that are not there yet": {
-			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", cordoned) }, "gang", "a1:3 a2:3, 1 moved"},
+			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", cordoned) }, "gang",
+			"a1:3 a2:3, 1 moved"},
 		"a cordon does not move pods that are there": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", cordoned) }, "", ""},
 		"a taint moves pods that are not there yet": {
@@ -51,7 +54,8 @@ func TestRepair(t *testing.T) {
 			inRack, func(s *scene) { s.node("a1", labeled("rack", "c")) }, "gang", "b1:4 b2:2, 6 moved"},
 		"if the gang cannot move as a whole, the invalid place is replaced": {
 			inRack, func(s *scene) {
-				s.node("a2", labeled("rack", "z")).node("a1", has("gpu", 3)).node("a3", has("gpu", 1)).node("b1", has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
+				s.node("a2", labeled("rack", "z")).node("a1", has("gpu", 3)).node("a3", has("gpu", 1)).node("b1",
+					has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
 			}, "gang", "a1:3 a3:1 a2:2, 1 moved"},
 		"if nothing is free, valid places are kept": {
 			inRack, func(s *scene) {
@@ -73,19 +77,25 @@ func TestRepair(t *testing.T) {
 				s.node("a1", has("gpu", 3))
 			}, "gang", "a1:3 a2:3, 1 moved"},
 		"another pod displaces as many as no longer fit": {
-			inRack, func(s *scene) { started(s, "a1", 2); started(s, "a2", 2); s.pod("foreign", "a1", 1) }, "gang", "a1:3 a2:3, 1 moved"},
+			inRack, func(s *scene) { started(s, "a1", 2); started(s, "a2", 2); s.pod("foreign", "a1", 1) }, "gang",
+			"a1:3 a2:3, 1 moved"},
 		"another pod that leaves enough capacity displaces none": {
 			inRack, func(s *scene) { started(s, "a1", 4); s.pod("foreign", "a2", 2) }, "", ""},
 		"a node that lost a device": {
-			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", has("gpu", 3)) }, "gang", "a1:3 a2:3, 1 moved"},
+			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", has("gpu", 3)) }, "gang",
+			"a1:3 a2:3, 1 moved"},
 		"a gang that has not started moves to another rack": {
 			inRack, func(s *scene) { s.node("a1", failed) }, "gang", "b1:4 b2:2, 6 moved"},
 		"an avoided node": {
-			gpus(6, 1, required("rack"), func(a *place.Ask) { a.Avoid = []string{"a2"} }), func(s *scene) { s.node("a3") }, "gang", "a1:4 a3:2, 2 moved"},
+			gpus(6, 1, required("rack"), func(a *place.Ask) { a.Avoid = []string{"a2"} }), func(s *scene) { s.node("a3") },
+			"gang", "a1:4 a3:2, 2 moved"},
 		"a slice with pods stays in its rack, another moves": {
-			gpus(6, 1, sliced("rack", 4)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed).node("a3", has("gpu", 1)) }, "gang", "b1:4 a2:2, 4 moved"},
+			gpus(6, 1, sliced("rack", 4)),
+			func(s *scene) { started(s, "a2", 2); s.node("a1", failed).node("a3", has("gpu", 1)) }, "gang",
+			"b1:4 a2:2, 4 moved"},
 		"the missing pods of a slice stay in its rack": {
-			gpus(6, 1, sliced("rack", 3)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed) }, "gang", "b1:3 a2:3, 4 moved"},
+			gpus(6, 1, sliced("rack", 3)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed) }, "gang",
+			"b1:3 a2:3, 4 moved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).hold("gang", tc.ask, "a1:4 a2:2")
@@ -135,7 +145,8 @@ func TestALeaderWhoseNodeIsLostMovesAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).node("a3").node("b2", has("gpu", 1))
-			leader, workers := gpus(1, 1, required("rack"), grouped("leader", "g")), gpus(4, 1, required("rack"), grouped("workers", "g"))
+			leader, workers := gpus(1, 1, required("rack"), grouped("leader", "g")),
+				gpus(4, 1, required("rack"), grouped("workers", "g"))
 			s.hold("gang", leader, "a1:1", func(h *place.Holding) {
 				h.PodSets = append(h.PodSets, place.HeldPodSet{Ask: workers, Nodes: []place.NodeCount{{Node: "a2", Count: 4}}})
 			})
@@ -156,12 +167,18 @@ func TestARepairKeepsPlacesOfPodsOfAnotherJob(t *testing.T) {
 		after func(s *scene)
 		want  string
 	}{
-		"the first Job misses a pod":                             {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
-		"the second Job misses a pod":                            {[]int32{0, 0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
-		"both Jobs miss a pod":                                   {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:4, 2 moved"},
-		"another pod displaces one":                              {[]int32{0, 1}, func(s *scene) { s.pod("foreign", "a1", 1) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
-		"a failed node loses all":                                {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", failed) }, "a3:4 a2:2, 4 moved"},
-		"an extra pod of one Job does not replace another Job's": {[]int32{1, 1, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"the first Job misses a pod": {[]int32{0, 0, 1},
+			func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"the second Job misses a pod": {[]int32{0, 0, 0},
+			func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
+		"both Jobs miss a pod": {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) },
+			"a1:2 a2:4, 2 moved"},
+		"another pod displaces one": {[]int32{0, 1},
+			func(s *scene) { s.pod("foreign", "a1", 1) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"a failed node loses all": {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", failed) },
+			"a3:4 a2:2, 4 moved"},
+		"an extra pod of one Job does not replace another Job's": {[]int32{1, 1, 0},
+			func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).node("a3").hold("gang", gpus(6, 1, required("rack")), "a1:4 a2:2")
@@ -191,7 +208,8 @@ func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
 }
 
 func TestTakeInvalidByState(t *testing.T) {
-	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("promised", gpus(1, 1), "a1:1", promised).hold("unknown", gpus(1, 1), "nobody:1")
+	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("promised", gpus(1, 1), "a1:1",
+		promised).hold("unknown", gpus(1, 1), "nobody:1")
 	s.hold("done", gpus(2, 1), "a1:1 a2:1", func(h *place.Holding) { h.PodSets[0].Ended = 1 })
 	if got := s.invalid(); got != "unknown" {
 		t.Errorf("invalid places of %q, want of unknown", got)
@@ -206,7 +224,8 @@ func TestTakeInvalidByState(t *testing.T) {
 // replaced and needs one.
 func TestASucceededPodNeedsNoPlace(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 1), "a1:2 a2:1")
-	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1, of("gang", "main"))
+	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1,
+		of("gang", "main"))
 	s.node("a1", cordoned)
 	set := place.PodSetKey{Workload: key("gang"), PodSet: "main"}
 	for _, pod := range []string{"gang-0", "gang-1"} {
@@ -269,7 +288,8 @@ func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 		t.Helper()
 		got := ""
 		for _, name := range []string{"a1", "a2", "b1"} {
-			if s.FitsAt([]place.Ask{gpus(1, 4)}, []place.Assignment{{PodSet: "main", Nodes: []place.NodeCount{{Node: name, Count: 1}}}}, place.Now) {
+			if s.FitsAt([]place.Ask{gpus(1, 4)},
+				[]place.Assignment{{PodSet: "main", Nodes: []place.NodeCount{{Node: name, Count: 1}}}}, place.Now) {
 				got += name + " "
 			}
 		}
@@ -298,12 +318,16 @@ func TestTakeReduced(t *testing.T) {
 		"a new resident pod with a host port": {func(s *scene) {
 			s.pod("new", "a2", 0, func(p *place.Pod) { p.Resident, p.HostPorts = true, []place.HostPort{{Port: 80}} })
 		}, "f flat"},
-		"a resident pod is deleted":          {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
-		"a new gang":                         {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
-		"a new node":                         {func(s *scene) { s.node("d1") }, ""},
-		"a node is deleted":                  {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
-		"a node is smaller":                  {func(s *scene) { s.node("b1", func(n *place.Node) { n.Allocatable = map[string]int64{place.Pods: 1} }) }, "f flat"},
-		"a node failed":                      {func(s *scene) { s.node("b1", func(n *place.Node) { n.Failed = true }) }, "f flat"},
+		"a resident pod is deleted": {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
+		"a new gang":                {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
+		"a new node":                {func(s *scene) { s.node("d1") }, ""},
+		"a node is deleted":         {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
+		"a node is smaller": {func(s *scene) {
+			s.node("b1", func(n *place.Node) { n.Allocatable = map[string]int64{place.Pods: 1} })
+		}, "f flat"},
+		"a node failed": {func(s *scene) {
+			s.node("b1", func(n *place.Node) { n.Failed = true })
+		}, "f flat"},
 		"a node moves to another rack":       {func(s *scene) { s.node("b1", labeled("rack", "c")) }, "f flat"},
 		"another node has the same hostname": {func(s *scene) { s.node("c2", labeled(place.Hostname, "a1")) }, "f flat"},
 	} {
@@ -337,17 +361,26 @@ func TestTakeFreed(t *testing.T) {
 			s.pod("x", "b2", 999)
 		}, "f flat"},
 		"a new node": {func(s *scene) { s.node("d1") }, "f flat"},
-		"another node with the same hostname is deleted": {func(s *scene) { s.node("c2", labeled(place.Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
-		"a node is set without a change":                 {func(s *scene) { s.node("c1") }, ""},
-		"a node is no longer cordoned":                   {func(s *scene) { s.node("c2") }, "f flat"},
-		"an exclusive pod is deleted":                    {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
+		"another node with the same hostname is deleted": {func(s *scene) {
+			s.node("c2", labeled(place.Hostname, "a1"))
+			s.TakeFreed()
+			s.DeleteNode("c2")
+		}, "f flat"},
+		"a node is set without a change": {func(s *scene) { s.node("c1") }, ""},
+		"a node is no longer cordoned":   {func(s *scene) { s.node("c2") }, "f flat"},
+		"an exclusive pod is deleted":    {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
 		"a flavor changed": {func(s *scene) {
 			s.SetFlavor(place.Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"rack": "a"}})
 		}, "f flat"},
-		"a flavor without a topology": {func(s *scene) { s.SetFlavor(place.Flavor{Name: "quota"}); s.TakeFreed(); s.node("d1") }, "f flat"},
+		"a flavor without a topology": {func(s *scene) {
+			s.SetFlavor(place.Flavor{Name: "quota"})
+			s.TakeFreed()
+			s.node("d1")
+		}, "f flat"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t).node("c2", cordoned).pod("there", "a1", 1).hold("gang", gpus(2, 1), "b1:2").pod("mine", "b1", 1, of("gang", "main"))
+			s := newScene(t).node("c2", cordoned).pod("there", "a1", 1).hold("gang", gpus(2, 1), "b1:2").pod("mine", "b1", 1,
+				of("gang", "main"))
 			s.pod("alone", "c1", 0, func(p *place.Pod) { p.ExclusiveKey = "rack" })
 			s.TakeFreed()
 			tc.change(s)
@@ -365,10 +398,14 @@ func TestFilled(t *testing.T) {
 		scene func(*scene)
 		want  bool
 	}{
-		"its pod exists":            {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true},
-		"its pod is absent":         {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
-		"only an excess pod exists": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main")) }, false},
-		"no workload":               {func(*scene) {}, false},
+		"its pod exists": {func(s *scene) {
+			s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main"))
+		}, true},
+		"its pod is absent": {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
+		"only an excess pod exists": {func(s *scene) {
+			s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main"))
+		}, false},
+		"no workload": {func(*scene) {}, false},
 	} {
 		s := newScene(t)
 		tc.scene(s)

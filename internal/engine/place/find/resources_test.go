@@ -28,7 +28,8 @@ func TestAResourceThatNodesGetCountsForPodsThatUseIt(t *testing.T) {
 	s := newScene(t)
 	s.SetPod(place.Pod{Key: key("p"), Node: "a1", Requests: map[string]int64{"cpu": 1, "dev": 1, "never": 5}})
 	held := ask(2)
-	s.Hold(key("w"), &place.Holding{PodSets: []place.HeldPodSet{{Ask: held, Nodes: []place.NodeCount{{Node: "a1", Count: 1}}}}})
+	s.Hold(key("w"),
+		&place.Holding{PodSets: []place.HeldPodSet{{Ask: held, Nodes: []place.NodeCount{{Node: "a1", Count: 1}}}}})
 	_, short := s.Find([]place.Ask{ask(1)}, place.Now)
 	if want := `topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: resource "dev": 6`; short.Message() != want {
 		t.Errorf("got %q, want %q", short.Message(), want)

@@ -8,15 +8,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// scattered reports whether the places of a workload are no longer in one domain as it requires, because
-// node labels have changed, and no pod of it is present or has ended: pods that run are not moved for it.
+// scattered reports whether a workload has no pods, present or ended, and its places are no longer in one domain as it
+// requires, because node labels have changed. Pods that run are not moved.
 func (f *Finder) scattered(workload order.Key, h *place.Holding) bool {
 	if !slices.ContainsFunc(h.PodSets, func(set place.HeldPodSet) bool { return needsOneDomain(&set.Ask) }) ||
-		h.Leaving || h.Promised || f.places.HasPods(workload) || isHuge(h) {
+		h.Leaving || h.Nominated || f.places.HasPods(workload) || isHuge(h) {
 		return false
 	}
 	for i := range h.PodSets {
-		if set := &h.PodSets[i]; set.Ended > 0 || f.places.Ended(place.PodSetKey{Workload: workload, PodSet: set.Ask.PodSet}) > 0 {
+		if set := &h.PodSets[i]; set.Ended > 0 ||
+			f.places.Ended(place.PodSetKey{Workload: workload, PodSet: set.Ask.PodSet}) > 0 {
 			return false
 		}
 	}
@@ -47,13 +48,13 @@ type domainAt struct {
 }
 
 // podSetScattered reports whether places that must be in one domain are not: all places of the pod set and
-// its group, or those of a slice. groups holds the domain of each group so far.
+// its group, or the places of a slice. groups holds the domain of each group so far.
 func (f *Finder) podSetScattered(set *place.HeldPodSet, extra string, groups map[string]domainAt) bool {
 	a := &set.Ask
 	if !needsOneDomain(a) {
 		return false
 	}
-	w, wrong := f.want(a, 0, extra)
+	w, wrong := f.resolve(a, 0, extra)
 	if wrong != "" {
 		return false // the ask was made for an earlier topology
 	}

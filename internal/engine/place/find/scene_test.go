@@ -150,7 +150,7 @@ func (s *scene) hold(workload string, a place.Ask, places string, changes ...fun
 }
 
 func leaving(h *place.Holding)  { h.Leaving = true }
-func promised(h *place.Holding) { h.Promised = true }
+func promised(h *place.Holding) { h.Nominated = true }
 
 func unpinned(a *place.Ask) { a.Unpinned = true }
 
@@ -159,7 +159,8 @@ func choosing(label string, values ...string) func(*place.Ask) {
 	return func(a *place.Ask) {
 		only := corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: values}
 		if a.Affinity == nil {
-			a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}}
+			a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}}
 		}
 		term := &a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
 		term.MatchExpressions = append(term.MatchExpressions, only)

@@ -15,17 +15,17 @@ type search struct {
 	wants   []*want
 	groups  []*askGroup
 	// charged holds the places found so far, which count as used.
-	charged []placement
+	charged []chosenNodes
 	// found holds the places of all asks.
-	found []placement
+	found []chosenNodes
 	// avoided holds the slots of nodes that are kept off.
 	avoided []int32
 	// bounding is nil if there are no bounds between pods.
 	bounding *bounding
 }
 
-// placement holds the places of one ask.
-type placement struct {
+// chosenNodes holds the nodes chosen for one ask.
+type chosenNodes struct {
 	want  *want
 	nodes []slotCount
 }
@@ -37,7 +37,7 @@ func (s *search) close() {
 		s.tallies.counted += s.bounding.looked / looksPerNode
 	}
 	s.places.Usage.Readmit(s.avoided)
-	s.places.Usage.End()
+	s.places.Usage.EndTrial()
 }
 
 // count brings the tally of an ask up to date.
@@ -58,7 +58,7 @@ func (s *search) keepOff(slot int32) {
 
 // chargeAsk records the places of an ask and charges them.
 func (s *search) chargeAsk(w *want, nodes []slotCount) {
-	s.charged = append(s.charged, placement{w, nodes})
+	s.charged = append(s.charged, chosenNodes{w, nodes})
 	s.bounding.countPlaced(w, nodes, 1)
 	s.bounding.await(w, -1)
 	if len(s.charged) < len(s.wants) { // charges of the last ask would not be read
@@ -102,9 +102,9 @@ func (s *search) assignments() []place.Assignment {
 }
 
 func (s *search) groupOf(w *want) *askGroup {
-	for _, p := range s.groups {
-		if slices.Contains(p.wants, w) {
-			return p
+	for _, g := range s.groups {
+		if slices.Contains(g.wants, w) {
+			return g
 		}
 	}
 	return nil

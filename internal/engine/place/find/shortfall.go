@@ -28,7 +28,7 @@ type Shortfall struct {
 	Count int32 `json:"count"`
 	// Together is set if each pod set would fit alone, but not all of them.
 	Together bool `json:"together,omitempty"`
-	// Nodes is the number of nodes in the topology. Excluded counts those on which no pod fits, each under
+	// Nodes is the number of nodes in the topology. Excluded counts the nodes on which no pod fits, each under
 	// the first filter that refuses it.
 	Nodes    int32      `json:"nodes"`
 	Excluded []Excluded `json:"excluded,omitempty"`

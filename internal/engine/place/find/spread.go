@@ -8,7 +8,7 @@ import (
 )
 
 // spread distributes full parts of the layer that is counted in d, and a smaller one if more is set, over
-// the nodes of d: over as few subdomains as possible, and among those over the ones that are filled best,
+// the nodes of d: over as few subdomains as possible, and of equally few over the ones that are filled best,
 // so that large free domains stay whole. The domain must hold the parts.
 func (w *want) spread(d int32, full int64, more bool, emit func(slot, pods int32)) {
 	depth := w.layout.Depth(d)
@@ -69,7 +69,8 @@ func (w *want) pick(children []int32, full int64, more bool) []picked {
 			best := -1
 			for j := i; j < len(order) && order[j].full >= full; j++ {
 				c := &order[j]
-				if c.has(full, more) && (best < 0 || cmp.Or(cmp.Compare(c.pods, order[best].pods), cmp.Compare(c.place, order[best].place)) < 0) {
+				if c.has(full, more) &&
+					(best < 0 || cmp.Or(cmp.Compare(c.pods, order[best].pods), cmp.Compare(c.place, order[best].place)) < 0) {
 					best = j
 				}
 			}
@@ -121,8 +122,8 @@ type sharing struct {
 	missing []map[string]bool
 }
 
-// spreadShared distributes single pods over the nodes of d so that each domain gets its share, and reports whether that is
-// possible.
+// spreadShared distributes single pods over the nodes of d so that each domain gets its share, and reports whether that
+// is possible.
 func (w *want) spreadShared(d int32, pods int64, emit func(slot, pods int32)) bool {
 	s := sharing{w: w, least: map[int32]int64{}, missing: make([]map[string]bool, len(w.limits))}
 	for i, l := range w.limits {
@@ -132,7 +133,8 @@ func (w *want) spreadShared(d int32, pods int64, emit func(slot, pods int32)) bo
 		}
 	}
 	s.coverAbove(d, pods)
-	if !s.sum(d) || s.least[d] > pods || slices.ContainsFunc(s.missing, func(left map[string]bool) bool { return len(left) > 0 }) {
+	if !s.sum(d) || s.least[d] > pods ||
+		slices.ContainsFunc(s.missing, func(left map[string]bool) bool { return len(left) > 0 }) {
 		return false
 	}
 	s.spread(d, pods, emit)
@@ -151,7 +153,8 @@ func (s *sharing) coverAbove(d int32, pods int64) {
 	}
 }
 
-// sum computes the least number of a domain and of those in it. It reports whether each of them can hold its number.
+// sum computes the least number of a domain and of the domains in it. It reports whether each of them can hold its
+// number.
 func (s *sharing) sum(d int32) bool {
 	least, depth := int64(0), s.w.layout.Depth(d)
 	if _, isNode := place.SlotOf(d); !isNode {
@@ -180,7 +183,7 @@ func (s *sharing) holds(d int32) int64 {
 	return s.w.holdsOf(d).full
 }
 
-// spread gives each child its share, and the rest to those that can hold most.
+// spread gives each child its share, and the rest to the children that can hold most.
 func (s *sharing) spread(d int32, pods int64, emit func(slot, pods int32)) {
 	if s.least[d] == 0 {
 		if pods > 0 {
@@ -199,7 +202,8 @@ func (s *sharing) spread(d int32, pods int64, emit func(slot, pods int32)) {
 		rest -= s.least[child]
 	}
 	largest := slices.Clone(children)
-	slices.SortStableFunc(largest, func(a, b int32) int { return cmp.Compare(s.holds(b)-s.least[b], s.holds(a)-s.least[a]) })
+	slices.SortStableFunc(largest,
+		func(a, b int32) int { return cmp.Compare(s.holds(b)-s.least[b], s.holds(a)-s.least[a]) })
 	for _, child := range largest {
 		more := min(rest, s.holds(child)-gets[child])
 		if more > 0 {

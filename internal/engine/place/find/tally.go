@@ -17,7 +17,7 @@ type tallyKey struct {
 type tallies struct {
 	places *place.Map
 	byKey  map[tallyKey]*tally
-	// definitions is that of the places that the tallies were made for.
+	// definitions is the number of the definitions that the tallies were made for.
 	definitions uint64
 	uses        uint64
 	// counted is how many nodes were counted for tallies that were new or too old to be updated.
@@ -26,8 +26,8 @@ type tallies struct {
 
 func newTallies(on *place.Map) *tallies { return &tallies{places: on, byKey: map[tallyKey]*tally{}} }
 
-// talliesKept bounds memory: a tally takes about 10 bytes per node.
-const talliesKept = 64
+// mostTallies bounds memory: a tally takes about 10 bytes per node.
+const mostTallies = 64
 
 // tally is how many pods of one shape fit on each node and in each domain, as of a position in the change log.
 type tally struct {
@@ -39,7 +39,7 @@ type tally struct {
 	// sums is the number of pods that fit in each domain of the layout, whose version is recorded.
 	sums    []int64
 	version uint64
-	// extremes holds those of the nodes of each domain right above nodes, where known.
+	// extremes holds the extremes of each domain right above nodes, where known.
 	extremes []extremes
 	// lost counts the nodes that each refusal takes away, nodes all nodes.
 	lost  []int32
@@ -97,7 +97,7 @@ func (ts *tallies) of(a *place.Ask, l *place.Layout, on place.Ledger, sparing bo
 
 // evictOldest removes the tally that was not used for longest, if there are too many.
 func (ts *tallies) evictOldest() {
-	if len(ts.byKey) < talliesKept {
+	if len(ts.byKey) < mostTallies {
 		return
 	}
 	var oldest tallyKey

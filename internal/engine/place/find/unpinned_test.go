@@ -53,7 +53,11 @@ func TestOnlyLiveUnpinnedPodsFreeAPlace(t *testing.T) {
 		invalid string
 		given   bool // whether others may use the place on a2
 	}{
-		"the node of a pod at its place is deleted": {func() *scene { s := gang("a1", "a2"); s.DeleteNode("a2"); return s }, "gang", false},
+		"the node of a pod at its place is deleted": {func() *scene {
+			s := gang("a1", "a2")
+			s.DeleteNode("a2")
+			return s
+		}, "gang", false},
 		"the node of a pod elsewhere is deleted": {func() *scene {
 			s := gang("a1", "b1")
 			s.DeleteNode("b1")
@@ -64,11 +68,21 @@ func TestOnlyLiveUnpinnedPodsFreeAPlace(t *testing.T) {
 			s.DeleteNode("b1")
 			return s.node("b1")
 		}, "", true},
-		"the node of a pod at its place fails":                     {func() *scene { return gang("a1", "a2").node("a2", failed) }, "gang", false},
-		"the node of a pod elsewhere fails":                        {func() *scene { return gang("a1", "b1").node("b1", failed) }, "", false},
-		"the node of a pod elsewhere fails, its place is cordoned": {func() *scene { return gang("a1", "b1").node("a2", cordoned).node("b1", failed) }, "gang", false},
-		"the node of a pod elsewhere recovers":                     {func() *scene { return gang("a1", "b1").node("b1", failed).node("b1") }, "", true},
-		"promised places, pods of an earlier admission":            {func() *scene { return gang("b1", "b2", promised).node("a2", cordoned) }, "gang", false},
+		"the node of a pod at its place fails": {func() *scene {
+			return gang("a1", "a2").node("a2", failed)
+		}, "gang", false},
+		"the node of a pod elsewhere fails": {func() *scene {
+			return gang("a1", "b1").node("b1", failed)
+		}, "", false},
+		"the node of a pod elsewhere fails, its place is cordoned": {func() *scene {
+			return gang("a1", "b1").node("a2", cordoned).node("b1", failed)
+		}, "gang", false},
+		"the node of a pod elsewhere recovers": {func() *scene {
+			return gang("a1", "b1").node("b1", failed).node("b1")
+		}, "", true},
+		"promised places, pods of an earlier admission": {func() *scene {
+			return gang("b1", "b2", promised).node("a2", cordoned)
+		}, "gang", false},
 		"a pod is terminating, its replacement is not there": {func() *scene {
 			return gang("a1", "b1").pod("gang-1", "b1", 3, of("gang", "main"), terminating)
 		}, "", false},
@@ -76,12 +90,14 @@ func TestOnlyLiveUnpinnedPodsFreeAPlace(t *testing.T) {
 			return gang("a1", "b1").node("a2", cordoned).pod("gang-1", "b1", 3, of("gang", "main"), terminating)
 		}, "gang", false},
 		"a pod is terminating, its replacement is there, the other pod is gone": {func() *scene {
-			s := gang("a1", "b1").pod("gang-1", "b1", 3, of("gang", "main"), terminating).pod("gang-2", "b2", 3, of("gang", "main"))
+			s := gang("a1", "b1").pod("gang-1", "b1", 3, of("gang", "main"), terminating).pod("gang-2", "b2", 3,
+				of("gang", "main"))
 			s.DeletePod(key("gang-0"))
 			return s
 		}, "", false},
 		"a pod is terminating, its replacement is there": {func() *scene {
-			return gang("a1", "b1").pod("gang-1", "b1", 3, of("gang", "main"), terminating).pod("gang-2", "b2", 3, of("gang", "main"))
+			return gang("a1", "b1").pod("gang-1", "b1", 3, of("gang", "main"), terminating).pod("gang-2", "b2", 3,
+				of("gang", "main"))
 		}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,20 +21,27 @@ func TestTheRankOfAMissingPodMoves(t *testing.T) {
 		want   string
 	}{
 		"the first of two on the node": {slicesOfTwo, "a1:1 a2:1 b1:2", func(s *scene) {
-			s.pod("p0", "a1", 1, of("gang", "main"), index(0)).pod("p1", "a2", 1, of("gang", "main"), index(1)).pod("p3", "b1", 1, of("gang", "main"), index(3))
+			s.pod("p0", "a1", 1, of("gang", "main"), index(0)).pod("p1", "a2", 1, of("gang", "main"), index(1)).pod("p3", "b1",
+				1, of("gang", "main"), index(3))
 		}, "a1:1 a2:1 b2:1 b1:1, 1 moved"},
 		"the last of two on the node": {slicesOfTwo, "a1:1 a2:1 b1:2", func(s *scene) {
-			s.pod("p0", "a1", 1, of("gang", "main"), index(0)).pod("p1", "a2", 1, of("gang", "main"), index(1)).pod("p2", "b1", 1, of("gang", "main"), index(2))
+			s.pod("p0", "a1", 1, of("gang", "main"), index(0)).pod("p1", "a2", 1, of("gang", "main"), index(1)).pod("p2", "b1",
+				1, of("gang", "main"), index(2))
 		}, "a1:1 a2:1 b1:1 b2:1, 1 moved"},
-		"of two slices on the node, the one that lacks a pod, though a pod of the other is not where its rank is": {slicesOfTwo, "b1:1 b2:1 b1:1 b2:1", func(s *scene) {
-			s.node("b3")
-			s.pod("p1", "b2", 1, of("gang", "main"), index(1)).pod("p2", "b2", 1, of("gang", "main"), index(2)).pod("p3", "b1", 1, of("gang", "main"), index(3))
-		}, "b2:2 b1:1 b2:1, 1 moved"},
+		"of two slices on the node, the one that lacks a pod, though a pod of the other is not where its rank is": {slicesOfTwo,
+			"b1:1 b2:1 b1:1 b2:1", func(s *scene) {
+				s.node("b3")
+				s.pod("p1", "b2", 1, of("gang", "main"), index(1)).pod("p2", "b2", 1, of("gang", "main"), index(2)).pod("p3", "b1",
+					1, of("gang", "main"), index(3))
+			}, "b2:2 b1:1 b2:1, 1 moved"},
 		"a rank of the second Job": {gpus(4, 1), "a1:1 b1:3", func(s *scene) {
-			s.pod("p0", "a1", 1, of("gang", "main"), job(0), index(0)).pod("p1", "b1", 1, of("gang", "main"), job(0), index(1)).pod("p3", "b1", 1, of("gang", "main"), job(1), index(1))
+			s.pod("p0", "a1", 1, of("gang", "main"), job(0), index(0)).pod("p1", "b1", 1, of("gang", "main"), job(0),
+				index(1)).pod("p3", "b1", 1, of("gang", "main"), job(1), index(1))
 		}, "a1:1 b1:1 a1:1 b1:1, 1 moved"},
-		"pods without ranks":       {gpus(2, 1), "b1:2", func(s *scene) { s.pod("x", "b1", 1, of("gang", "main")) }, "b1:1 b2:1, 1 moved"},
-		"a rank beyond the places": {gpus(2, 1), "b1:2", func(s *scene) { s.pod("x", "b1", 1, of("gang", "main"), index(1<<31-1)) }, "b1:1 b2:1, 1 moved"},
+		"pods without ranks": {gpus(2, 1), "b1:2", func(s *scene) { s.pod("x", "b1", 1, of("gang", "main")) },
+			"b1:1 b2:1, 1 moved"},
+		"a rank beyond the places": {gpus(2, 1), "b1:2",
+			func(s *scene) { s.pod("x", "b1", 1, of("gang", "main"), index(1<<31-1)) }, "b1:1 b2:1, 1 moved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).hold("gang", tc.ask, tc.places)

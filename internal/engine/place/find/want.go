@@ -15,7 +15,7 @@ type want struct {
 	tally  *tally
 	// sparing excludes nodes with devices that the pods do not ask for.
 	sparing bool
-	// depth is that of Level, if the ask has one.
+	// depth is the depth of Level, if the ask has one.
 	depth int32
 	// layers are the parts of the pod set: the coarsest first and single pods last, each deeper than the
 	// one before.
@@ -24,7 +24,7 @@ type want struct {
 	exclusiveDepth int32
 	// full and part are the results of measure by domain; they are nil if only pods are counted.
 	full, part []int64
-	// bounding is set if bounds or limits concern the search; limits are those of this want.
+	// bounding is set if bounds or limits concern the search; limits are the limits of this want.
 	bounding *bounding
 	limits   []limit
 }
@@ -38,7 +38,7 @@ type layer struct {
 // askError says what is wrong with an ask; empty if nothing is.
 type askError string
 
-// settleLayers checks that layers nest, and drops those that add no constraint.
+// settleLayers checks that layers nest, and drops layers that add no constraint.
 func (w *want) settleLayers() askError {
 	given := append(w.layers, layer{w.layout.Bottom(), 1})
 	w.layers = nil
@@ -46,7 +46,8 @@ func (w *want) settleLayers() askError {
 		if i > 0 {
 			last := given[i-1]
 			if l.depth < last.depth {
-				return askError(fmt.Sprintf("slices of level %q cannot contain slices of level %q, which is wider", w.layout.LevelAt(last.depth), w.layout.LevelAt(l.depth)))
+				return askError(fmt.Sprintf("slices of level %q cannot contain slices of level %q, which is wider",
+					w.layout.LevelAt(last.depth), w.layout.LevelAt(l.depth)))
 			}
 			if last.size%l.size != 0 {
 				return askError(fmt.Sprintf("slices of %d pods cannot be made of slices of %d", last.size, l.size))
