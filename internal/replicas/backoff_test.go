@@ -32,7 +32,8 @@ func (p podBuilder) ran(long time.Duration) podBuilder {
 func TestRestartsWaitForTheirDelay(t *testing.T) {
 	const name = "job-worker-0"
 	rejected := podOf(name, 3).bound()
-	rejected.Status = corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{LastTransitionTime: metav1.NewTime(now.Add(-time.Second))}}}
+	rejected.Status = corev1.PodStatus{Phase: corev1.PodFailed,
+		Conditions: []corev1.PodCondition{{LastTransitionTime: metav1.NewTime(now.Add(-time.Second))}}}
 	for what, test := range map[string]struct {
 		record Record
 		pod    podBuilder
@@ -40,31 +41,40 @@ func TestRestartsWaitForTheirDelay(t *testing.T) {
 		wait    time.Duration
 		settled int32
 	}{
-		"the first restart":                         {Record{}, podOf(name, 0).ended(0, 0), 0, 0},
-		"the second":                                {Record{Restarts: 1}, podOf(name, 1).ended(0, 0), time.Second, 0},
-		"the fourth":                                {Record{Restarts: 3}, podOf(name, 3).ended(1, 0), 4 * time.Second, 0},
-		"the fourth, after a part of its delay":     {Record{Restarts: 3}, podOf(name, 3).ended(1, -3*time.Second), time.Second, 0},
-		"the fourth, after its delay":               {Record{Restarts: 3}, podOf(name, 3).ended(1, -4*time.Second), 0, 0},
-		"the hundredth":                             {Record{Restarts: 99}, podOf(name, 99).ended(1, 0), 5 * time.Minute, 0},
-		"one after ten minutes":                     {Record{Restarts: 99}, podOf(name, 99).ended(1, 0).ran(10 * time.Minute), 0, 99},
-		"one after nine minutes":                    {Record{Restarts: 99}, podOf(name, 99).ended(1, 0).ran(9 * time.Minute), 5 * time.Minute, 0},
-		"the second since a pod ran long":           {Record{Restarts: 100, Settled: 99}, podOf(name, 100).ended(1, 0), time.Second, 99},
-		"the third since a pod ran long":            {Record{Restarts: 101, Settled: 99}, podOf(name, 101).ended(1, 0), 2 * time.Second, 99},
-		"one of a pod that its node rejected":       {Record{Restarts: 3}, rejected, 3 * time.Second, 0},
-		"one of a pod that is being deleted":        {Record{Restarts: 3}, podOf(name, 3).ended(1, 0).deleted(2 * time.Second), 0, 0},
-		"one on a node with a clock in the future":  {Record{Restarts: 3}, podOf(name, 3).ended(1, time.Hour), 0, 0},
-		"one whose status was edited to fewer":      {Record{Restarts: 1, Settled: 99}, podOf(name, 1).ended(1, 0), 0, 99},
-		"one whose annotation was edited to a more": {Record{Restarts: 1, Settled: 1}, podOf(name, 2).ended(1, 0), 2 * time.Second, 0},
+		"the first restart": {Record{}, podOf(name, 0).ended(0, 0), 0, 0},
+		"the second":        {Record{Restarts: 1}, podOf(name, 1).ended(0, 0), time.Second, 0},
+		"the fourth":        {Record{Restarts: 3}, podOf(name, 3).ended(1, 0), 4 * time.Second, 0},
+		"the fourth, after a part of its delay": {Record{Restarts: 3},
+			podOf(name, 3).ended(1, -3*time.Second), time.Second, 0},
+		"the fourth, after its delay": {Record{Restarts: 3}, podOf(name, 3).ended(1, -4*time.Second), 0, 0},
+		"the hundredth":               {Record{Restarts: 99}, podOf(name, 99).ended(1, 0), 5 * time.Minute, 0},
+		"one after ten minutes": {Record{Restarts: 99},
+			podOf(name, 99).ended(1, 0).ran(10 * time.Minute), 0, 99},
+		"one after nine minutes": {Record{Restarts: 99}, podOf(name, 99).ended(1, 0).ran(9 * time.Minute),
+			5 * time.Minute, 0},
+		"the second since a pod ran long": {Record{Restarts: 100, Settled: 99}, podOf(name, 100).ended(1, 0),
+			time.Second, 99},
+		"the third since a pod ran long": {Record{Restarts: 101, Settled: 99}, podOf(name, 101).ended(1, 0),
+			2 * time.Second, 99},
+		"one of a pod that its node rejected": {Record{Restarts: 3}, rejected, 3 * time.Second, 0},
+		"one of a pod that is being deleted": {Record{Restarts: 3},
+			podOf(name, 3).ended(1, 0).deleted(2 * time.Second), 0, 0},
+		"one on a node with a clock in the future": {Record{Restarts: 3}, podOf(name, 3).ended(1, time.Hour), 0, 0},
+		"one whose status was edited to fewer":     {Record{Restarts: 1, Settled: 99}, podOf(name, 1).ended(1, 0), 0, 99},
+		"one whose annotation was edited to a more": {Record{Restarts: 1, Settled: 1}, podOf(name, 2).ended(1, 0),
+			2 * time.Second, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			look := func() *Roster {
-				return Observe("job", []Group{{Name: "worker", Count: 1, Restart: Restart{OnFailure: true, OnSuccess: true, Limit: 1000}}},
+				return Observe("job", []Group{{Name: "worker", Count: 1,
+					Restart: Restart{OnFailure: true, OnSuccess: true, Limit: 1000}}},
 					func(string, int32) Record { return test.record }, []*corev1.Pod{test.pod.Pod})
 			}
 			if test.wait > 0 {
 				roster := look()
 				before, next := roster.Restart(now)
-				if r := roster.Get("worker", 0); len(before) > 0 || !r.NeedsRestart || r.Final() || len(roster.Outdated())+len(roster.Missing()) > 0 {
+				if r := roster.Get("worker", 0); len(before) > 0 || !r.NeedsRestart || r.Final() ||
+					len(roster.Outdated())+len(roster.Missing()) > 0 {
 					t.Errorf("restarted = %v, replica = %+v: it does not wait", before, r)
 				}
 				if want := now.Add(test.wait); !next.Equal(want) {
@@ -74,8 +84,10 @@ func TestRestartsWaitForTheirDelay(t *testing.T) {
 			roster := look()
 			restarts := roster.Get("worker", 0).Restarts
 			before, next := roster.Restart(now.Add(test.wait))
-			if r := roster.Get("worker", 0); len(before) != 1 || !next.IsZero() || r.Restarts != restarts+1 || r.Settled != test.settled {
-				t.Errorf("restarted = %v, next = %s, replica = %+v; want it restarted, and settled at %d", before, next, r, test.settled)
+			if r := roster.Get("worker", 0); len(before) != 1 || !next.IsZero() || r.Restarts != restarts+1 ||
+				r.Settled != test.settled {
+				t.Errorf("restarted = %v, next = %s, replica = %+v; want it restarted, and settled at %d", before,
+					next, r, test.settled)
 			}
 		})
 	}

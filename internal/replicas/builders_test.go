@@ -28,7 +28,8 @@ func (p podBuilder) bound() podBuilder { p.Spec.NodeName = "n"; return p }
 func (p podBuilder) running() podBuilder {
 	p.bound().Status.Phase = corev1.PodRunning
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c",
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}}}
 	return p
 }
 
@@ -39,7 +40,9 @@ func (p podBuilder) ended(code int32, after time.Duration) podBuilder {
 		p.Status.Phase = corev1.PodFailed
 	}
 	p.Status.Conditions = nil
-	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(now.Add(after))}}
+	p.Status.ContainerStatuses[0].State =
+		corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code,
+			FinishedAt: metav1.NewTime(now.Add(after))}}
 	return p
 }
 

@@ -88,7 +88,8 @@ func failedContainers(pod *corev1.Pod) []*corev1.ContainerStateTerminated {
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 		for i := range list {
 			ended := list[i].State.Terminated
-			if ended == nil || ended.ExitCode == 0 || isSidecar(pod, list[i].Name) || ended.Reason == reasonStatusUnknown && s.Reason != "" {
+			if ended == nil || ended.ExitCode == 0 || isSidecar(pod, list[i].Name) ||
+				ended.Reason == reasonStatusUnknown && s.Reason != "" {
 				continue
 			}
 			out = append(out, ended)

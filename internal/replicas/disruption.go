@@ -45,8 +45,8 @@ func replaceDue(pod *corev1.Pod, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Disrupted reports whether the pod has failed because of its node, or because it was preempted or evicted, or before it
-// ran a program; that says nothing about its program.
+// Disrupted reports whether the pod has failed because of its node, or because it was preempted or evicted, or before
+// it ran a program; that says nothing about its program.
 func Disrupted(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed && (isDisruptionTarget(pod) || NeverRan(pod))
 }
@@ -66,8 +66,8 @@ const (
 )
 
 // NeverRan reports whether the pod has failed before one of its programs ran, other than init containers that have
-// succeeded: its node has rejected it, or was shut down. A pod that has reached its own deadline, or whose command could
-// not be started, fails again and again through its own fault.
+// succeeded: its node has rejected it, or was shut down. A pod that has reached its own deadline, or whose command
+// could not be started, fails again and again through its own fault.
 func NeverRan(pod *corev1.Pod) bool {
 	s := &pod.Status
 	if s.Reason == "" || s.Reason == reasonDeadlineExceeded {
@@ -94,8 +94,8 @@ func hasRun(c *corev1.ContainerStatus) bool {
 		ended != nil && (ended.Reason != reasonStatusUnknown || !ended.StartedAt.IsZero())
 }
 
-// LostByNode reports whether the pod has failed because its node was shut down, or lost a container of it, as far as its
-// kubelet says so.
+// LostByNode reports whether the pod has failed because its node was shut down, or lost a container of it, as far as
+// its kubelet says so.
 func LostByNode(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodFailed {
 		return false

@@ -11,7 +11,8 @@ import (
 // TestNeverRan: what kubelets report of pods whose programs did not run, and of others.
 func TestNeverRan(t *testing.T) {
 	container := func(s corev1.ContainerState) corev1.PodStatus {
-		return corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Terminated", ContainerStatuses: []corev1.ContainerStatus{{State: s}}}
+		return corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Terminated",
+			ContainerStatuses: []corev1.ContainerStatus{{State: s}}}
 	}
 	ended := func(reason string, code int32) corev1.ContainerState {
 		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}
@@ -24,7 +25,8 @@ func TestNeverRan(t *testing.T) {
 		status corev1.PodStatus
 		want   bool
 	}{
-		"rejected by its node":            {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "UnexpectedAdmissionError"}, true},
+		"rejected by its node": {corev1.PodStatus{Phase: corev1.PodFailed,
+			Reason: "UnexpectedAdmissionError"}, true},
 		"still waiting":                   {container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}), true},
 		"unknown to the kubelet":          {container(ended("ContainerStatusUnknown", 137)), true},
 		"its program failed":              {container(ended("Error", 1)), false},
@@ -45,12 +47,15 @@ func TestNeverRan(t *testing.T) {
 // TestRejectedPodStaysForAWhile, so that a node that rejects every pod costs few requests.
 func TestRejectedPodStaysForAWhile(t *testing.T) {
 	created := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-0", UID: "u", CreationTimestamp: metav1.NewTime(created)},
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-0", UID: "u",
+		CreationTimestamp: metav1.NewTime(created)},
 		Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfcpu"}}
 	observe := func() *Roster {
-		return Observe("job", []Group{{Name: "worker", Count: 1}}, func(string, int32) Record { return Record{} }, []*corev1.Pod{pod})
+		return Observe("job", []Group{{Name: "worker", Count: 1}}, func(string, int32) Record { return Record{} },
+			[]*corev1.Pod{pod})
 	}
-	if lost, next := observe().RestartDisrupted(created.Add(9 * time.Second)); len(lost) > 0 || !next.Equal(created.Add(rejectionDelay)) {
+	if lost, next := observe().RestartDisrupted(created.Add(9 * time.Second)); len(lost) > 0 ||
+		!next.Equal(created.Add(rejectionDelay)) {
 		t.Errorf("after 9 s %d pods are replaced, the next at %s; want none, and one at 10 s", len(lost), next)
 	}
 	if lost, _ := observe().RestartDisrupted(created.Add(rejectionDelay)); len(lost) != 1 {

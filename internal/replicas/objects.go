@@ -30,7 +30,8 @@ func NewPod(namespace string, owner metav1.OwnerReference, r *Replica, template 
 
 // NewService returns the Service of a replica, which selects the pod with the label. It publishes addresses before
 // readiness, since peers look each other up while they start.
-func NewService(namespace string, owner metav1.OwnerReference, r *Replica, label string, ports []corev1.ServicePort) *corev1.Service {
+func NewService(namespace string, owner metav1.OwnerReference, r *Replica, label string,
+	ports []corev1.ServicePort) *corev1.Service {
 	own := map[string]string{label: r.Name}
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{

@@ -30,11 +30,15 @@ func TestAReplicaNeverTakesAPlaceOfAnotherSlice(t *testing.T) {
 		ended map[int32]bool
 		want  map[int32]string
 	}{
-		"another of its slice has its place":                          {2, []*corev1.Pod{at("job-w-1", "a2"), at("job-w-3", "b1")}, nil, map[int32]string{0: "a1", 2: "b2"}},
-		"one of another slice has succeeded":                          {2, []*corev1.Pod{at("job-w-1", "a2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, map[int32]string{2: "b2"}},
-		"only the place of one of another slice is left: it waits":    {2, []*corev1.Pod{at("job-w-1", "b2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, nil},
-		"without slices it takes the place of one that has succeeded": {0, []*corev1.Pod{at("job-w-1", "b2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, map[int32]string{2: "a1"}},
-		"one that waits at its gate is placed first":                  {0, []*corev1.Pod{at("job-w-1", "a2"), waits}, nil, nil},
+		"another of its slice has its place": {2,
+			[]*corev1.Pod{at("job-w-1", "a2"), at("job-w-3", "b1")}, nil, map[int32]string{0: "a1", 2: "b2"}},
+		"one of another slice has succeeded": {2,
+			[]*corev1.Pod{at("job-w-1", "a2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, map[int32]string{2: "b2"}},
+		"only the place of one of another slice is left: it waits": {2,
+			[]*corev1.Pod{at("job-w-1", "b2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, nil},
+		"without slices it takes the place of one that has succeeded": {0,
+			[]*corev1.Pod{at("job-w-1", "b2"), at("job-w-3", "b1")}, map[int32]bool{0: true}, map[int32]string{2: "a1"}},
+		"one that waits at its gate is placed first": {0, []*corev1.Pod{at("job-w-1", "a2"), waits}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			roster := Observe("job", []Group{{Name: "w", Count: 4}}, func(_ string, index int32) Record {

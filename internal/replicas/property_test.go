@@ -41,7 +41,8 @@ func (c *cluster) reconcile(writes int) int {
 	_, c.due = roster.Restart(now.Add(c.now))
 	status := map[int32]Record{}
 	for i := range roster.Replicas {
-		status[int32(i)] = Record{Restarts: roster.Replicas[i].Restarts, Settled: roster.Replicas[i].Settled, Phase: roster.Replicas[i].Phase}
+		status[int32(i)] = Record{Restarts: roster.Replicas[i].Restarts, Settled: roster.Replicas[i].Settled,
+			Phase: roster.Replicas[i].Phase}
 	}
 	if !maps.Equal(status, c.status) {
 		if !write() {
@@ -49,7 +50,8 @@ func (c *cluster) reconcile(writes int) int {
 		}
 		for i, m := range status {
 			if m.Restarts < c.status[i].Restarts || m.Restarts > max(c.group.Restart.Limit, 0) {
-				c.t.Fatalf("replica %d has %d restarts after %d, with a limit of %d", i, m.Restarts, c.status[i].Restarts, c.group.Restart.Limit)
+				c.t.Fatalf("replica %d has %d restarts after %d, with a limit of %d", i, m.Restarts, c.status[i].Restarts,
+					c.group.Restart.Limit)
 			}
 		}
 		c.status = status

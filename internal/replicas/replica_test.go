@@ -23,36 +23,51 @@ func TestReplicaPhase(t *testing.T) {
 		missing    bool
 		outdated   bool
 	}{
-		"no pod":                                   {want: Creating, missing: true},
-		"an unbound pod":                           {pod: podOf(name, 0).Pod, want: Creating},
-		"a bound pod":                              {pod: podOf(name, 0).bound().Pod, want: Pending},
-		"a running pod":                            {pod: podOf(name, 0).running().Pod, want: Running},
-		"a succeeded pod":                          {pod: podOf(name, 0).ended(0, time.Minute).Pod, want: Succeeded},
-		"a failed pod, no restarts":                {pod: podOf(name, 0).ended(1, time.Minute).Pod, want: Failed},
-		"a failed pod, restarts left":              {pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Failed, again: true},
-		"a failed pod, no restarts left":           {remembered: Record{Restarts: 1}, pod: podOf(name, 1).ended(1, time.Minute).Pod, policy: onFailure, want: Failed},
-		"a succeeded pod, restarted on failure":    {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: onFailure, want: Succeeded},
-		"a succeeded pod, always restarted":        {pod: podOf(name, 0).ended(0, time.Minute).Pod, policy: Restart{OnSuccess: true, Limit: 1}, want: Succeeded, again: true},
-		"a pod of an earlier attempt":              {remembered: Record{Restarts: 1}, pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Creating, outdated: true},
-		"a terminating pod of an earlier attempt":  {remembered: Record{Restarts: 1}, pod: podOf(name, 0).running().deleted(0).Pod, want: Creating},
-		"a deleted pod":                            {pod: podOf(name, 0).running().deleted(time.Minute).Pod, want: Running},
-		"a pod that ended because it was deleted":  {pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Creating},
-		"a pod that failed because it was deleted": {pod: podOf(name, 0).ended(143, 2*time.Minute).deleted(time.Minute).Pod, policy: onFailure, want: Creating},
-		"a pod that was deleted after it ended":    {pod: podOf(name, 0).ended(0, time.Minute).deleted(2 * time.Minute).Pod, want: Succeeded},
-		"a pod that ended because it was deleted, and is being removed": {pod: podOf(name, 0).ended(143, time.Minute).removed(2 * time.Minute).Pod, policy: onFailure, want: Creating},
-		"a terminating pod, recorded as succeeded":                      {remembered: Record{Phase: Succeeded}, pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Succeeded},
-		"no pod, recorded as succeeded":                                 {remembered: Record{Phase: Succeeded}, want: Succeeded},
-		"no pod, recorded as failed":                                    {remembered: Record{Phase: Failed}, policy: onFailure, want: Failed, again: true},
-		"no pod, recorded as running":                                   {remembered: Record{Phase: Running}, policy: onFailure, want: Creating, missing: true},
-		"a pod without an attempt":                                      {remembered: Record{Restarts: 1}, pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: Failed},
-		"a pod of an unknown attempt":                                   {remembered: Record{Phase: Failed}, pod: podOf(name, 3).running().Pod, want: Running},
+		"no pod":                    {want: Creating, missing: true},
+		"an unbound pod":            {pod: podOf(name, 0).Pod, want: Creating},
+		"a bound pod":               {pod: podOf(name, 0).bound().Pod, want: Pending},
+		"a running pod":             {pod: podOf(name, 0).running().Pod, want: Running},
+		"a succeeded pod":           {pod: podOf(name, 0).ended(0, time.Minute).Pod, want: Succeeded},
+		"a failed pod, no restarts": {pod: podOf(name, 0).ended(1, time.Minute).Pod, want: Failed},
+		"a failed pod, restarts left": {pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure,
+			want: Failed, again: true},
+		"a failed pod, no restarts left": {remembered: Record{Restarts: 1},
+			pod: podOf(name, 1).ended(1, time.Minute).Pod, policy: onFailure, want: Failed},
+		"a succeeded pod, restarted on failure": {pod: podOf(name, 0).ended(0, time.Minute).Pod,
+			policy: onFailure, want: Succeeded},
+		"a succeeded pod, always restarted": {pod: podOf(name, 0).ended(0, time.Minute).Pod,
+			policy: Restart{OnSuccess: true, Limit: 1}, want: Succeeded, again: true},
+		"a pod of an earlier attempt": {remembered: Record{Restarts: 1},
+			pod: podOf(name, 0).ended(1, time.Minute).Pod, policy: onFailure, want: Creating, outdated: true},
+		"a terminating pod of an earlier attempt": {remembered: Record{Restarts: 1},
+			pod: podOf(name, 0).running().deleted(0).Pod, want: Creating},
+		"a deleted pod": {pod: podOf(name, 0).running().deleted(time.Minute).Pod, want: Running},
+		"a pod that ended because it was deleted": {pod: podOf(name, 0).ended(0,
+			time.Minute).deleted(time.Minute).Pod, want: Creating},
+		"a pod that failed because it was deleted": {pod: podOf(name, 0).ended(143,
+			2*time.Minute).deleted(time.Minute).Pod, policy: onFailure, want: Creating},
+		"a pod that was deleted after it ended": {pod: podOf(name, 0).ended(0,
+			time.Minute).deleted(2 * time.Minute).Pod, want: Succeeded},
+		"a pod that ended because it was deleted, and is being removed": {pod: podOf(name, 0).ended(143,
+			time.Minute).removed(2 * time.Minute).Pod, policy: onFailure, want: Creating},
+		"a terminating pod, recorded as succeeded": {remembered: Record{Phase: Succeeded},
+			pod: podOf(name, 0).ended(0, time.Minute).deleted(time.Minute).Pod, want: Succeeded},
+		"no pod, recorded as succeeded": {remembered: Record{Phase: Succeeded}, want: Succeeded},
+		"no pod, recorded as failed":    {remembered: Record{Phase: Failed}, policy: onFailure, want: Failed, again: true},
+		"no pod, recorded as running": {remembered: Record{Phase: Running}, policy: onFailure,
+			want: Creating, missing: true},
+		"a pod without an attempt": {remembered: Record{Restarts: 1},
+			pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Status: corev1.PodStatus{Phase: corev1.PodFailed}}, want: Failed},
+		"a pod of an unknown attempt": {remembered: Record{Phase: Failed}, pod: podOf(name, 3).running().Pod, want: Running},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var pods []*corev1.Pod
 			if test.pod != nil {
 				pods = append(pods, test.pod)
 			}
-			roster := Observe("job", []Group{{Name: "worker", Count: 1, Restart: test.policy}}, func(string, int32) Record { return test.remembered }, pods)
+			roster := Observe("job", []Group{{Name: "worker", Count: 1, Restart: test.policy}},
+				func(string, int32) Record { return test.remembered }, pods)
 			r := roster.Get("worker", 0)
 			if r.Phase != test.want || r.NeedsRestart != test.again {
 				t.Errorf("phase = %s, NeedsRestart = %v; want %s, %v", r.Phase, r.NeedsRestart, test.want, test.again)
@@ -84,10 +99,12 @@ func TestSurplusPodsAreOutdated(t *testing.T) {
 func TestPodAndServiceMatch(t *testing.T) {
 	owner := metav1.OwnerReference{UID: "job-uid", Kind: "GenericJob", Name: "job"}
 	r := &Replica{Group: "worker", Index: 2, Name: "job-worker-2", Restarts: 3}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"replica": "job-worker-2"}}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"replica": "job-worker-2"}},
+		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}
 	pod := NewPod("ns", owner, r, template)
 	service := NewService("ns", owner, r, "replica", []corev1.ServicePort{{Port: 80}})
-	if pod.Name != service.Name || pod.Annotations[muster.RestartsAnnotation] != "3" || pod.Spec.RestartPolicy != corev1.RestartPolicyNever ||
+	if pod.Name != service.Name || pod.Annotations[muster.RestartsAnnotation] != "3" ||
+		pod.Spec.RestartPolicy != corev1.RestartPolicyNever ||
 		pod.Labels[muster.JobUIDLabel] != "job-uid" || pod.OwnerReferences[0].UID != "job-uid" {
 		t.Errorf("pod = %+v", pod)
 	}
@@ -110,7 +127,8 @@ func TestSidecarExitCodeIsNoFailure(t *testing.T) {
 	with := func(main int32) *corev1.Pod {
 		b := podOf("p", 0).ended(main, 0)
 		b.Status.Phase = corev1.PodFailed
-		b.Spec.InitContainers = []corev1.Container{{Name: "fetch"}, {Name: "mesh", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+		b.Spec.InitContainers = []corev1.Container{{Name: "fetch"},
+			{Name: "mesh", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
 		b.Status.InitContainerStatuses = []corev1.ContainerStatus{
 			{Name: "fetch", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
 			{Name: "mesh", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 143}}}}
@@ -149,10 +167,12 @@ func TestFailureSaysMoreThanTheExitCode(t *testing.T) {
 		reason string
 		ok     bool
 	}{
-		"the program ended":          {with(3, "Error", "its last words"), 3, "", true},
-		"out of memory":              {with(137, "OOMKilled", ""), 137, "OOMKilled", true},
-		"not started":                {with(128, "StartError", "exec \"trian\": not found\nat all"), 128, "StartError: exec \"trian\": not found", true},
-		"the node refused the pod":   {refused("OutOfcpu", "Node didn't have enough cpu"), 0, "OutOfcpu: Node didn't have enough cpu", false},
+		"the program ended": {with(3, "Error", "its last words"), 3, "", true},
+		"out of memory":     {with(137, "OOMKilled", ""), 137, "OOMKilled", true},
+		"not started": {with(128, "StartError", "exec \"trian\": not found\nat all"), 128,
+			"StartError: exec \"trian\": not found", true},
+		"the node refused the pod": {refused("OutOfcpu", "Node didn't have enough cpu"), 0,
+			"OutOfcpu: Node didn't have enough cpu", false},
 		"the node is gone":           {refused("NodeLost", ""), 0, "NodeLost", false},
 		"lost, and nobody knows why": {refused("", ""), 137, "ContainerStatusUnknown", true},
 	} {
@@ -174,10 +194,15 @@ func TestChanged(t *testing.T) {
 		"deletion":          {podOf("p", 0).running().deleted(0), true},
 		"another pod":       {func() podBuilder { b := podOf("p", 0).running(); b.UID = "another"; return b }(), true},
 		"a container's end": {sidecarEnded, true},
-		"another container": {func() podBuilder { b := podOf("p", 0).running(); b.Status.ContainerStatuses[0].Name = "d"; return b }(), true},
-		"readiness":         {func() podBuilder { b := podOf("p", 0).running(); b.Status.Conditions = nil; return b }(), true},
-		"an address":        {func() podBuilder { b := podOf("p", 0).running(); b.Status.PodIP = "10.0.0.1"; return b }(), false},
-		"a label":           {func() podBuilder { b := podOf("p", 0).running(); b.Labels = map[string]string{"a": "b"}; return b }(), false},
+		"another container": {func() podBuilder {
+			b := podOf("p", 0).running()
+			b.Status.ContainerStatuses[0].Name = "d"
+			return b
+		}(), true},
+		"readiness":  {func() podBuilder { b := podOf("p", 0).running(); b.Status.Conditions = nil; return b }(), true},
+		"an address": {func() podBuilder { b := podOf("p", 0).running(); b.Status.PodIP = "10.0.0.1"; return b }(), false},
+		"a label": {func() podBuilder { b := podOf("p", 0).running(); b.Labels = map[string]string{"a": "b"}; return b }(),
+			false},
 	} {
 		if got := Changed(old.Pod, test.now.Pod); got != test.want {
 			t.Errorf("%s: Changed = %v, want %v", what, got, test.want)

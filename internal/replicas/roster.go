@@ -42,7 +42,8 @@ func Observe(job string, groups []Group, recorded func(group string, index int32
 			name := Name(job, g.Name, index)
 			pod := byName[name]
 			delete(byName, name)
-			r.Replicas = append(r.Replicas, observe(Replica{Group: g.Name, Index: index, Name: name, Pod: pod}, recorded(g.Name, index), g.Restart))
+			r.Replicas = append(r.Replicas,
+				observe(Replica{Group: g.Name, Index: index, Name: name, Pod: pod}, recorded(g.Name, index), g.Restart))
 		}
 	}
 	for _, pod := range byName {
@@ -65,7 +66,8 @@ func (r *Roster) Get(group string, index int32) *Replica {
 	}
 	members := r.Group(group)
 	// Indices ascend, so none is at a position beyond its own value.
-	n, found := slices.BinarySearchFunc(members[:min(int(index)+1, len(members))], index, func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
+	n, found := slices.BinarySearchFunc(members[:min(int(index)+1, len(members))], index,
+		func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
 	if !found {
 		return nil
 	}
