@@ -48,12 +48,7 @@ func (wo *workloads) podsProblem(ctx context.Context, w *kueue.Workload) string 
 	}
 	claims, mounts := wo.claimsOf(ctx, w.Namespace, pods.Items), wo.mountsOf(ctx, w.Namespace, pods.Items)
 	ofItself := func(pod *corev1.Pod) (reason, message string) { return podproblem.Of(pod, wo.clock.Now()) }
-	problems := podproblem.Group(pods.Items, func(pod *corev1.Pod) (reason, message string) {
-		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
-	})
-	if len(problems) == 0 {
-		problems = podproblem.Restarted(pods.Items, wo.clock.Now())
-	}
+	problems := podproblem.OfUnready(pods.Items, claims, mounts, ofItself, wo.clock.Now())
 	if len(problems) == 0 {
 		return ""
 	}

@@ -99,10 +99,27 @@ func ofContainer(pod *corev1.Pod, status *corev1.ContainerStatus) (reason, messa
 // that.
 const settled = 10 * time.Minute
 
-// Restarted returns the problems of pods that run only for now: a container of theirs failed, and was restarted a short
-// time ago. It is for pods that are not ready and of which Of says nothing: a container that fails again and again is
-// told by Of while it waits for its restart only.
-func Restarted(pods []corev1.Pod, now time.Time) []Problem {
+// OfUnready returns the problems of the pods of a job that lacks ready pods, grouped. of returns the problem that a pod
+// itself shows; claims and mounts add what is known of missing objects. If no pod has a problem by these, a container that
+// failed and was restarted a short time ago counts as one: it may fail again and again, and of reports it only while it
+// waits for its restart.
+func OfUnready(pods []corev1.Pod, claims Claims, mounts Mounts, of func(*corev1.Pod) (reason, message string), now time.Time) []Problem {
+	if problems := Known(pods, claims, mounts, of); len(problems) > 0 {
+		return problems
+	}
+	return restarted(pods, now)
+}
+
+// Known returns the problems of pods, grouped: what of returns for a pod, and what claims and mounts tell of missing
+// objects.
+func Known(pods []corev1.Pod, claims Claims, mounts Mounts, of func(*corev1.Pod) (reason, message string)) []Problem {
+	return Group(pods, func(pod *corev1.Pod) (reason, message string) {
+		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, of) })
+	})
+}
+
+// restarted returns the problems of pods of which a container failed and was restarted a short time ago.
+func restarted(pods []corev1.Pod, now time.Time) []Problem {
 	return Group(pods, func(pod *corev1.Pod) (reason, message string) {
 		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			running, last := status.State.Running, status.LastTerminationState.Terminated

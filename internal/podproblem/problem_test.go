@@ -107,7 +107,7 @@ func TestRestarted(t *testing.T) {
 		"ended for good, as Of tells it": {podWith("p",
 			corev1.ContainerStatus{State: ended(1, "Error"), LastTerminationState: ended(3, "Error")}), []Problem{}},
 	} {
-		if diff := cmp.Diff(tc.want, Restarted([]corev1.Pod{tc.pod}, now)); diff != "" {
+		if diff := cmp.Diff(tc.want, restarted([]corev1.Pod{tc.pod}, now)); diff != "" {
 			t.Errorf("%s: problems differ (-want +got):\n%s", name, diff)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/reason"
-	"github.com/musterhq/muster/internal/podproblem"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -114,11 +113,8 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
 		Unseen:      snapshot.Unseen,
-		PodProblems: podProblems(snapshot.Pods, snapshot.Claims, snapshot.Mounts, snapshot.lacksNode, now),
+		PodProblems: podProblems(snapshot.Pods, snapshot.Claims, snapshot.Mounts, job.lacksPods(), snapshot.lacksNode, now),
 		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods() || snapshot.startedNothing(),
-	}
-	if len(e.PodProblems) == 0 && job.lacksPods() {
-		e.PodProblems = problemsOf(podproblem.Restarted(snapshot.Pods, now))
 	}
 	workload := findWorkload(snapshot, &job)
 	if workload != nil {

@@ -12,14 +12,15 @@ import (
 	"github.com/musterhq/muster/internal/podproblem"
 )
 
-// podProblems groups the problems of pods, one entry for all pods with the same reason and message. isGone reports
-// whether a node is known not to exist.
-func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, isGone func(node string) bool,
-	now time.Time) []PodProblem {
+// podProblems groups the problems of the pods of a job, one entry for all pods with the same reason and message. lacksPods
+// says that the job has fewer ready pods than it needs. isGone reports whether a node is known not to exist.
+func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, lacksPods bool,
+	isGone func(node string) bool, now time.Time) []PodProblem {
 	ofItself := func(pod *corev1.Pod) (reason, message string) { return complaint(pod, isGone, now) }
-	return problemsOf(podproblem.Group(pods, func(pod *corev1.Pod) (reason, message string) {
-		return claims.Of(pod, func(pod *corev1.Pod) (reason, message string) { return mounts.Of(pod, ofItself) })
-	}))
+	if lacksPods {
+		return problemsOf(podproblem.OfUnready(pods, claims, mounts, ofItself, now))
+	}
+	return problemsOf(podproblem.Known(pods, claims, mounts, ofItself))
 }
 
 func problemsOf(found []podproblem.Problem) []PodProblem {

@@ -59,10 +59,7 @@ func (j *Job) OwnPods(pods []corev1.Pod) []corev1.Pod {
 // TellProblem says of a job that Unready returned what keeps most of its unready pods from being ready. The pods are
 // its own.
 func (j *Job) TellProblem(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, now time.Time) {
-	found := podProblems(pods, claims, mounts, func(string) bool { return false }, now)
-	if len(found) == 0 {
-		found = problemsOf(podproblem.Restarted(pods, now))
-	}
+	found := podProblems(pods, claims, mounts, true, func(string) bool { return false }, now)
 	if len(found) > 0 {
 		j.tellProblem(&found[0])
 	}
