@@ -23,16 +23,17 @@ const maxDigits = 30
 // normalized returns a quantity as the API server stores it in a pod: rounded up to thousandths. A quantity with more
 // than maxDigits digits becomes 10^maxDigits; the API server has no bound, but no node has so much.
 func normalized(q resource.Quantity) resource.Quantity {
-	q = cheap(q)
+	q = Bounded(q)
 	if _, whole := q.AsInt64(); !whole {
 		q.RoundUp(resource.Milli)
 	}
 	return q
 }
 
-// cheap returns a quantity that is cheap to add, to compare and to format: the quantity itself unless it has more than
-// maxDigits digits, which becomes 10^maxDigits, or is a zero that is not cheap, such as 0e2147483647.
-func cheap(q resource.Quantity) resource.Quantity {
+// Bounded returns a quantity that is cheap to add, to compare and to format. A quantity with more than maxDigits digits
+// becomes 10^maxDigits, and a zero that is expensive, such as 0e2147483647, becomes a plain zero. Any other quantity stays
+// as it is.
+func Bounded(q resource.Quantity) resource.Quantity {
 	if q.Sign() == 0 {
 		return resource.Quantity{Format: q.Format}
 	}
@@ -48,13 +49,13 @@ func Compare(a, b resource.Quantity) int {
 	if a == b {
 		return 0 // the usual case: the two are spelled alike
 	}
-	a = cheap(a)
-	return a.Cmp(cheap(b))
+	a = Bounded(a)
+	return a.Cmp(Bounded(b))
 }
 
 // Text formats a quantity of a user at a bounded cost. A quantity with more than maxDigits digits is 10^maxDigits.
 func Text(q resource.Quantity) string {
-	q = cheap(q)
+	q = Bounded(q)
 	return q.String()
 }
 

@@ -16,6 +16,7 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 const (
@@ -91,7 +92,7 @@ func sumOf(nodes []corev1.Node) corev1.ResourceList {
 	for i := range nodes {
 		for name, amount := range nodes[i].Status.Allocatable {
 			sum := sums[name]
-			sum.Add(amount)
+			sum.Add(podspec.Bounded(amount))
 			sums[name] = sum
 		}
 	}

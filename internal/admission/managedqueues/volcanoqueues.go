@@ -123,6 +123,7 @@ func (v *volcanoQueues) keepAll(ctx context.Context, queues []scheduling.Queue,
 		if !q.DeletionTimestamp.IsZero() {
 			continue
 		}
+		boundQuantities(q)
 		all[q.Name] = q
 		if found := there[q.Name]; found == nil || metav1.IsControlledBy(found, q) {
 			served[q.Name] = q

@@ -14,6 +14,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -94,6 +95,16 @@ func ignoredOf(spec *scheduling.QueueSpec, parent string) (out []string) {
 		out = append(out, fmt.Sprintf("priority above %d, which counts as the limit", highestQueuePriority))
 	}
 	return out
+}
+
+// boundQuantities bounds the quantities of the Queue's spec, so that sums and differences of them are cheap: Volcano's
+// definition of Queues accepts a quantity such as 1e2147483647.
+func boundQuantities(q *scheduling.Queue) {
+	for _, list := range []corev1.ResourceList{q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
+		for name, amount := range list {
+			list[name] = podspec.Bounded(amount)
+		}
+	}
 }
 
 // nominalOf returns the nominal quota of a resource: what the Queue deserves or is guaranteed, whichever is more, but

@@ -15,6 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // rootQueue is how Volcano's manifests name the parent of a top-level Queue.
@@ -143,15 +144,19 @@ func partOf(amount, all, wanted resource.Quantity, name corev1.ResourceName) res
 	if all.Cmp(wanted) >= 0 {
 		return amount
 	}
+	units := proportion(quota.FromQuantity(name, amount), quota.FromQuantity(name, all), quota.FromQuantity(name, wanted))
 	if name == corev1.ResourceCPU {
-		return *resource.NewMilliQuantity(proportion(amount.MilliValue(), all.MilliValue(),
-			wanted.MilliValue()), amount.Format)
+		return *resource.NewMilliQuantity(units, amount.Format)
 	}
-	return *resource.NewQuantity(proportion(amount.Value(), all.Value(), wanted.Value()), amount.Format)
+	return *resource.NewQuantity(units, amount.Format)
 }
 
-// proportion returns n*part/whole; n and part are at most the whole, and none is negative.
+// proportion returns n*part/whole, where n and part count as no less than zero and no more than the whole.
 func proportion(n, part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	n, part = min(max(0, n), whole), min(max(0, part), whole)
 	high, low := bits.Mul64(uint64(n), uint64(part))
 	out, _ := bits.Div64(high, low, uint64(whole))
 	return int64(out)
