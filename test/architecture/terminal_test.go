@@ -18,7 +18,6 @@ var terminalFiles = map[string][]string{
 	"command/main.go":    {"os.Stdout", "os.Stderr"}, // wraps both
 	"command/kubectl.go": {"os.Stderr"},              // what kubectl itself prints is kubectl's
 	"command/output.go":  {"show.Programs"},          // JSON and YAML
-	"command/convert.go": {"show.Programs"},          // YAML
 	"command/version.go": {"show.Programs"},          // JSON and YAML
 }
 

@@ -44,7 +44,7 @@ func convertFile(streams genericiooptions.IOStreams, path string) error {
 		return err
 	}
 	defer in.Close()
-	if err := convert.Stream(in, show.Programs(streams.Out),
+	if err := convert.Stream(in, show.Texts(streams.Out),
 		func(note string) { _, _ = fmt.Fprintln(streams.ErrOut, note) }); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -51,16 +51,14 @@ func printerFor(kube *genericclioptions.PrintFlags, out io.Writer) (func(runtime
 	if err != nil {
 		return nil, err
 	}
-	_, terminal := show.Terminal(out)
-	switch {
-	case *kube.OutputFormat == "json":
-		return func(object runtime.Object) error { return printer.PrintObj(object, show.JSON(out)) }, nil
-	case *kube.OutputFormat == "yaml":
+	to := show.Texts(out)
+	switch *kube.OutputFormat {
+	case "json":
+		to = show.JSON(out)
+	case "yaml":
 		return yamlPrinter(kube, show.Programs(out))
-	case terminal:
-		return func(object runtime.Object) error { return printer.PrintObj(object, out) }, nil
 	}
-	return func(object runtime.Object) error { return printer.PrintObj(object, show.Programs(out)) }, nil
+	return func(object runtime.Object) error { return printer.PrintObj(object, to) }, nil
 }
 
 // yamlPrinter returns a function that prints each object as a YAML document.

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +11,15 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// nextCommand returns the command that the user would probably run next.
+// nextCommand returns the command that the user would probably run next. It comes from the first of these that knows
+// one: what blocks the job, its admission checks, its queue, its pods.
 func nextCommand(e *view.Explanation) string {
+	return cmp.Or(nextOfWaiting(e), nextOfStopped(e), nextOfChecks(e), nextOfQueue(e), nextOfPods(e))
+}
+
+// nextOfStopped returns the command that lets a deactivated job, or a job whose queue is stopped, go on; "" for any other.
+func nextOfStopped(e *view.Explanation) string {
 	job := &e.Job
-	if next := nextOfWaiting(e); next != "" {
-		return next
-	}
 	switch {
 	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
 		// Kubernetes has a kind Workload too; the short name kwl is unambiguous.
@@ -23,32 +27,55 @@ func nextCommand(e *view.Explanation) string {
 			job.Workload, job.Namespace)
 	case job.State == view.Pending && job.Reason == string(reason.OnHold):
 		return resume(job, e.Line)
-	case len(e.Checks) > 0:
-		names := ""
-		for i := range e.Checks {
-			if e.Checks[i].State != view.CheckMissing {
-				names += " " + e.Checks[i].Name
-			}
+	}
+	return ""
+}
+
+// nextOfChecks returns the command that shows the admission checks that the job waits for; "" if it waits for none.
+func nextOfChecks(e *view.Explanation) string {
+	if len(e.Checks) == 0 {
+		return ""
+	}
+	names := ""
+	for i := range e.Checks {
+		if e.Checks[i].State != view.CheckMissing {
+			names += " " + e.Checks[i].Name
 		}
-		if names == "" {
-			return "muster kubectl get admissionchecks"
-		}
-		return "muster kubectl describe admissionchecks" + names
-	case job.State == view.Pending && job.Queue != "" && job.Workload != "" &&
-		(slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
-		if e.Line == nil {
-			return "muster kubectl get localqueues -n " + job.Namespace // there is none of that name
-		}
-		// `muster queues` needs rights beyond the namespace
+	}
+	if names == "" {
+		return "muster kubectl get admissionchecks"
+	}
+	return "muster kubectl describe admissionchecks" + names
+}
+
+// nextOfQueue returns the command that shows the queue of a job that waits in one; "" for any other.
+func nextOfQueue(e *view.Explanation) string {
+	job := &e.Job
+	if job.State != view.Pending || job.Workload == "" {
+		return ""
+	}
+	unseen := slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")
+	switch {
+	case job.Queue != "" && unseen && e.Line == nil:
+		return "muster kubectl get localqueues -n " + job.Namespace // no queue has the name that the job gives
+	case job.Queue != "" && unseen: // `muster queues` needs rights beyond the namespace
 		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace)
-	case job.State == view.Pending && job.Workload != "" && e.Line != nil && e.Line.Missing:
-		return "muster queues" // those of the namespace may be none
-	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
+	case e.Line != nil && e.Line.Missing:
+		return "muster queues" // the namespace may have no queue
+	case job.Queue != "":
 		return "muster queues -n " + job.Namespace
+	}
+	return ""
+}
+
+// nextOfPods returns the command that shows the logs of the job's pods, or the events of a job without logs; "" for a job
+// whose pods cannot be told from others.
+func nextOfPods(e *view.Explanation) string {
+	job := &e.Job
+	switch {
 	case job.PodLabel() == "":
 		return ""
 	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, e.NoLogs:
-		// It has no pods with logs (yet, or any more, or at all); its events may help.
 		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
 	case job.Kind == "Job":
 		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())

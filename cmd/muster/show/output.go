@@ -24,6 +24,15 @@ func NewOutput(file io.Writer) *Output { return &Output{Writer: plain.NewWriter(
 // Programs returns the writer for formats that programs read and that have to stay as they are.
 func Programs(out io.Writer) io.Writer { return fileOf(out) }
 
+// Texts returns the writer for formats that programs read and that leave control characters as they are, such as a
+// template or a file of the user. A program gets the text unchanged, a terminal gets it with control characters escaped.
+func Texts(out io.Writer) io.Writer {
+	if _, terminal := Terminal(out); terminal {
+		return out
+	}
+	return fileOf(out)
+}
+
 // JSON returns the writer for JSON. A program reads from it what was written. Control characters that encoders leave as
 // they are, such as U+009B, are escaped too, as \u009b: a terminal would obey them.
 func JSON(out io.Writer) io.Writer { return plain.NewQuotedWriter(fileOf(out)) }
