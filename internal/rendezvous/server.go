@@ -185,42 +185,70 @@ func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Re
 	}
 	timer := time.NewTimer(s.holdOf(request))
 	defer timer.Stop()
-	for heard := false; ; {
-		if held.isReplaced() {
-			return protocol.Response{}, errReplaced // what changed is for the newer request
+	p := &poll{registry: s.registry, agent: agent, request: request, held: held}
+	for {
+		if response, done, err := p.answer(ctx); done || err != nil {
+			return response, err
 		}
-		woken := held.changed()
-		found, err := s.registry.locate(ctx, agent)
-		switch {
-		case err != nil:
+		if done, err := p.wait(ctx, timer.C); done || err != nil {
 			return protocol.Response{}, err
-		case found.refused != "":
-			return refusal(request, found.refused), nil
-		case found.awaits != "" && s.registry.holds.await(held, found.awaits):
-			continue
 		}
-		var changed <-chan struct{} // without a coordinator, nothing else can change
-		job := found.coordinator
-		if job != nil {
-			changed = job.changed()
-			heard = heard || job.observe(agent, request, held.serial)
-			if response, says, err := job.answer(ctx, agent, request, held.serial); says || err != nil {
-				return response, err
-			}
+	}
+}
+
+// poll is a held request on the way to its answer.
+type poll struct {
+	registry *registry
+	agent    caller
+	request  protocol.Request
+	held     *hold
+	// job is the coordinator of the pod's job as of the last answer, nil if it is not known, and changed what it closes
+	// on a change. woken is closed when the pod, or the object that the request awaits, changes.
+	job            coordinator
+	changed, woken <-chan struct{}
+	// observed is set once the coordinator has noted the request.
+	observed bool
+}
+
+// answer looks for the answer to the request; done is false if there is none yet.
+func (p *poll) answer(ctx context.Context) (response protocol.Response, done bool, err error) {
+	if p.held.isReplaced() {
+		return response, false, errReplaced // what changed is for the newer request
+	}
+	p.woken = p.held.changed()
+	found, err := p.registry.locate(ctx, p.agent)
+	switch {
+	case err != nil:
+		return response, false, err
+	case found.refused != "":
+		return refusal(p.request, found.refused), true, nil
+	case found.awaits != "" && p.registry.holds.await(p.held, found.awaits):
+		return p.answer(ctx) // the awaited object may have been observed meanwhile
+	}
+	if p.job, p.changed = found.coordinator, nil; p.job == nil {
+		return response, false, nil // without a coordinator, nothing else can change
+	}
+	p.changed = p.job.changed()
+	p.observed = p.observed || p.job.observe(p.agent, p.request, p.held.serial)
+	return p.job.answer(ctx, p.agent, p.request, p.held.serial)
+}
+
+// wait returns when the answer may have changed, or done if the request is to be answered without news.
+func (p *poll) wait(ctx context.Context, timeout <-chan time.Time) (done bool, err error) {
+	select {
+	case <-p.changed:
+		return false, nil
+	case <-p.woken:
+		return false, nil
+	case <-timeout:
+		return true, nil
+	case <-p.held.replaced:
+		return false, errReplaced
+	case <-ctx.Done():
+		if p.job != nil && !p.held.isReplaced() { // if it is replaced, the agent is still there
+			p.job.disconnected(p.agent, p.held.serial)
 		}
-		select {
-		case <-changed:
-		case <-woken:
-		case <-timer.C:
-			return protocol.Response{}, nil
-		case <-held.replaced:
-			return protocol.Response{}, errReplaced
-		case <-ctx.Done():
-			if job != nil && !held.isReplaced() { // else the agent is there
-				job.disconnected(agent, held.serial)
-			}
-			return protocol.Response{}, ctx.Err()
-		}
+		return false, ctx.Err()
 	}
 }
 

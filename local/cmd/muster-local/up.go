@@ -75,12 +75,34 @@ func upCommand() *cobra.Command {
 	return cmd
 }
 
-// simulated validates the flags of simulated nodes.
-func simulated(f *upFlags) error {
-	return simnode.Config{Nodes: f.simNodes, GPUs: f.simGPUs, GPUProduct: f.simGPUProduct}.Check()
+// check returns the first mistake in the flags, nil if there is none.
+func (u *upFlags) check() error {
+	simulated := simnode.Config{Nodes: u.simNodes, GPUs: u.simGPUs, GPUProduct: u.simGPUProduct}.Check()
+	for _, mistake := range []struct {
+		made bool
+		err  error
+	}{
+		{u.port < 0 || u.port > 65535,
+			fmt.Errorf("--port %d is not a port; give one between 1 and 65535, or 0 for a free one", u.port)},
+		{u.runtime != "exec" && u.runtime != "none", fmt.Errorf("--runtime %q is unknown; give exec or none", u.runtime)},
+		{u.nodes < 0 || u.simNodes < 0 || u.simGPUs < 0,
+			errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")},
+		{u.nodes > maxNodesHere,
+			fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", u.nodes, maxNodesHere)},
+		{u.noOperator && u.operator != "", errors.New("--operator and --no-operator exclude each other; give one of them")},
+		{u.noOperator && u.config != "", errors.New("--config is the operator's and --no-operator leaves it out; give one of them")},
+		{simulated != nil, fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated)},
+		{u.ephemeral && u.dir != "",
+			errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")},
+	} {
+		if mistake.made {
+			return usageError{mistake.err}
+		}
+	}
+	return nil
 }
 
-// options validates the flags and converts them to lifecycle.Options.
+// options checks the flags and converts them to lifecycle.Options.
 func (u *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	o := lifecycle.Options{
 		Port:          u.port,
@@ -96,24 +118,8 @@ func (u *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	if u.runtime == "none" {
 		o.Nodes.Exec = 0
 	}
-	switch {
-	case u.port < 0 || u.port > 65535:
-		return o, usageError{fmt.Errorf("--port %d is not a port; give one between 1 and 65535, or 0 for a free one", u.port)}
-	case u.runtime != "exec" && u.runtime != "none":
-		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", u.runtime)}
-	case u.nodes < 0 || u.simNodes < 0 || u.simGPUs < 0:
-		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
-	case u.nodes > maxNodesHere:
-		return o, usageError{fmt.Errorf(
-			"--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", u.nodes, maxNodesHere)}
-	case u.noOperator && u.operator != "":
-		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
-	case u.noOperator && u.config != "":
-		return o, usageError{errors.New("--config is the operator's and --no-operator leaves it out; give one of them")}
-	case simulated(u) != nil:
-		return o, usageError{fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated(u))}
-	case u.ephemeral && u.dir != "":
-		return o, usageError{errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")}
+	if err := u.check(); err != nil {
+		return o, err
 	}
 	var err error
 	if !u.noOperator {
