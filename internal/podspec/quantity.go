@@ -31,8 +31,8 @@ func normalized(q resource.Quantity) resource.Quantity {
 }
 
 // Bounded returns a quantity that is cheap to add, to compare and to format. A quantity with more than maxDigits digits
-// becomes 10^maxDigits, and a zero that is expensive, such as 0e2147483647, becomes a plain zero. Any other quantity stays
-// as it is.
+// becomes 10^maxDigits, and a zero that is expensive, such as 0e2147483647, becomes a plain zero. Any other quantity
+// stays as it is.
 func Bounded(q resource.Quantity) resource.Quantity {
 	if q.Sign() == 0 {
 		return resource.Quantity{Format: q.Format}

@@ -17,7 +17,8 @@ func nextCommand(e *view.Explanation) string {
 	return cmp.Or(nextOfWaiting(e), nextOfStopped(e), nextOfChecks(e), nextOfQueue(e), nextOfPods(e))
 }
 
-// nextOfStopped returns the command that lets a deactivated job, or a job whose queue is stopped, go on; "" for any other.
+// nextOfStopped returns the command that lets a deactivated job, or a job whose queue is stopped, go on; "" for any
+// other.
 func nextOfStopped(e *view.Explanation) string {
 	job := &e.Job
 	switch {
@@ -68,8 +69,8 @@ func nextOfQueue(e *view.Explanation) string {
 	return ""
 }
 
-// nextOfPods returns the command that shows the logs of the job's pods, or the events of a job without logs; "" for a job
-// whose pods cannot be told from others.
+// nextOfPods returns the command that shows the logs of the job's pods, or the events of a job without logs; "" for a
+// job whose pods cannot be told from others.
 func nextOfPods(e *view.Explanation) string {
 	job := &e.Job
 	switch {

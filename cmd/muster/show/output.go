@@ -25,7 +25,8 @@ func NewOutput(file io.Writer) *Output { return &Output{Writer: plain.NewWriter(
 func Programs(out io.Writer) io.Writer { return fileOf(out) }
 
 // Texts returns the writer for formats that programs read and that leave control characters as they are, such as a
-// template or a file of the user. A program gets the text unchanged, a terminal gets it with control characters escaped.
+// template or a file of the user. A program gets the text unchanged, a terminal gets it with control characters
+// escaped.
 func Texts(out io.Writer) io.Writer {
 	if _, terminal := Terminal(out); terminal {
 		return out

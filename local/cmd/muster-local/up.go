@@ -90,7 +90,8 @@ func (u *upFlags) check() error {
 		{u.nodes > maxNodesHere,
 			fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", u.nodes, maxNodesHere)},
 		{u.noOperator && u.operator != "", errors.New("--operator and --no-operator exclude each other; give one of them")},
-		{u.noOperator && u.config != "", errors.New("--config is the operator's and --no-operator leaves it out; give one of them")},
+		{u.noOperator && u.config != "", errors.New(
+			"--config is the operator's and --no-operator leaves it out; give one of them")},
 		{simulated != nil, fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated)},
 		{u.ephemeral && u.dir != "",
 			errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")},
