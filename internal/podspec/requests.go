@@ -92,3 +92,14 @@ func isPlain(spec *corev1.PodSpec) bool {
 func isHugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
+
+// AddTimes adds each amount of the list, multiplied by times, to sum.
+func AddTimes(sum, list corev1.ResourceList, times int32) {
+	for name, amount := range list {
+		amount = amount.DeepCopy()
+		amount.Mul(int64(times))
+		total := sum[name]
+		total.Add(amount)
+		sum[name] = total
+	}
+}

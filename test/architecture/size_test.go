@@ -33,7 +33,6 @@ var (
 	}
 	cyclesToday = map[string]int{
 		"cmd/muster/command": 14,
-		"cmd/muster/view":    19,
 		"internal/engine":    50,
 		"internal/jobs":      51,
 	}

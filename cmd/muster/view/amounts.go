@@ -16,23 +16,6 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// podRequests returns the requests of one pod of a template as the scheduler counts them. A limit without a request
-// counts as a request, since the API server defaults it so. The list must not be changed.
-func podRequests(template *corev1.PodTemplateSpec) corev1.ResourceList {
-	return podspec.Requests(template.Spec)
-}
-
-// addTimes adds each amount of list, multiplied by times, to sum.
-func addTimes(sum, list corev1.ResourceList, times int32) {
-	for name, amount := range list {
-		amount = amount.DeepCopy()
-		amount.Mul(int64(times))
-		total := sum[name]
-		total.Add(amount)
-		sum[name] = total
-	}
-}
-
 // Amounts formats requests: devices if there are any, else CPU, else memory. With all, it includes every resource that
 // is not zero.
 func Amounts(list corev1.ResourceList, all bool) string {
@@ -119,13 +102,13 @@ func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 		if workload.IsFinished(w) {
 			left = given // report what the admission gave
 		}
-		addTimes(sum, usageOf(assignment, left, given), 1)
+		podspec.AddTimes(sum, usageOf(assignment, left, given), 1)
 		pods += given
 		for j := range w.Spec.PodSets {
 			if podSet := &w.Spec.PodSets[j]; podSet.Name == assignment.Name {
-				requests := maps.Clone(podRequests(&podSet.Template))
+				requests := maps.Clone(podspec.Requests(podSet.Template.Spec))
 				maps.DeleteFunc(requests, func(name corev1.ResourceName, _ resource.Quantity) bool { return !isDevice(name) })
-				addTimes(devices, requests, left)
+				podspec.AddTimes(devices, requests, left)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 func TestBytesInColumnsAreRounded(t *testing.T) {
@@ -32,7 +33,7 @@ func TestExtremeRequestsAreAddedUp(t *testing.T) {
 	sum := make(chan corev1.ResourceList)
 	go func() {
 		total := corev1.ResourceList{}
-		addTimes(total, podRequests(&template), 3)
+		podspec.AddTimes(total, podspec.Requests(template.Spec), 3)
 		sum <- total
 	}()
 	select {

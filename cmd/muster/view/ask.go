@@ -8,6 +8,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -35,8 +36,7 @@ func asksOf(w *kueue.Workload) []Ask {
 	asks := make([]Ask, 0, len(w.Spec.PodSets))
 	for i := range w.Spec.PodSets {
 		podSet := &w.Spec.PodSets[i]
-		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podRequests(&podSet.Template),
-			Near: nearnessOf(podSet)}
+		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podspec.Requests(podSet.Template.Spec), Near: nearnessOf(podSet)}
 		if podSet.TopologyRequest != nil {
 			ask.Group = ptr.Deref(podSet.TopologyRequest.PodSetGroupName, "")
 		}

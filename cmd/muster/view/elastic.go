@@ -11,9 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// sizes are the minimum and the maximum number of pods of an elastic job.
-type sizes struct{ least, most int32 }
-
 // noteSizes sets s.sizes if the Workload is elastic. Its queue does not resize pods that are tied: once admitted, tied
 // pods are shown like the pods of any job that was admitted with fewer.
 func (s *subject) noteSizes() {

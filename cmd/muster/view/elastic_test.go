@@ -68,16 +68,16 @@ func TestElasticJobs(t *testing.T) {
 			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
 		{"invalid sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(5)), breezeml.StageWrongConfiguration
-		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: minSize, 5, is above maxSize, 4"},
+		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: minSize, 5, is above maxSize, 4: lower the one or raise the other"},
 		{"no size", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(-1)), breezeml.StageWrongConfiguration
-		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1, and must be 1 at least"},
+		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1: a job has at least 1 worker. Raise it"},
 		{"too large", aTrainingJob("tune", func(job *breezeml.TrainingJob) { // stored before the API refused it
 			job.Spec.MaxSize, job.Status.Stage = ptr.To(int32(20000)), breezeml.StageWrongConfiguration
-		}), nil, Suspended, 0, 20000, 2, 20000, "WrongConfiguration: a job has at most 10000 workers, not 20000"},
+		}), nil, Suspended, 0, 20000, 2, 20000, "WrongConfiguration: a job has at most 10000 workers, not 20000: lower maxSize, or minSize if there is none"},
 		{"no command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.InjectLattice, job.Status.Stage = true, breezeml.StageWrongConfiguration
-		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command"},
+		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command in the container trainingjob, or in the first if none has that name"},
 		{"cooldown", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods were pending for too long; it queues again at 2025-06-01 14:02:00 UTC"},

@@ -93,14 +93,6 @@ type Holder struct {
 	Requests  corev1.ResourceList `json:"requests"`
 }
 
-// PodProblem is a problem and the number of pods that have it.
-type PodProblem struct {
-	Pods    int    `json:"pods"`
-	Example string `json:"example"` // the name of one of them
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-}
-
 // DeepCopyObject makes Explanation a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
 func (e *Explanation) DeepCopyObject() runtime.Object {
 	copied := *e

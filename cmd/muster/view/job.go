@@ -144,3 +144,6 @@ func (j *JobList) DeepCopyObject() runtime.Object {
 	copied := *j
 	return &copied
 }
+
+// noWorkloadYet is the Message of a job that has no Workload, in lists, which do not read events.
+const noWorkloadYet = "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"

@@ -83,3 +83,11 @@ func whyTerminating(pod *corev1.Pod, nodeIsGone bool) string {
 		" has not reported that the pod ended: the node may be unreachable or gone" + keeps +
 		" (if you are sure that the node is off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"
 }
+
+// PodProblem is a problem and the number of pods that have it.
+type PodProblem struct {
+	Pods    int    `json:"pods"`
+	Example string `json:"example"` // the name of one of them
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}

@@ -7,16 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
-
-// noWorkloadYet is the Message of a job that has no Workload, in lists, which do not read events.
-const noWorkloadYet = "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"
 
 // slowStart is after how long without a ready pod a job that may run is said to have none.
 const slowStart = time.Minute
@@ -108,14 +104,13 @@ func (s *subject) noteLarger() {
 	var larger []string
 	for i := range s.parts {
 		part := &s.parts[i]
-		queued, given := sizeOf(s.workload, part.name)
+		queued, given := sizeOf(s.workload, part.Name)
 		switch {
-		case part.pods <= queued:
+		case part.Pods <= queued:
 		case len(s.parts) == 1:
-			larger = append(larger, fmt.Sprintf("asks for %d pods now, and was admitted for %d", part.pods, given))
+			larger = append(larger, fmt.Sprintf("asks for %d pods now, and was admitted for %d", part.Pods, given))
 		default:
-			larger = append(larger, fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.pods,
-				part.name, given))
+			larger = append(larger, fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.Pods, part.Name, given))
 		}
 	}
 	if len(larger) > 0 {
@@ -258,21 +253,6 @@ func worded(message string) string {
 	return timedOut.ReplaceAllLiteralString(message, "its pods were not ready in time")
 }
 
-// join joins two remarks, either of which may be empty.
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "; " + b
-}
-
-func times(n int32) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
 func untilRequeue(w *kueue.Workload, now time.Time) string {
 	state := w.Status.RequeueState
 	if state == nil || state.RequeueAt == nil || !state.RequeueAt.After(now) {
@@ -326,28 +306,9 @@ func seconds(d time.Duration) *int64 {
 	return &n
 }
 
-func condition(w *kueue.Workload, kind string) *metav1.Condition {
-	return meta.FindStatusCondition(w.Status.Conditions, kind)
-}
-
 func admittedAt(w *kueue.Workload) *metav1.Time {
 	if admitted := condition(w, kueue.WorkloadAdmitted); admitted != nil && admitted.Status == metav1.ConditionTrue {
 		return admitted.LastTransitionTime.DeepCopy()
-	}
-	return nil
-}
-
-func endOf(conditions []metav1.Condition, good, bad string) *ending {
-	for _, c := range conditions {
-		if c.Status != metav1.ConditionTrue {
-			continue
-		}
-		switch c.Type {
-		case good:
-			return &ending{state: Completed, at: c.LastTransitionTime}
-		case bad:
-			return &ending{state: Failed, reason: c.Reason, message: c.Message, at: c.LastTransitionTime}
-		}
 	}
 	return nil
 }

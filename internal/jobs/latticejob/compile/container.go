@@ -104,7 +104,7 @@ func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.C
 	c := &corev1.Container{
 		Name: name, Image: spec.Image, ImagePullPolicy: pullPolicy(spec.Image),
 		Command: spec.Command, Args: spec.Args, WorkingDir: spec.WorkingDir,
-		Resources:       resourcesOf(spec.Resources),
+		Resources:       ResourcesOf(spec.Resources),
 		SecurityContext: securityOf(spec.Security),
 	}
 	for _, p := range []struct {
@@ -250,7 +250,8 @@ func pullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-func resourcesOf(r *lattice.ResourceRequirements) corev1.ResourceRequirements {
+// ResourcesOf returns what a container asks for, nothing if r is nil.
+func ResourcesOf(r *lattice.ResourceRequirements) corev1.ResourceRequirements {
 	if r == nil {
 		return corev1.ResourceRequirements{}
 	}

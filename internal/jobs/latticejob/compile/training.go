@@ -223,7 +223,7 @@ func (t *task) rank() error {
 	}
 	first := &t.pod.Containers[0]
 	// It requests no more than the containers that run after it.
-	asks := resourcesOf(t.spec.Workload.Containers[first.Name].Resources)
+	asks := ResourcesOf(t.spec.Workload.Containers[first.Name].Resources)
 	folder := corev1.VolumeMount{Name: rankVolume, MountPath: rankFolder}
 	t.pod.InitContainers = append(t.pod.InitContainers, corev1.Container{
 		Name: rankContainer, Image: first.Image, ImagePullPolicy: first.ImagePullPolicy,

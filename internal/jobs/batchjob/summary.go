@@ -1,0 +1,31 @@
+package batchjob
+
+import (
+	"cmp"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// Summary returns what lists of jobs say of a Job.
+func Summary(job *batchv1.Job) jobs.Summary {
+	s := jobs.Summary{
+		Queue:     cmp.Or(job.Labels[kueue.QueueLabel], job.Annotations[kueue.QueueAnnotation]),
+		Suspended: suspended(job), SizeFromSpec: true,
+	}
+	if ptr.Deref(job.Spec.Parallelism, 1) == 0 {
+		s.Stopped = "spec.parallelism is 0: it runs no pods"
+	}
+	s.Ask(jobs.PodsAtATime(&job.Spec), &job.Spec.Template)
+	s.CountPodsOf(job)
+	if c := jobs.TrueCondition(job, batchv1.JobComplete); c != nil {
+		s.End = &jobs.SummaryEnd{Succeeded: true, At: c.LastTransitionTime}
+	} else if c := jobs.TrueCondition(job, batchv1.JobFailed); c != nil {
+		s.End = &jobs.SummaryEnd{Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime}
+	}
+	s.NoteManager(job.Spec.ManagedBy, batchv1.JobControllerName)
+	return s
+}
