@@ -69,6 +69,78 @@ func (c *changeLog) since(number uint64) (slots []int32, ok bool) {
 	return c.slots[number-c.first:], true
 }
 
+// begin starts a trial, and end ends it.
+func (c *changes) begin() { c.trial++ }
+func (c *changes) end()   { c.trial-- }
+
+// happened records that something changed.
+func (c *changes) happened() {
+	if c.trial == 0 {
+		c.count++
+	}
+}
+
+// residentHappened records that pods changed that stay when all work has ended.
+func (c *changes) residentHappened() { c.resident++ }
+
+// check marks a workload for a check of its places.
+func (c *changes) check(workload order.Key) {
+	if c.trial == 0 {
+		c.toCheck.Insert(workload)
+	}
+}
+
+// takeToCheck returns the workloads that were marked for a check since the last call.
+func (c *changes) takeToCheck() sets.Set[order.Key] {
+	out := c.toCheck
+	c.toCheck = sets.New[order.Key]()
+	return out
+}
+
+// takeReduced returns, sorted, the flavors whose nodes could hold less than at the last call.
+func (c *changes) takeReduced() []string {
+	out := sets.List(c.reduced)
+	clear(c.reduced)
+	return out
+}
+
+// takeFreed returns, sorted, the flavors whose nodes have more free capacity than at the last call. slots are the
+// nodes.
+func (c *changes) takeFreed(slots []*node) []string {
+	out := c.freedFlavors
+	c.freedFlavors = sets.New[string]()
+	for slot := range c.freed {
+		n := slots[slot]
+		if n == nil {
+			continue
+		}
+		for name, f := range c.catalog.flavors {
+			if !out.Has(name) && within(f.NodeLabels, n.Labels) {
+				out.Insert(name)
+			}
+		}
+	}
+	clear(c.freed)
+	for name := range out {
+		if !c.catalog.isPlaced(name) {
+			out.Delete(name)
+		}
+	}
+	return sets.List(out)
+}
+
+// redefined records that topologies or flavors changed. They change so seldom that the effects of a single change are
+// not tracked.
+func (c *changes) redefined() {
+	c.count++
+	for name := range c.catalog.flavors {
+		if c.catalog.isPlaced(name) {
+			c.freedFlavors.Insert(name)
+			c.reduced.Insert(name)
+		}
+	}
+}
+
 // markFreed records that the node has more free capacity.
 func (c *changes) markFreed(n *node) {
 	if c.trial == 0 {
@@ -92,7 +164,7 @@ func (c *changes) recheck(h *host) {
 		return
 	}
 	for _, hp := range h.places {
-		c.toCheck.Insert(hp.holder.key)
+		c.check(hp.holder.key)
 	}
 }
 

@@ -226,9 +226,7 @@ func (e *exclusiveDomain) taken(b book) [2]bool { return [2]bool{e.units[b] > 0,
 
 // changed records that it changed which pods may use a domain.
 func (el *ExclusiveLabels) changed(d *exclusiveDomain, freed bool) {
-	if el.changes.trial == 0 {
-		el.changes.count++
-	}
+	el.changes.happened()
 	for n := range d.nodes {
 		el.changes.log.add(n.slot)
 		if freed {

@@ -113,13 +113,16 @@ func (a *Ask) RequiredAffinity() *corev1.NodeSelector {
 // mostFilters bounds memory: a filter takes about 16 bytes per node.
 const mostFilters = 128
 
+// clear forgets all filters. Tallies keep their own references.
+func (fs *filters) clear() { clear(fs.byKey) }
+
 // of returns the filter of an ask, which it creates if needed.
 func (fs *filters) of(a *Ask, key string) *Filter {
 	if f := fs.byKey[key]; f != nil {
 		return f
 	}
 	if len(fs.byKey) >= mostFilters {
-		clear(fs.byKey) // tallies keep their own references
+		fs.clear()
 	}
 	f := &Filter{flavor: fs.catalog.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.RequiredAffinity() != nil,
 		nodeName: a.NodeName}

@@ -39,9 +39,7 @@ func (hs *holdings) hold(workload order.Key, h *Holding) {
 	for n := range changed {
 		hs.usage.settle(n)
 	}
-	if hs.changes.trial == 0 {
-		hs.changes.toCheck.Insert(workload)
-	}
+	hs.changes.check(workload)
 }
 
 // holder resolves the places of a Holding and registers it.
@@ -227,7 +225,7 @@ func (u *undo) note(workload order.Key, h *holder) {
 // try runs f and then undoes every hold in it: see Map.Try.
 func (hs *holdings) try(f func()) {
 	hs.undo = &undo{before: map[order.Key]*holder{}, outer: hs.undo}
-	hs.changes.trial++
+	hs.changes.begin()
 	defer func() {
 		u := hs.undo
 		hs.undo = nil
@@ -239,7 +237,7 @@ func (hs *holdings) try(f func()) {
 			}
 		}
 		hs.undo = u.outer
-		hs.changes.trial--
+		hs.changes.end()
 	}()
 	f()
 }

@@ -4,34 +4,25 @@ import "github.com/musterhq/muster/internal/engine/order"
 
 // forgetEnded removes a pod from the pods that have ended, and reports whether it was one.
 func (hs *holdings) forgetEnded(key order.Key) bool {
-	of, ok := hs.pods.ended[key]
-	if !ok {
-		return false
+	of, ended := hs.pods.forgetEnded(key)
+	if ended && hs.holders[of.Workload] != nil {
+		hs.changes.check(of.Workload)
 	}
-	delete(hs.pods.ended, key)
-	if hs.pods.endedOf[of]--; hs.pods.endedOf[of] == 0 {
-		delete(hs.pods.endedOf, of)
-	}
-	if hs.holders[of.Workload] != nil {
-		hs.changes.toCheck.Insert(of.Workload)
-	}
-	return true
+	return ended
 }
 
 // removePod takes back everything that was counted for a pod.
 func (hs *holdings) removePod(p *pod) {
-	delete(hs.pods.byKey, p.key)
-	delete(p.node.pods, p.key)
 	hs.chargePod(p, -1)
-	hs.pods.count(p, -1)
+	hs.pods.remove(p)
 }
 
 // podsChanged updates the places of the pod's workload after the pod was added or removed.
 func (hs *holdings) podsChanged(p *pod) {
 	hs.updatePlacesOf(p)
 	hs.unpinnedChanged(p)
-	if hs.pods.ofWorkload[p.workload] == nil && hs.holders[p.workload] != nil && hs.changes.trial == 0 {
-		hs.changes.toCheck.Insert(p.workload) // the last pod is gone, so scattered places may be found again as a whole
+	if hs.pods.ofWorkload[p.workload] == nil && hs.holders[p.workload] != nil {
+		hs.changes.check(p.workload) // the last pod is gone, so scattered places may be found again as a whole
 	}
 	hs.usage.settle(p.node)
 	hs.nodes.dropUnknown(p.node)
@@ -47,7 +38,7 @@ func (hs *holdings) chargePod(p *pod, times int32) {
 		hs.usage.charge(p.node, planned, p.takes, p.ports, p.counted, times)
 	}
 	if p.resident {
-		hs.changes.resident++
+		hs.changes.residentHappened()
 		hs.usage.charge(p.node, resident, p.takes, p.ports, "", times)
 	}
 }
@@ -132,9 +123,7 @@ func (hs *holdings) updatePlacesOf(p *pod) {
 		if hp.node != nil && hp.node != p.node { // another node with the same hostname
 			hs.usage.settle(hp.node)
 		}
-		if hs.changes.trial == 0 {
-			hs.changes.toCheck.Insert(h.key)
-		}
+		hs.changes.check(h.key)
 	}
 }
 
@@ -185,9 +174,7 @@ func (hs *holdings) unpinnedChanged(p *pod) {
 	for i := range h.PodSets {
 		if ask := &h.PodSets[i].Ask; ask.Unpinned && ask.PodSet == p.podSet {
 			hs.updateEmpty(h, i)
-			if hs.changes.trial == 0 {
-				hs.changes.toCheck.Insert(p.workload)
-			}
+			hs.changes.check(p.workload)
 		}
 	}
 }

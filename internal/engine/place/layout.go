@@ -99,10 +99,20 @@ func (ls *Layouts) Of(flavor, exclusive string) *Layout {
 // mostLayouts bounds the number of layouts that follow the nodes: tenants may name any label for exclusive placement.
 const mostLayouts = 32
 
+// clear drops all layouts.
+func (ls *Layouts) clear() { clear(ls.byKey) }
+
+// set moves a node to the domains of its labels, in all layouts.
+func (ls *Layouts) set(n *node) {
+	for _, l := range ls.byKey {
+		l.set(n)
+	}
+}
+
 // Bound drops all layouts if there are too many. Their domains become meaningless.
 func (ls *Layouts) Bound() {
 	if len(ls.byKey) > mostLayouts {
-		clear(ls.byKey)
+		ls.clear()
 	}
 }
 

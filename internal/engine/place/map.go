@@ -50,25 +50,25 @@ func (m *Map) SetTopology(t Topology) {
 	if old, ok := m.catalog.topologies[t.Name]; ok && slices.Equal(old.Levels, t.Levels) {
 		return
 	}
-	m.catalog.topologies[t.Name] = t
+	m.catalog.setTopology(t)
 	m.redefined()
 }
 
 // DeleteTopology removes a topology.
 func (m *Map) DeleteTopology(name string) {
-	delete(m.catalog.topologies, name)
+	m.catalog.deleteTopology(name)
 	m.redefined()
 }
 
 // SetFlavor adds or updates a flavor.
 func (m *Map) SetFlavor(f Flavor) {
-	m.catalog.flavors[f.Name] = f
+	m.catalog.setFlavor(f)
 	m.redefined()
 }
 
 // DeleteFlavor removes a flavor.
 func (m *Map) DeleteFlavor(name string) {
-	delete(m.catalog.flavors, name)
+	m.catalog.deleteFlavor(name)
 	m.redefined()
 }
 
@@ -94,53 +94,21 @@ func (m *Map) ChangedSince(number uint64) (slots []int32, ok bool) {
 func (m *Map) MarkRead() uint64 { return m.changes.log.markRead() }
 
 // TakeToCheck returns the workloads whose places may have become invalid since the last call.
-func (m *Map) TakeToCheck() sets.Set[order.Key] {
-	out := m.changes.toCheck
-	m.changes.toCheck = sets.New[order.Key]()
-	return out
-}
+func (m *Map) TakeToCheck() sets.Set[order.Key] { return m.changes.takeToCheck() }
 
-// redefined discards everything derived from flavors and topologies. They change so seldom that the
-// effects of a single change are not tracked.
+// redefined discards everything derived from flavors and topologies.
 func (m *Map) redefined() {
-	clear(m.filters.byKey)
-	clear(m.Layouts.byKey)
-	m.catalog.version++
-	m.changes.count++
-	for name := range m.catalog.flavors {
-		if m.catalog.isPlaced(name) {
-			m.changes.freedFlavors.Insert(name)
-			m.changes.reduced.Insert(name)
-		}
-	}
+	m.filters.clear()
+	m.Layouts.clear()
+	m.catalog.renew()
+	m.changes.redefined()
 	for key := range m.holdings.holders {
-		m.changes.toCheck.Insert(key)
+		m.changes.check(key)
 	}
 }
 
 // TakeFreed returns, sorted, the flavors whose nodes may have more free capacity than at the last call.
-func (m *Map) TakeFreed() []string {
-	out := m.changes.freedFlavors
-	m.changes.freedFlavors = sets.New[string]()
-	for slot := range m.changes.freed {
-		n := m.Nodes.slots[slot]
-		if n == nil {
-			continue
-		}
-		for name, f := range m.catalog.flavors {
-			if !out.Has(name) && within(f.NodeLabels, n.Labels) {
-				out.Insert(name)
-			}
-		}
-	}
-	clear(m.changes.freed)
-	for name := range out {
-		if !m.catalog.isPlaced(name) {
-			out.Delete(name)
-		}
-	}
-	return sets.List(out)
-}
+func (m *Map) TakeFreed() []string { return m.changes.takeFreed(m.Nodes.slots) }
 
 // Changes returns a counter. While it stays the same, so do the answers to equal asks.
 func (m *Map) Changes() uint64 { return m.changes.count }
@@ -150,11 +118,7 @@ func (m *Map) ResidentChanges() uint64 { return m.changes.resident }
 
 // TakeReduced returns, sorted, the flavors for which EverFits or FitsWhenIdle may have turned false since the
 // last call.
-func (m *Map) TakeReduced() []string {
-	out := sets.List(m.changes.reduced)
-	clear(m.changes.reduced)
-	return out
-}
+func (m *Map) TakeReduced() []string { return m.changes.takeReduced() }
 
 // Holding returns the places that a workload holds, nil if it holds none.
 func (m *Map) Holding(workload order.Key) *Holding {

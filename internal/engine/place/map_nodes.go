@@ -18,8 +18,7 @@ func (m *Map) SetNode(set Node) {
 	changed := !same || n.Cordoned != set.Cordoned || n.Failed != set.Failed ||
 		!slices.EqualFunc(n.Taints, set.Taints, sameTaint)
 	if changed {
-		m.Nodes.versions++
-		n.version = m.Nodes.versions
+		m.Nodes.renew(n)
 		if n.host != nil { // a new node reduces nothing
 			m.changes.markReduced(n.Labels)
 		}
@@ -32,9 +31,7 @@ func (m *Map) SetNode(set Node) {
 	m.Nodes.countDevices(n)
 	if !same {
 		m.Exclusive.join(n)
-		for _, l := range m.Layouts.byKey {
-			l.set(n)
-		}
+		m.Layouts.set(n)
 		m.rename(n, hostname(&set))
 	}
 	if changed {
@@ -63,22 +60,18 @@ func (m *Map) DeleteNode(name string) {
 	m.Exclusive.leave(n)
 	m.changes.markReduced(n.Labels)
 	upChanged := m.pods.changeUp(n, func() { n.exists, n.Node = false, Node{Name: name} })
-	for _, l := range m.Layouts.byKey {
-		l.set(n)
-	}
+	m.Layouts.set(n)
 	n.capacity.allocate(m.resources, nil)
 	m.Nodes.countDevices(n)
 	m.changes.log.add(n.slot)
-	m.changes.count++
+	m.changes.happened()
 	m.rename(n, "")
 	if upChanged {
 		m.holdings.unpinnedChangedOn(n)
 	}
 	m.Usage.settle(n)
-	m.Nodes.slots[n.slot] = nil
 	m.Usage.free.clear(n.slot)
-	m.Nodes.freeSlots = append(m.Nodes.freeSlots, n.slot)
-	n.slot = -1
+	m.Nodes.leaveSlot(n)
 	m.Nodes.dropUnknown(n)
 }
 
@@ -109,8 +102,7 @@ func (m *Map) rename(n *node, name string) {
 // rehost updates what depends on a host's nodes after they have changed.
 func (m *Map) rehost(h *host) {
 	for _, n := range h.nodes {
-		m.Nodes.versions++ // if two nodes have the name, neither can be used
-		n.version = m.Nodes.versions
+		m.Nodes.renew(n) // if two nodes have the name, neither can be used
 		m.Usage.free.update(n)
 		m.changes.log.add(n.slot)
 		m.changes.markFreed(n)

@@ -26,13 +26,8 @@ func (m *Map) SetPod(set Pod) {
 	if old != nil {
 		m.holdings.removePod(old)
 	}
-	m.pods.byKey[p.key] = p
-	if p.node.pods == nil {
-		p.node.pods = map[order.Key]*pod{}
-	}
-	p.node.pods[p.key] = p
 	m.holdings.chargePod(p, 1)
-	m.pods.count(p, 1)
+	m.pods.add(p)
 	if old != nil {
 		m.holdings.podsChanged(old)
 	}
@@ -59,8 +54,7 @@ func (m *Map) EndPod(key order.Key, of PodSetKey) bool {
 		return false
 	}
 	m.holdings.forgetEnded(key)
-	m.pods.ended[key] = of
-	m.pods.endedOf[of]++
+	m.pods.end(key, of)
 	if p := m.pods.byKey[key]; p != nil {
 		m.holdings.removePod(p)
 		m.holdings.podsChanged(p)
@@ -145,8 +139,8 @@ func (m *Map) learn(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	m.catalog.version++
-	m.changes.count++
+	m.catalog.renew()
+	m.changes.happened()
 	uses := func(perPod map[string]int64) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return perPod[name] > 0 })
 	}

@@ -175,6 +175,19 @@ func (n *node) hasOtherDevice(takes vector) bool {
 	return false
 }
 
+// leaveSlot frees the slot of a node.
+func (ns *Nodes) leaveSlot(n *node) {
+	ns.slots[n.slot] = nil
+	ns.freeSlots = append(ns.freeSlots, n.slot)
+	n.slot = -1
+}
+
+// renew gives a node another version, since properties that filters depend on have changed.
+func (ns *Nodes) renew(n *node) {
+	ns.versions++
+	n.version = ns.versions
+}
+
 // countDevices updates the device counts after the allocatable amounts of a node changed.
 func (ns *Nodes) countDevices(n *node) {
 	var have []int32

@@ -116,6 +116,38 @@ func (w *workloadPods) onHost(podSet string, h *host) int32 {
 	return count
 }
 
+// add adds a pod.
+func (pt *podTable) add(p *pod) {
+	pt.byKey[p.key] = p
+	if p.node.pods == nil {
+		p.node.pods = map[order.Key]*pod{}
+	}
+	p.node.pods[p.key] = p
+	pt.count(p, 1)
+}
+
+// remove removes a pod.
+func (pt *podTable) remove(p *pod) {
+	delete(pt.byKey, p.key)
+	delete(p.node.pods, p.key)
+	pt.count(p, -1)
+}
+
+// end records that a pod has succeeded.
+func (pt *podTable) end(key order.Key, of PodSetKey) {
+	pt.ended[key] = of
+	pt.endedOf[of]++
+}
+
+// forgetEnded undoes end. It returns the pod set of the pod; ended is false if the pod had not succeeded.
+func (pt *podTable) forgetEnded(key order.Key) (of PodSetKey, ended bool) {
+	if of, ended = pt.ended[key]; ended {
+		delete(pt.ended, key)
+		countIn(pt.endedOf, of, -1)
+	}
+	return of, ended
+}
+
 // changeUp applies a change to the node and updates the counts of live pods. It reports whether up
 // changed: then the caller must call unpinnedChangedOn once places have been moved to their nodes.
 func (pt *podTable) changeUp(n *node, change func()) (changed bool) {

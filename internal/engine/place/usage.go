@@ -13,9 +13,7 @@ func (u *Usage) settle(n *node) {
 		return
 	}
 	u.changes.log.add(n.slot)
-	if u.changes.trial == 0 {
-		u.changes.count++
-	}
+	u.changes.happened()
 	if grew {
 		u.changes.markFreed(n)
 	}
@@ -56,10 +54,10 @@ type Load struct {
 
 // BeginTrial starts a trial: until EndTrial, changes are not reported to the engine. All that is charged in a trial
 // must be taken back before its end.
-func (u *Usage) BeginTrial() { u.changes.trial++ }
+func (u *Usage) BeginTrial() { u.changes.begin() }
 
 // EndTrial ends a trial.
-func (u *Usage) EndTrial() { u.changes.trial-- }
+func (u *Usage) EndTrial() { u.changes.end() }
 
 // Charge counts a number of equal pods on the node in a slot, in all books of the ledger; a negative number takes them
 // back. If exclusive is not empty, the pods have the domain of that label to themselves.
