@@ -87,20 +87,18 @@ func (e *Engine) updateStanding(l *localQueue) {
 // rank gives the LocalQueue another standing. Some of its classes may still wait in the ClusterQueues that it pointed to
 // before.
 func (l *localQueue) rank(standing float64) {
+	var ready []*waiting.Class
 	var claimants []*class
 	for c := range l.classes {
+		if c.IsReady() {
+			ready = append(ready, &c.Class)
+		}
 		if c.claimAt.In() {
 			claimants = append(claimants, c)
 			c.queue.claimants.Remove(c)
 		}
 	}
-	waiting.Move(func(yield func(*waiting.Class) bool) {
-		for c := range l.classes {
-			if !yield(&c.Class) {
-				return
-			}
-		}
-	}, func() { l.Standing = standing })
+	waiting.Move(ready, func() { l.Standing = standing })
 	for _, c := range claimants {
 		c.queue.claimants.Put(c)
 	}

@@ -21,8 +21,9 @@ type Class struct {
 	workloads order.Queue
 	// at is the position among the ready classes of the queue.
 	at order.Place
-	// cause is why the class is blocked, nil if it is not. evaluatedAt is the state of the last evaluation.
-	cause       *Cause
+	// cause is why the class is blocked, if it is. evaluatedAt is the state of the last evaluation.
+	blocked     bool
+	cause       Cause
 	evaluatedAt State
 	// lacks is what a head of a queue by resource needs more of. behind are the classes that wait behind this head, nil if
 	// the class is none; heldBy is the head that this class waits behind.
@@ -88,7 +89,7 @@ func (c *Class) Before(other *Class) bool {
 }
 
 // IsBlocked reports whether the class waits for something in its cause to change.
-func (c *Class) IsBlocked() bool { return c.cause != nil }
+func (c *Class) IsBlocked() bool { return c.blocked }
 
 // IsReady reports whether the class waits to be evaluated, IsFirst whether it is the first of its queue that does.
 func (c *Class) IsReady() bool { return c.at.In() }
@@ -97,19 +98,14 @@ func (c *Class) IsReady() bool { return c.at.In() }
 func (c *Class) IsFirst() bool { return c.at.IsFirst() }
 
 // Grower returns the workload that is to grow into what the class would take, nil if there is none.
-func (c *Class) Grower() any {
-	if c.cause == nil {
-		return nil
-	}
-	return c.cause.Grower
-}
+func (c *Class) Grower() any { return c.cause.Grower }
 
 // Join adds a workload to the class. It reports whether the workload is its head now.
 func (c *Class) Join(r order.Rank) (isHead bool) {
 	before := c.Head()
 	c.workloads.Push(r)
 	isHead = c.Head() != before
-	if c.cause == nil {
+	if !c.blocked {
 		c.queue.enqueue(c)
 	}
 	return isHead
@@ -132,7 +128,7 @@ func (c *Class) Leave(key order.Key) (wasHead bool) {
 func (c *Class) Block(cause Cause, now State) {
 	q := c.queue
 	q.ready.Remove(c)
-	c.cause, c.evaluatedAt = &cause, now
+	c.blocked, c.cause, c.evaluatedAt = true, cause, now
 	add(q.blocked, c.Priority, c)
 	for _, i := range cause.Quota {
 		add(q.family.short, i, c)
@@ -152,11 +148,11 @@ func (c *Class) Block(cause Cause, now State) {
 // MakeReady queues the class for evaluation, whether or not it is blocked. An empty class is neither ready nor blocked.
 func (c *Class) MakeReady() {
 	q := c.queue
-	if c.cause != nil {
+	if c.blocked {
 		remove(q.blocked, c.Priority, c)
 		if q.family != nil {
 			for _, i := range c.cause.Quota {
-				remove(q.family.short, i, c)
+				delete(q.family.short[i], c) // there are few amounts: the set is needed again
 			}
 		}
 		for _, name := range c.cause.Flavors {
@@ -165,7 +161,7 @@ func (c *Class) MakeReady() {
 		delete(q.byUse, c)
 		delete(q.byGrowth, c)
 		q.room.rounds.remove(c)
-		c.cause = nil
+		c.blocked, c.cause = false, Cause{}
 	}
 	q.releaseBehind(c)
 	if q.head == c {
@@ -177,7 +173,7 @@ func (c *Class) MakeReady() {
 
 // Reevaluate makes a blocked class ready: during a sweep of several passes, at the end of the sweep.
 func (c *Class) Reevaluate() {
-	if f := c.queue.family; f != nil && f.sweeping && c.cause != nil {
+	if f := c.queue.family; f != nil && f.sweeping && c.blocked {
 		f.afterSweep[c] = struct{}{}
 		return
 	}
@@ -203,5 +199,7 @@ func remove[K comparable](index map[K]map[*Class]struct{}, at K, c *Class) {
 
 // byHead returns the classes in the order of their heads, so that no result depends on the order of a map.
 func byHead(classes map[*Class]struct{}) []*Class {
-	return slices.SortedFunc(maps.Keys(classes), func(a, b *Class) int { return order.Compare(a.Head(), b.Head()) })
+	return slices.SortedFunc(maps.Keys(classes), compareHeads)
 }
+
+func compareHeads(a, b *Class) int { return order.Compare(a.Head(), b.Head()) }

@@ -84,7 +84,7 @@ func (f *Family) Settle() {
 		return
 	}
 	for c := range f.afterSweep {
-		if c.cause != nil {
+		if c.blocked {
 			c.MakeReady()
 		}
 	}
@@ -117,6 +117,9 @@ const maxByUse = 8
 func (f *Family) ByUse(now State) iter.Seq[*Class] {
 	return func(yield func(*Class) bool) {
 		for _, q := range f.queues {
+			if len(q.byUse) == 0 {
+				continue
+			}
 			first := byHead(q.byUse)
 			for _, c := range first[:min(len(first), maxByUse)] {
 				if c.evaluatedAt != now && !yield(c) {
@@ -132,11 +135,12 @@ func (f *Family) ByUse(now State) iter.Seq[*Class] {
 func (f *Family) Heads(now State) iter.Seq[*Class] {
 	return func(yield func(*Class) bool) {
 		for _, q := range f.queues {
-			all := map[*Class]struct{}{}
-			for _, head := range q.heads {
-				all[head] = struct{}{}
+			if len(q.heads) == 0 {
+				continue
 			}
-			for _, head := range byHead(all) {
+			heads := slices.Clone(q.heads)
+			slices.SortFunc(heads, compareHeads)
+			for _, head := range heads {
 				if head.behind == nil || head.evaluatedAt == now || len(head.behind) == 0 && len(q.heads) == 1 {
 					continue // what it lacks holds nobody back: neither does another head come after it
 				}

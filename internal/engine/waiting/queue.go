@@ -1,7 +1,6 @@
 package waiting
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/order"
@@ -87,18 +86,14 @@ func (q *Queue) Front() *Class {
 	return q.First()
 }
 
-// Move lets change the order of some classes. Only these move: to sort all classes of a queue would take longer than
+// Move lets change the order of some ready classes. Only these move: to sort all classes of a queue would take longer than
 // anything else where a queue has thousands.
-func Move(classes iter.Seq[*Class], change func()) {
-	var moved []*Class
-	for c := range classes {
-		if c.at.In() {
-			moved = append(moved, c)
-			c.queue.ready.Remove(c)
-		}
+func Move(ready []*Class, change func()) {
+	for _, c := range ready {
+		c.queue.ready.Remove(c)
 	}
 	change()
-	for _, c := range moved {
+	for _, c := range ready {
 		c.queue.ready.Put(c)
 	}
 }

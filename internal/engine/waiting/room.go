@@ -13,7 +13,7 @@ func NewRoom() *Room { return &Room{byFlavor: map[string]map[*Class]struct{}{}} 
 // NodesFreed publishes that nodes of the flavor may have more capacity.
 func (r *Room) NodesFreed(flavor string) {
 	for _, c := range byHead(r.byFlavor[flavor]) {
-		if c.cause != nil {
+		if c.blocked {
 			c.Reevaluate()
 		}
 	}
@@ -22,7 +22,7 @@ func (r *Room) NodesFreed(flavor string) {
 // NodesReduced publishes that nodes of the flavor have less capacity for whatever comes.
 func (r *Room) NodesReduced(flavor string) {
 	for _, c := range byHead(r.byFlavor[flavor]) {
-		if c.cause != nil && c.queue.FewerNodes {
+		if c.blocked && c.queue.FewerNodes {
 			c.Reevaluate()
 		}
 	}
