@@ -101,8 +101,8 @@ const settled = 10 * time.Minute
 
 // OfUnready returns the problems of the pods of a job that lacks ready pods, grouped. of returns the problem that a pod
 // itself shows; claims and mounts add what is known of missing objects. If no pod has a problem by these, a container
-// that failed and was restarted a short time ago counts as one: it may fail again and again, and of reports it only while it
-// waits for its restart.
+// that failed and was restarted a short time ago counts as one: it may fail again and again, and of reports it only
+// while it waits for its restart.
 func OfUnready(pods []corev1.Pod, claims Claims, mounts Mounts, of func(*corev1.Pod) (reason, message string),
 	now time.Time) []Problem {
 	if problems := Known(pods, claims, mounts, of); len(problems) > 0 {
