@@ -374,10 +374,13 @@ func TestACohortOfAUserIsLeftAlone(t *testing.T) {
 func TestExtremeQuantitiesOfAQueueAreCheap(t *testing.T) {
 	huge := admissiontest.Quantities("cpu", "1e2147483647", "memory", "0e2147483647")
 	parent := aQueue("parent", scheduling.QueueSpec{Capability: huge, Deserved: huge})
-	a := aQueue("a", scheduling.QueueSpec{Parent: "parent", Deserved: huge, Guarantee: scheduling.Guarantee{Resource: huge}})
+	a := aQueue("a", scheduling.QueueSpec{Parent: "parent", Deserved: huge,
+		Guarantee: scheduling.Guarantee{Resource: huge}})
 	b := aQueue("b", scheduling.QueueSpec{Parent: "parent", Deserved: admissiontest.Quantities("cpu", "1", "memory", "1")})
-	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(parent, a, b).Build()
-	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{}, ignoredReported: map[types.UID]string{}}
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(parent, a, b).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), notKeptReported: map[types.UID]bool{},
+		ignoredReported: map[types.UID]string{}}
 	if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
 		t.Fatal(err)
 	}
