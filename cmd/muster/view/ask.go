@@ -36,7 +36,8 @@ func asksOf(w *kueue.Workload) []Ask {
 	asks := make([]Ask, 0, len(w.Spec.PodSets))
 	for i := range w.Spec.PodSets {
 		podSet := &w.Spec.PodSets[i]
-		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podspec.Requests(podSet.Template.Spec), Near: nearnessOf(podSet)}
+		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podspec.Requests(podSet.Template.Spec),
+			Near: nearnessOf(podSet)}
 		if podSet.TopologyRequest != nil {
 			ask.Group = ptr.Deref(podSet.TopologyRequest.PodSetGroupName, "")
 		}

@@ -33,7 +33,8 @@ func Jobs(snapshot *Snapshot, now time.Time) []Job {
 		out = append(out, s.describe(now))
 	}
 	slices.SortFunc(out, func(a, b Job) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.Title(), b.Title()))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.CreatedAt.Compare(b.CreatedAt.Time),
+			strings.Compare(a.Title(), b.Title()))
 	})
 	return out
 }

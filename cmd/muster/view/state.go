@@ -110,7 +110,8 @@ func (s *subject) noteLarger() {
 		case len(s.parts) == 1:
 			larger = append(larger, fmt.Sprintf("asks for %d pods now, and was admitted for %d", part.Pods, given))
 		default:
-			larger = append(larger, fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.Pods, part.Name, given))
+			larger = append(larger,
+				fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.Pods, part.Name, given))
 		}
 	}
 	if len(larger) > 0 {
@@ -167,7 +168,8 @@ func (s *subject) status(now time.Time) (state State, reason, message string) {
 	case s.workload != nil:
 		return s.queuedStatus(now)
 	case s.meta.Labels[kueue.PrebuiltWorkloadLabel] != "":
-		return Pending, "", fmt.Sprintf("waits for the Workload %s, which its label %s names: it is not there, belongs to another job, or asks for other pods",
+		return Pending, "", fmt.Sprintf("waits for the Workload %s, which its label %s names: it is not there, "+
+			"belongs to another job, or asks for other pods",
 			s.meta.Labels[kueue.PrebuiltWorkloadLabel], kueue.PrebuiltWorkloadLabel)
 	case s.suspended && s.queue == "":
 		return Suspended, "", "spec.suspend is true"

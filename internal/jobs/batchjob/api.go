@@ -1,9 +1,6 @@
 package batchjob
 
 import (
-	"fmt"
-	"strconv"
-
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -28,71 +25,5 @@ var API = jobs.API[*batchv1.Job]{
 	Describe:        describe,
 	Plan:            plan,
 }
-
-// podSet is the name of a Job's only pod set.
-const podSet = kueue.DefaultPodSetName
-
-// describe returns what a Job asks for, whether or not it currently runs with what an admission added.
-func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
-	original := restored(job)
-	d := jobs.Description{
-		Foreign: job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName,
-		Queue:   job.Annotations[kueue.QueueAnnotation],
-		Running: !suspended(job) || job.Status.Active > 0,
-		PodSets: []kueue.PodSet{{Name: podSet, Count: jobs.PodsAtATime(&original.Spec), Template: original.Spec.Template}},
-	}
-	bounds := boundsOf(original)
-	bounds.Ask(&d.PodSets[0])
-	if d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return ranksOf(original) }); d.Mistake != nil {
-		return d
-	}
-	least, problem := leastPods(original)
-	if problem != "" {
-		d.Mistake = jobs.Mistake(problem)
-		return d
-	}
-	if !bounds.Elastic {
-		d.PodSets[0].MinCount = least
-	}
-	return d
-}
-
-// ranksOf returns how pods are ordered: those of an Indexed Job by their index.
-func ranksOf(job *batchv1.Job) jobs.Ranks {
-	if !jobs.Indexed(job) {
-		return jobs.Ranks{}
-	}
-	return jobs.Ranks{IndexLabel: batchv1.JobCompletionIndexAnnotation}
-}
-
-// leastPods returns the fewest pods with which the Job can run, nil if it needs all, or what is wrong with its
-// annotations. They are for the pods that a Job runs, so that one that is to run none has them for later.
-func leastPods(job *batchv1.Job) (*int32, string) {
-	if paused(job) {
-		return nil, ""
-	}
-	if syncsCompletions(job) && !hasElasticShape(job) {
-		return nil, fmt.Sprintf("The annotation %s is true: the Job must be Indexed and have as many completions as parallelism",
-			kueue.JobCompletionsEqualParallelismAnnotation)
-	}
-	text, ok := job.Annotations[kueue.JobMinParallelismAnnotation]
-	if !ok {
-		return nil, ""
-	}
-	least, err := strconv.ParseInt(text, 10, 32)
-	if pods := jobs.PodsAtATime(&job.Spec); err != nil || least < 1 || least > int64(pods) {
-		return nil, fmt.Sprintf("The annotation %s is %q: it must be a number from 1 to %d, the pods that the Job runs at once",
-			kueue.JobMinParallelismAnnotation, text, pods)
-	}
-	return ptr.To(int32(least)), ""
-}
-
-// syncsCompletions reports whether completions follow parallelism.
-func syncsCompletions(job *batchv1.Job) bool {
-	return job.Annotations[kueue.JobCompletionsEqualParallelismAnnotation] == "true"
-}
-
-// paused reports whether the Job is to run no pods for now.
-func paused(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Parallelism, 1) == 0 }
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }

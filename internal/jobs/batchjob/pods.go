@@ -35,13 +35,3 @@ func reclaimable(job *batchv1.Job) int32 {
 	asked.Spec.Completions = ptr.To(ptr.Deref(job.Spec.Completions, ptr.Deref(job.Spec.Parallelism, 1)))
 	return pods - jobs.PodsLeft(asked)
 }
-
-// outcome returns how the Job ended, nil if it has not.
-func outcome(job *batchv1.Job) *jobs.Outcome {
-	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if c := jobs.TrueCondition(job, kind); c != nil {
-			return &jobs.Outcome{Succeeded: kind == batchv1.JobComplete, Message: c.Message}
-		}
-	}
-	return nil
-}

@@ -6,6 +6,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -118,3 +119,11 @@ func elasticProgress(p *jobs.Progress, job *batchv1.Job, b jobs.Bounds, granted 
 	}
 	p.Reclaimable = map[string]int32{string(podSet): unneeded}
 }
+
+// syncsCompletions reports whether completions follow parallelism.
+func syncsCompletions(job *batchv1.Job) bool {
+	return job.Annotations[kueue.JobCompletionsEqualParallelismAnnotation] == "true"
+}
+
+// paused reports whether the Job is to run no pods for now.
+func paused(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Parallelism, 1) == 0 }
