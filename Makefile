@@ -160,7 +160,7 @@ soak: build ## Disturb Muster at random and demand that it settles: SEED=1 ROUND
 .PHONY: bench
 bench: build ## Measure: figures beside a floor of the same run, as in docs/develop/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/... ./internal/jobs/latticejob/compile
-	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m -run TestReconcileTime ./internal/jobs
+	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m -run TestReconcileTime ./internal/jobs/controller
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m ./test/bench/...
 	$(GO) test -count=1 -v -tags bench -timeout 40m -run TestLostRaces ./test/scenario/placement
 

@@ -17,11 +17,12 @@ import (
 	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/admission/managedqueues"
 	"github.com/musterhq/muster/internal/install"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
+	"github.com/musterhq/muster/internal/jobs/controller"
 	"github.com/musterhq/muster/internal/jobs/genericjob"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 	"github.com/musterhq/muster/internal/jobs/placer"
+	"github.com/musterhq/muster/internal/jobs/probe"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -133,8 +134,9 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 		return err
 	}
 	if o.traceEndpoint != "" {
-		if err := tracing.AddTo(ctx, mgr,
-			tracing.Options{Endpoint: o.traceEndpoint, Sampling: o.traceSampling, Kinds: jobs.Kinds(apis...)}); err != nil {
+		options := tracing.Options{
+			Endpoint: o.traceEndpoint, Sampling: o.traceSampling, Kinds: controller.Kinds(apis...)}
+		if err := tracing.AddTo(ctx, mgr, options); err != nil {
 			return err
 		}
 	}
@@ -156,24 +158,24 @@ func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configurat
 // addJobs adds the controllers of all job APIs that Muster runs on this cluster, and returns these APIs. VCJobs are
 // left out if Volcano runs them. leads reports whether no other operator can lead by now.
 func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Background, leads func() bool,
-	cfg *v1alpha1.Configuration, o options) ([]jobs.Served, error) {
+	cfg *v1alpha1.Configuration, o options) ([]controller.Served, error) {
 	external, err := install.VolcanoRunsJobs(ctx, mgr.GetConfig(), *cfg.Volcano)
 	if err != nil {
 		return nil, err
 	}
 	executor := write.NewExecutor(mgr.GetClient(), background.Recorder)
-	apis := []jobs.Served{
-		jobs.Serve(jobsetapi.API), jobs.Serve(genericjob.API), jobs.Serve(trainingjob.API(trainingJobs(cfg))),
-		jobs.Serve(batchjob.API),
+	apis := []controller.Served{
+		controller.Serve(jobsetapi.API), controller.Serve(genericjob.API),
+		controller.Serve(trainingjob.API(trainingJobs(cfg))), controller.Serve(batchjob.API),
 	}
 	if external {
-		apis = append(apis, jobs.Serve(latticeJobs(cfg.LatticeJob, external)))
-		if err := jobs.Abandon(mgr, executor, vcjob.API); err != nil {
+		apis = append(apis, controller.Serve(latticeJobs(cfg.LatticeJob, external)))
+		if err := controller.Abandon(mgr, executor, vcjob.API); err != nil {
 			return nil, err
 		}
 	} else {
 		if hasVolcanoJobs(mgr.GetRESTMapper()) {
-			apis = append(apis, jobs.Serve(latticeJobs(cfg.LatticeJob, external)), jobs.Serve(vcjob.API))
+			apis = append(apis, controller.Serve(latticeJobs(cfg.LatticeJob, external)), controller.Serve(vcjob.API))
 			if err := managedqueues.AddVolcano(mgr, background.Recorder); err != nil {
 				return nil, err
 			}
@@ -182,12 +184,12 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 			return nil, err
 		}
 	}
-	if err := jobs.AbandonFormer(mgr, executor, trainingjob.API(trainingJobs(cfg))); err != nil {
+	if err := controller.AbandonFormer(mgr, executor, trainingjob.API(trainingJobs(cfg))); err != nil {
 		return nil, err
 	}
-	asking, cancel := context.WithTimeout(ctx, jobs.ProbeTimeout)
+	asking, cancel := context.WithTimeout(ctx, probe.ProbeTimeout)
 	defer cancel()
-	return apis, jobs.AddTo(mgr, executor, jobs.Settings{
+	return apis, controller.AddTo(mgr, executor, controller.Settings{
 		Backoff:            backoffOf(cfg),
 		NativeGangs:        nativeGangs(asking, mgr, cfg, o.namespace),
 		StrictServiceNames: strictServiceNames(asking, mgr, o.namespace),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -25,7 +26,7 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/admission/slim"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/controller"
 	"github.com/musterhq/muster/internal/listwatch"
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -100,7 +101,7 @@ func cached(namespace string, hooks webhooks) map[client.Object]cache.ByObject {
 			}
 		}
 	}
-	out[&corev1.Event{}] = jobs.Refusals()
+	out[&corev1.Event{}] = controller.Refusals()
 	if hooks.certificates != nil {
 		kind, which := webhook.Cached()
 		out[kind] = which

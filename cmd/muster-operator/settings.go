@@ -15,8 +15,10 @@ import (
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	"github.com/musterhq/muster/internal/config"
-	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/controller/waiting"
+	"github.com/musterhq/muster/internal/jobs/probe"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
+	"github.com/musterhq/muster/internal/jobs/workloads"
 )
 
 // configuration loads the file at path, or returns the default configuration if path is empty.
@@ -43,7 +45,7 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	if *cfg.Gangs.Native == v1alpha1.NativeGangsOff {
 		return false
 	}
-	has, err := ask(ctx, mgr, namespace, jobs.HasNativeGangs)
+	has, err := ask(ctx, mgr, namespace, probe.HasNativeGangs)
 	log := ctrl.Log.WithName("gangs")
 	if err != nil {
 		log.Error(err, "kube-scheduler is not told about gangs; the next start tries again")
@@ -57,7 +59,7 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 // server does not tell, jobs may have other names: the API server then refuses their Services, and the jobs give their
 // quota back, again and again.
 func strictServiceNames(ctx context.Context, mgr manager.Manager, namespace string) bool {
-	strict, err := ask(ctx, mgr, namespace, jobs.HasStrictServiceNames)
+	strict, err := ask(ctx, mgr, namespace, probe.HasStrictServiceNames)
 	if err != nil {
 		ctrl.Log.WithName("service-names").Error(err,
 			"jobs that need a Service may have names that begin with a digit; the next start tries again")
@@ -77,9 +79,9 @@ func ask(ctx context.Context, mgr manager.Manager, namespace string,
 }
 
 // backoffOf returns the configured backoff of jobs whose pods cannot be created. cfg must be defaulted.
-func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
+func backoffOf(cfg *v1alpha1.Configuration) workloads.Backoff {
 	strategy := cfg.WaitForPodsReady.RequeuingStrategy
-	return jobs.Backoff{
+	return workloads.Backoff{
 		Base:  time.Duration(*strategy.BackoffBaseSeconds) * time.Second,
 		Max:   time.Duration(*strategy.BackoffMaxSeconds) * time.Second,
 		Limit: strategy.BackoffLimitCount,
@@ -91,11 +93,11 @@ const maxReadinessDelay = 3 * time.Minute
 
 // readinessOf returns how long condition PodsReady may be delayed while the API server is busy: a fraction of the time
 // that pods may take to be ready, and nothing if other jobs wait for that condition.
-func readinessOf(cfg *v1alpha1.Configuration, busy func() bool) jobs.Readiness {
+func readinessOf(cfg *v1alpha1.Configuration, busy func() bool) waiting.Readiness {
 	if wait := cfg.WaitForPodsReady; !*wait.Enable || *wait.BlockAdmission == v1alpha1.BlockNone {
-		return jobs.Readiness{Busy: busy, Patience: min(wait.Timeout.Duration/10, maxReadinessDelay)}
+		return waiting.Readiness{Busy: busy, Patience: min(wait.Timeout.Duration/10, maxReadinessDelay)}
 	}
-	return jobs.Readiness{}
+	return waiting.Readiness{}
 }
 
 // trainingJobs returns the settings of TrainingJobs from cfg, which must be defaulted.

@@ -43,7 +43,7 @@ type Admission struct {
 	// Conflict says which pod set update of an admission check cannot be applied to the pods of an Admitted job, "" if
 	// all can.
 	Conflict string
-	// NeedsDigest is the digest, by needsDigest, of what the job's pods needed when an Admitted job was queued; "" if
+	// NeedsDigest is the digest, by NeedsDigest, of what the job's pods needed when an Admitted job was queued; "" if
 	// it was not recorded.
 	NeedsDigest string
 }

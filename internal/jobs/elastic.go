@@ -48,7 +48,7 @@ func ReplicasIn(annotations map[string]string, key string) (int32, bool) {
 // fixed size loses what its template says about sizes.
 func (b Bounds) Ask(podSet *kueue.PodSet) {
 	if !b.Elastic {
-		fixSize(podSet)
+		FixSize(podSet)
 		return
 	}
 	podSet.Count, podSet.MinCount = b.Most, ptr.To(b.Least)
@@ -60,7 +60,7 @@ func (b Bounds) Size(granted int32) int32 { return min(granted, b.Most) }
 
 // ChoseCount reports whether the queue chose the number of pods. This depends on the admitted template, as the job's
 // own may have changed since.
-func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && isElasticTemplate(p.Template) }
+func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && IsElasticTemplate(p.Template) }
 
 // Bounds returns the bounds that hold for the pod set while it is admitted, given those that the job asks for now.
 // Where the queue chose the count, it goes on doing so until the next admission, even if the job asks for a fixed
@@ -73,13 +73,13 @@ func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
 	return Bounds{Least: min(admitted.Least, asked.Most), Most: asked.Most, Elastic: true}
 }
 
-// isElasticTemplate reports whether the template is that of an elastic pod set.
-func isElasticTemplate(template *corev1.PodTemplateSpec) bool {
+// IsElasticTemplate reports whether the template is that of an elastic pod set.
+func IsElasticTemplate(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""
 }
 
-// fixSize makes the pod set non-elastic.
-func fixSize(podSet *kueue.PodSet) {
+// FixSize makes the pod set non-elastic.
+func FixSize(podSet *kueue.PodSet) {
 	meta := &podSet.Template.ObjectMeta
 	if _, says := meta.Annotations[muster.MinReplicasAnnotation]; says {
 		meta.Annotations = maps.Clone(meta.Annotations) // the map may be the job's own

@@ -57,7 +57,7 @@ func (p PriorityFacts) OfPods(class string) (value int32, known bool) {
 	found := p.Pod[class]
 	switch {
 	case class == "":
-		if found = p.podDefault(); found == nil {
+		if found = p.PodDefault(); found == nil {
 			return 0, true
 		}
 	case found == nil:
@@ -66,8 +66,8 @@ func (p PriorityFacts) OfPods(class string) (value int32, known bool) {
 	return found.Value, true
 }
 
-// podDefault returns the class of pods that name none, nil if there is none.
-func (p PriorityFacts) podDefault() *schedulingv1.PriorityClass {
+// PodDefault returns the class of pods that name none, nil if there is none.
+func (p PriorityFacts) PodDefault() *schedulingv1.PriorityClass {
 	var byDefault *schedulingv1.PriorityClass
 	for _, class := range p.Pod {
 		// Like the API server: of several defaults, the lowest counts.

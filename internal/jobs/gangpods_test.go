@@ -108,7 +108,7 @@ func (c *crew) deletePod(name string) {
 
 // resolve returns the class and the priority that the API server sets for a priority class, "" for the default.
 func (c *crew) resolve(class string) (string, *int32) {
-	if byDefault := c.classes.podDefault(); class == "" && byDefault != nil {
+	if byDefault := c.classes.PodDefault(); class == "" && byDefault != nil {
 		class = byDefault.Name
 	}
 	value, known := c.classes.OfPods(class)

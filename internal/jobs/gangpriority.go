@@ -24,7 +24,7 @@ func (p PriorityFacts) GangFor(name, class string, children []client.Object) (gr
 		there := podGroupOf(name, children)
 		switch {
 		case there == nil:
-			if byDefault := p.podDefault(); class == "" && byDefault != nil {
+			if byDefault := p.PodDefault(); class == "" && byDefault != nil {
 				class = byDefault.Name
 			}
 			return name, class
@@ -64,7 +64,7 @@ func (p PriorityFacts) Excludes(group, class string, children []client.Object) b
 func (p PriorityFacts) policyOf(class string) corev1.PreemptionPolicy {
 	found := p.Pod[class]
 	if class == "" {
-		found = p.podDefault()
+		found = p.PodDefault()
 	}
 	if found == nil {
 		return corev1.PreemptLowerPriority

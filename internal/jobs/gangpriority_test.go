@@ -61,3 +61,17 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 		})
 	}
 }
+
+// podClass returns a PriorityClass.
+func podClass(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
+}
+
+// podClasses returns the classes by name.
+func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1.PriorityClass {
+	out := map[string]*schedulingv1.PriorityClass{}
+	for _, c := range classes {
+		out[c.Name] = c
+	}
+	return out
+}

@@ -103,10 +103,10 @@ func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 	return spec.SchedulingGroup != nil && ptr.Deref(spec.SchedulingGroup.PodGroupName, "") == name
 }
 
-// relaxPodGroups lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more:
+// RelaxPodGroups lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more:
 // if pods of such a gang have ended, MinCount could not be reached again, and replacement pods would never be
 // scheduled.
-func relaxPodGroups(children []client.Object) (writes []write.Write) {
+func RelaxPodGroups(children []client.Object) (writes []write.Write) {
 	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
 		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {
 			continue

@@ -19,7 +19,7 @@ func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 	}
 	another := group("of-no-gang", 3)
 	another.Spec.SchedulingPolicy.Gang = nil
-	writes := relaxPodGroups([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
+	writes := RelaxPodGroups([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
 	if len(writes) != 1 || writes[0].Object().GetName() != "three" || writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("writes = %+v, want only the PodGroup three with a minimum of 1", writes)
 	}

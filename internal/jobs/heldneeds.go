@@ -31,8 +31,8 @@ func (p PodSetAdmission) HeldTemplate(template *corev1.PodTemplateSpec) *corev1.
 // earlier version recorded for running jobs then cannot be compared, and those jobs must not be stopped for that.
 const needsDigestVersion = "v1-"
 
-// needsDigest returns a digest of what the pods of the pod sets need.
-func needsDigest(podSets []kueue.PodSet) string {
+// NeedsDigest returns a digest of what the pods of the pod sets need.
+func NeedsDigest(podSets []kueue.PodSet) string {
 	type podSetNeeds struct {
 		Name  kueue.PodSetReference
 		Needs corev1.PodSpec
@@ -49,8 +49,8 @@ func needsDigest(podSets []kueue.PodSet) string {
 	return needsDigestVersion + hex.EncodeToString(sum[:16])
 }
 
-// isComparable reports whether the digest was recorded by a version that digests the same needs as this one does.
-func isComparable(recorded string) bool { return strings.HasPrefix(recorded, needsDigestVersion) }
+// ComparableDigest reports whether the digest was recorded by a version that digests the same needs as this one does.
+func ComparableDigest(recorded string) bool { return strings.HasPrefix(recorded, needsDigestVersion) }
 
 // IsFor reports whether the quota of an Admitted job is for pods with the needs of these pod sets: either those of the
 // Workload are the same, or their digest was recorded when the job was queued. If the recorded digest cannot be
@@ -60,5 +60,5 @@ func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 		granted := a.PodSets[string(ps.Name)]
 		return !granted.isFor(&ps.Template)
 	})
-	return !differ || a.NeedsDigest != "" && (a.NeedsDigest == needsDigest(podSets) || !isComparable(a.NeedsDigest))
+	return !differ || a.NeedsDigest != "" && (a.NeedsDigest == NeedsDigest(podSets) || !ComparableDigest(a.NeedsDigest))
 }

@@ -22,7 +22,7 @@ func TestNeedsDigestIsStableAcrossVersions(t *testing.T) {
 		}}}}
 	}
 	const want = "v1-e64d8daea2332c844ab39be27b55f224"
-	if got := needsDigest(podSets("1")); got != want {
+	if got := NeedsDigest(podSets("1")); got != want {
 		t.Errorf("the digest is %s, want %s", got, want)
 	}
 	for digest, isFor := range map[string]bool{want: true, "": false, "v1-00": false, "v0-00": true} {

@@ -40,7 +40,7 @@ func (q QueueFacts) Serves(name string) bool {
 
 // isThere reports whether the LocalQueue exists and counts. One that Muster made for a ClusterQueue goes with it.
 func (q QueueFacts) isThere(local *kueue.LocalQueue) bool {
-	return local != nil && (!madeByMuster(local) || q.Cluster[string(local.Spec.ClusterQueue)] != nil)
+	return local != nil && (!MadeByMuster(local) || q.Cluster[string(local.Spec.ClusterQueue)] != nil)
 }
 
 // Names returns the names of all queues that a job could name, sorted.
@@ -87,17 +87,17 @@ func IsNotFoundMessage(text, name, namespace string) bool {
 // created: it names a queue, or a user has created the LocalQueue named default. local is that LocalQueue, nil if there
 // is none.
 func IsQueued(job client.Object, local *kueue.LocalQueue) bool {
-	return job.GetLabels()[kueue.QueueLabel] != "" || job.GetAnnotations()[kueue.QueueAnnotation] != "" || prebuiltName(job) != "" || local != nil && !madeByMuster(local)
+	return job.GetLabels()[kueue.QueueLabel] != "" || job.GetAnnotations()[kueue.QueueAnnotation] != "" || PrebuiltName(job) != "" || local != nil && !MadeByMuster(local)
 }
 
-func madeByMuster(q *kueue.LocalQueue) bool {
+func MadeByMuster(q *kueue.LocalQueue) bool {
 	_, made := q.Labels[muster.MadeForLabel]
 	return made
 }
 
-// prebuiltName returns the name of the Workload that someone else made for the job, "" if the job gets a Workload of
+// PrebuiltName returns the name of the Workload that someone else made for the job, "" if the job gets a Workload of
 // its own.
-func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
+func PrebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
 
 // IsNobodys reports whether the object was marked as a job that belongs to no other job, whatever owners it names.
 func IsNobodys(object client.Object) bool {

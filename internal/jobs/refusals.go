@@ -10,11 +10,11 @@ const (
 	// FailedCreate is the reason of the events by which Kubernetes' controllers report that the API server refused a pod,
 	// and of the events of plans that create pods themselves, as in Create(pod).OrWarn(FailedCreate).
 	FailedCreate = "FailedCreate"
-	// refusalPatience is how long pods may be refused before the quota of their gang is released. Temporary shortages,
+	// RefusalPatience is how long pods may be refused before the quota of their gang is released. Temporary shortages,
 	// such as a ResourceQuota still used by terminating pods, usually end within it.
-	refusalPatience = 15 * time.Second
-	// podsRefused says what cannot be done while pods are refused.
-	podsRefused = "Its pods cannot be created"
+	RefusalPatience = 15 * time.Second
+	// PodsRefused says what cannot be done while pods are refused.
+	PodsRefused = "Its pods cannot be created"
 )
 
 // Refusal is a message with which the API server refused a pod, and when that was last reported, by the reporter's
@@ -34,7 +34,7 @@ func (s Seen[T]) Refused(owner types.UID, pods int32) (why string, due time.Time
 	if why == "" {
 		return "", time.Time{}
 	}
-	if due := s.MissingPods.with(pods, s.Now).Since.Add(refusalPatience); s.Now.Before(due) {
+	if due := s.MissingPods.with(pods, s.Now).Since.Add(RefusalPatience); s.Now.Before(due) {
 		return "", due
 	}
 	return why, time.Time{}
@@ -63,7 +63,7 @@ func (s Seen[T]) NoteRefusals(p *Progress, owner types.UID, pods int32) (due tim
 	p.Refused, due = s.Refused(owner, pods)
 	if why := s.lastRefusal(owner); why != "" {
 		p.Refusing = true
-		p.Obstacle = podsRefused + ": " + why
+		p.Obstacle = PodsRefused + ": " + why
 	}
 	return due
 }

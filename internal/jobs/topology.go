@@ -37,7 +37,7 @@ var topologyAnnotations = []string{
 func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *write.Event {
 	for i := range podSets {
 		podSet := &podSets[i]
-		request, problem := topologyOf(podSet.Template.Annotations, podSet.Count)
+		request, problem := TopologyOf(podSet.Template.Annotations, podSet.Count)
 		if problem != "" {
 			return BadTopology(podSet, problem)
 		}
@@ -64,8 +64,8 @@ func (r Ranks) SetOn(request *kueue.PodSetTopologyRequest) {
 	}
 }
 
-// topologyOf reads the annotations of one template. It returns nil if there are none, or what is wrong with them.
-func topologyOf(annotations map[string]string, count int32) (*kueue.PodSetTopologyRequest, string) {
+// TopologyOf reads the annotations of one template. It returns nil if there are none, or what is wrong with them.
+func TopologyOf(annotations map[string]string, count int32) (*kueue.PodSetTopologyRequest, string) {
 	has := func(key string) bool { _, ok := annotations[key]; return ok }
 	if !slices.ContainsFunc(topologyAnnotations, has) {
 		return nil, ""

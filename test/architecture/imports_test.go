@@ -39,6 +39,7 @@ var forbidden = map[string][]string{
 		decisions, report},
 	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand",
 		"k8s.io/utils/clock"},
+	"internal/jobs/workloads":      {"net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/rendezvous/protocol": {"k8s.io", "sigs.k8s.io", "net/http"},
 	"internal/rendezvous/round":    {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},
 	"internal/rendezvous/attempt":  {"k8s.io", "sigs.k8s.io", "net/http", "math/rand", "sync"},

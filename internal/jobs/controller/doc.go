@@ -1,0 +1,14 @@
+// Package controller reconciles the jobs of all APIs: it reads what exists, has the API plan, and passes on the writes.
+//
+//	setup.go, served.go             AddTo adds a controller for each API that Serve was given
+//	router.go                       an event of any object leads to reconciles of the jobs that it concerns
+//	reconciler.go                   one reconcile: read, decide, write, and when to come back
+//	decide.go                       what to do: the API's plan, and what the job's Workloads need
+//	read.go, follow.go, release.go  what is read: children, facts, Workloads, pods that are left
+//	deletedjobs.go, orphans.go, ... what happens to jobs that are deleted, lost, or run by others
+//
+// What is remembered between reconciles is in package waiting, what is kept of events in package watching. Both are
+// caches: the operator may be killed at any time, and decides the same from what it reads again.
+//
+// Only the executor of package write changes anything in the cluster.
+package controller
