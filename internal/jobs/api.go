@@ -13,15 +13,38 @@ import (
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
-// API describes a job API: the kinds that it reads and creates, and the two functions that define its behavior.
+// API describes a job API: the two functions that define its behavior, and the options that say what they need.
+//
 // Describe and Plan are pure: they take no client, context, clock or randomness, do not depend on map order, and do not
 // modify their arguments.
 type API[T client.Object] struct {
+	// Kind is the kind of the jobs.
 	Kind schema.GroupVersionKind
-	// Queue says what happens to a job that names no queue.
-	Queue QueueRule
 	// New returns an empty object of the kind.
 	New func() T
+	// Describe returns what the job asks of a queue.
+	Describe func(job T, facts Facts) Description
+	// Plan returns what has to be done, given the observed state.
+	Plan func(seen Seen[T]) Plan
+	// Watch says which objects belong to a job, and which of their changes matter.
+	Watch Watch
+	// Queueing says which jobs are queued, and where.
+	Queueing Queueing[T]
+	// Reads says what Describe and Plan need to know besides the job and its children.
+	Reads Reads[T]
+	// Abilities says what Plan copes with. What it does not is taken from what the job asks for.
+	Abilities Abilities
+	// StatusDelay is how long a status that can wait is held back. Zero means one second.
+	StatusDelay time.Duration
+	// PodLabels returns labels that select exactly the pods of the job with this UID.
+	PodLabels func(uid types.UID) map[string]string
+	// UnlabelledPods selects, by the job's name, pods without PodLabels, which an earlier version of Muster created.
+	// The name alone does not tell jobs of the same name apart. Nil if there are none.
+	UnlabelledPods func(name string) labels.Selector
+}
+
+// Watch says which objects belong to a job, and which of their changes matter.
+type Watch struct {
 	// Owns lists the kinds that Plan creates, each as an empty object.
 	Owns []client.Object
 	// Optional lists kinds that Plan creates and that the cluster may not serve yet.
@@ -41,31 +64,48 @@ type API[T client.Object] struct {
 	Expected func(child client.Object) bool
 	// BatchDelay is how long changes of children are batched before the job is reconciled once for all of them.
 	BatchDelay time.Duration
-	// StatusDelay is how long a status that can wait is held back. Zero means one second.
-	StatusDelay time.Duration
-	// QueueField returns the queue that the API's own field or annotation names, or "" if it names none. Nil if the API
+}
+
+// Queueing says which jobs are queued, and where.
+type Queueing[T client.Object] struct {
+	// Rule says what happens to a job that names no queue.
+	Rule QueueRule
+	// Field returns the queue that the API's own field or annotation names, or "" if it names none. Nil if the API
 	// has neither.
-	QueueField func(job T) string
-	// Pauses says that Plan pauses a job at Admission.Until, when its queue wants the quota back. Workloads of other
-	// kinds are deactivated at that time.
-	Pauses bool
-	// AsksKinds lists the kinds for which Facts.Served says whether the cluster serves them. All jobs are reconciled
-	// when one of these kinds is added or removed.
-	AsksKinds []schema.GroupResource
-	// PodLabels returns labels that select exactly the pods of the job with this UID.
-	PodLabels func(uid types.UID) map[string]string
-	// UnlabelledPods selects, by the job's name, pods without PodLabels, which an earlier version of Muster created.
-	// The name alone does not tell jobs of the same name apart. Nil if there are none.
-	UnlabelledPods func(name string) labels.Selector
+	Field func(job T) string
+	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
+	// called for them.
+	External bool
+	// Delegates says that jobs of this API are not queued themselves: the jobs that they create are.
+	Delegates bool
+	// CreatesJob reports whether the job would create the other job, going by its kind, one of Owns, and its name, and is
+	// queued for it. Nil if jobs of this API create none, or none that they are queued for.
+	CreatesJob func(job T, other client.Object) bool
+	// RequeuesChanged says that a job whose pods were changed after its admission is queued again for the new ones. To
+	// detect this, a digest of what the job's pods need is recorded on its Workload.
+	RequeuesChanged bool
+}
+
+// Reads says what Describe and Plan need to know besides the job and its children.
+type Reads[T client.Object] struct {
 	// Related returns further objects that Plan needs to read and that the job may not control. Each is empty except
 	// for its name and its namespace, which defaults to the job's. Nil if there are none.
 	Related func(job T) []client.Object
-	// AsksNodes returns the features for which Facts.NodeFeatures says whether any node has them. Nil if there are
+	// Pods selects the pods of the job's children that Plan needs to read. Nil if it needs none.
+	Pods *PodsOf[T]
+	// Kinds lists the kinds for which Facts.Served says whether the cluster serves them. All jobs are reconciled
+	// when one of these kinds is added or removed.
+	Kinds []schema.GroupResource
+	// NodeFeatures returns the features for which Facts.NodeFeatures says whether any node has them. Nil if there are
 	// none.
-	AsksNodes func(job T) []NodeFeature
+	NodeFeatures func(job T) []NodeFeature
 	// AwaitsNodes reports whether the job is to be planned again once nodes can take more pods, as Facts.NodesGained
 	// says. Nil if no job is.
 	AwaitsNodes func(job T) bool
+}
+
+// Abilities says what Plan copes with.
+type Abilities struct {
 	// Resizes says that Plan resizes elastic pod sets while the job runs, and reports Progress.Pods. The pod sets of
 	// all other APIs have a fixed size while they run, whatever their templates say.
 	Resizes bool
@@ -74,23 +114,9 @@ type API[T client.Object] struct {
 	AnyPods bool
 	// Gangs says that Plan creates PodGroups where the cluster supports them.
 	Gangs bool
-	// Pods selects the pods of the job's children that Plan needs to read. Nil if it needs none.
-	Pods *PodsOf[T]
-	// RequeuesChanged says that a job whose pods were changed after its admission is queued again for the new ones. To
-	// detect this, a digest of what the job's pods need is recorded on its Workload.
-	RequeuesChanged bool
-	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
-	// called for them.
-	External bool
-	// CreatesJob reports whether the job would create the other job, going by its kind, one of Owns, and its name, and is
-	// queued for it. Nil if jobs of this API create none, or none that they are queued for.
-	CreatesJob func(job T, other client.Object) bool
-	// Delegates says that jobs of this API are not queued themselves: the jobs that they create are.
-	Delegates bool
-	// Describe returns what the job asks of a queue.
-	Describe func(job T, facts Facts) Description
-	// Plan returns what has to be done, given the observed state.
-	Plan func(seen Seen[T]) Plan
+	// Pauses says that Plan pauses a job at Admission.Until, when its queue wants the quota back. Workloads of other
+	// kinds are deactivated at that time.
+	Pauses bool
 }
 
 // PodsOf selects the pods, controlled by a job's children, that an API needs to read.

@@ -20,9 +20,9 @@ type Facts struct {
 	Queued []kueue.PodSet
 	// Flavors holds all ResourceFlavors by name.
 	Flavors map[string]*kueue.ResourceFlavor
-	// Served holds the kinds in API.AsksKinds and API.Optional that the cluster serves.
+	// Served holds the kinds in Reads.Kinds and Watch.Optional that the cluster serves.
 	Served map[schema.GroupResource]bool
-	// NodeFeatures holds the features in API.AsksNodes that at least one node has.
+	// NodeFeatures holds the features in Reads.NodeFeatures that at least one node has.
 	NodeFeatures map[NodeFeature]bool
 	// NodesGained is when the nodes last became able to take pods that they could not take before, as far as this
 	// operator has seen it: a node came or became ready, or lost a taint. Zero if it has seen none.

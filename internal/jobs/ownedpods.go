@@ -14,7 +14,7 @@ import (
 
 // This file has what the APIs that create pods and Services themselves, by package replicas, do alike.
 
-// PodChanges returns API.Matters for a job made of pods and Services: a change of a pod matters if package replicas uses
+// PodChanges returns Watch.Matters for a job made of pods and Services: a change of a pod matters if package replicas uses
 // what has changed, or if more, which may be nil, says so. A Service only has to exist.
 func PodChanges(more func(before, after *corev1.Pod) bool) func(before, after client.Object) bool {
 	return func(before, after client.Object) bool {

@@ -19,9 +19,9 @@ type Seen[T client.Object] struct {
 	Mistake string
 	// Children are the objects that the job controls. They must not be modified.
 	Children []client.Object
-	// Related holds those of the objects in API.Related that exist. They must not be modified.
+	// Related holds those of the objects in Reads.Related that exist. They must not be modified.
 	Related []client.Object
-	// Pods holds the pods selected by API.Pods, as the cache keeps them.
+	// Pods holds the pods selected by Reads.Pods, as the cache keeps them.
 	Pods []*corev1.Pod
 	// Refusals holds the refusals of pods by the UID of the object that the pods were created for.
 	Refusals map[types.UID][]Refusal

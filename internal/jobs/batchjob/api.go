@@ -11,19 +11,25 @@ import (
 
 // API is the batch/v1 Job API. Jobs without a queue are left alone.
 var API = jobs.API[*batchv1.Job]{
-	Kind:  batchv1.SchemeGroupVersion.WithKind("Job"),
-	Queue: jobs.QueueOptional,
-	New:   func() *batchv1.Job { return &batchv1.Job{} },
+	Kind: batchv1.SchemeGroupVersion.WithKind("Job"),
+	New:  func() *batchv1.Job { return &batchv1.Job{} },
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{batchv1.ControllerUidLabel: string(uid)}
 	},
-	Pods:            completedPods,
-	External:        true,
-	RequeuesChanged: true,
-	Resizes:         true,
-	QueueField:      func(job *batchv1.Job) string { return job.Annotations[kueue.QueueAnnotation] },
-	Describe:        describe,
-	Plan:            plan,
+	Describe: describe,
+	Plan:     plan,
+	Queueing: jobs.Queueing[*batchv1.Job]{
+		Rule:            jobs.QueueOptional,
+		External:        true,
+		RequeuesChanged: true,
+		Field:           func(job *batchv1.Job) string { return job.Annotations[kueue.QueueAnnotation] },
+	},
+	Reads: jobs.Reads[*batchv1.Job]{
+		Pods: completedPods,
+	},
+	Abilities: jobs.Abilities{
+		Resizes: true,
+	},
 }
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }

@@ -167,11 +167,11 @@ func TestOnlyAJobThatIsToBeRestartedReadsItsPods(t *testing.T) {
 		"complete":                       {partly().whole().is(batchv1.JobComplete, ""), false},
 		"with more completions than pod": {partly().completions(9).whole(), false},
 	} {
-		if got := API.Pods.Labels(tc.job.job) != nil; got != tc.want {
+		if got := API.Reads.Pods.Labels(tc.job.job) != nil; got != tc.want {
 			t.Errorf("%s: pods are read: %t, want %t", name, got, tc.want)
 		}
 	}
-	if keys := API.Pods.Labels(partly().whole().job); !slices.Equal([]string{keys[batchv1.ControllerUidLabel]}, []string{"uid"}) {
+	if keys := API.Reads.Pods.Labels(partly().whole().job); !slices.Equal([]string{keys[batchv1.ControllerUidLabel]}, []string{"uid"}) {
 		t.Errorf("labels = %v, want those of the Job with the UID", keys)
 	}
 }

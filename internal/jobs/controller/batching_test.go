@@ -19,7 +19,7 @@ import (
 // TestAChildThatChangesItsControllerTriggersAReconcile of the job that it leaves and of the one that it joins, even if no
 // update of such a child matters otherwise.
 func TestAChildThatChangesItsControllerTriggersAReconcile(t *testing.T) {
-	api := jobs.API[*corev1.Pod]{Matters: func(client.Object, client.Object) bool { return false }}
+	api := jobs.API[*corev1.Pod]{Watch: jobs.Watch{Matters: func(client.Object, client.Object) bool { return false }}}
 	controlledBy := func(uid types.UID) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}}}
 	}

@@ -32,9 +32,9 @@ func (r *reconciler[T]) decide(ctx context.Context, job T) (plan jobs.Plan, err 
 		if plan, err = r.planFor(ctx, o.seen); err == nil {
 			err = r.addQueueing(ctx, &plan, o)
 		}
-	case r.api.External && o.state.OwnerQueued:
+	case r.api.Queueing.External && o.state.OwnerQueued:
 		plan = leftAlone(job)
-	case r.api.External:
+	case r.api.Queueing.External:
 		plan, err = r.planOfNobody(ctx, job)
 	default:
 		plan, err = r.planFor(ctx, o.seen)
@@ -84,10 +84,10 @@ func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err 
 // described returns what the job asks for, without what its API cannot cope with.
 func (r *reconciler[T]) described(job T, facts jobs.Facts) jobs.Description {
 	described := r.api.Describe(job, facts)
-	if !r.api.Resizes {
+	if !r.api.Abilities.Resizes {
 		workloads.FixSizes(described.PodSets)
 	}
-	if !r.api.AnyPods {
+	if !r.api.Abilities.AnyPods {
 		workloads.DropMinPods(described.PodSets)
 	}
 	return described

@@ -22,7 +22,7 @@ import (
 func NewReconciler[T client.Object](api jobs.API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, apis ...Served) reconcile.Reconciler {
 	settings := Settings{Backoff: workloads.Backoff{Base: time.Minute, Max: time.Hour}}
 	s := served[T]{api}
-	r := newReconciler(s, c, c, write.NewExecutor(c, recorder), settings, api.Owns, append(apis, s), clock)
+	r := newReconciler(s, c, c, write.NewExecutor(c, recorder), settings, api.Watch.Owns, append(apis, s), clock)
 	r.retries = nil
 	return r
 }

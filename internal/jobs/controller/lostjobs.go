@@ -39,12 +39,12 @@ const (
 // read from the API server: the garbage collector takes the Jobs from a JobSet that is deleted without them, and would
 // delete Jobs that got that JobSet as their controller again.
 func (r *reconciler[T]) adopt(ctx context.Context, seen jobs.Seen[T], p *jobs.Plan) error {
-	if r.api.MadeFor == nil || r.api.CreatesJob == nil {
+	if r.api.Watch.MadeFor == nil || r.api.Queueing.CreatesJob == nil {
 		return nil
 	}
 	var lost []client.Object
 	for _, child := range seen.Children {
-		if metav1.GetControllerOfNoCopy(child) == nil && child.GetDeletionTimestamp().IsZero() && r.api.CreatesJob(seen.Job, child) {
+		if metav1.GetControllerOfNoCopy(child) == nil && child.GetDeletionTimestamp().IsZero() && r.api.Queueing.CreatesJob(seen.Job, child) {
 			lost = append(lost, child)
 		}
 	}

@@ -131,7 +131,7 @@ func (r *router[T]) watchOptional(ctx context.Context, mgr ctrl.Manager, l *opti
 		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)
 	}
 	of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), r.api.New())
-	watch := source.Kind(mgr.GetCache(), l.Object, watching.BatchRequests(of, r.api.BatchDelay), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
+	watch := source.Kind(mgr.GetCache(), l.Object, watching.BatchRequests(of, r.api.Watch.BatchDelay), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
 	if err := watch.Start(ctx, queue); err != nil {
 		return err
 	}

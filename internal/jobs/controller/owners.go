@@ -55,7 +55,7 @@ func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Pl
 // strays returns the UIDs of the jobs that the plan changes or deletes and that are queued themselves. Only these are
 // looked up, since a job may have thousands of children.
 func (r *reconciler[T]) strays(ctx context.Context, job T, plan jobs.Plan) (sets.Set[types.UID], error) {
-	if r.api.CreatesJob == nil {
+	if r.api.Queueing.CreatesJob == nil {
 		return nil, nil
 	}
 	out := sets.New[types.UID]()

@@ -45,7 +45,7 @@ type reader[T client.Object] struct {
 func (r *reader[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
 	keys := []string{string(job.GetUID())}
-	if r.api.Targets != nil {
+	if r.api.Watch.Targets != nil {
 		keys = append(keys, targetKey(job.GetName()))
 	}
 	for _, kind := range r.childKinds() {
@@ -80,14 +80,14 @@ func (r *reader[T]) childKinds() []client.Object {
 	return out
 }
 
-// related returns the objects of API.Related that exist. They are shared with the cache: a user may have a job refer to
+// related returns the objects of Reads.Related that exist. They are shared with the cache: a user may have a job refer to
 // many large ones.
 func (r *reader[T]) related(ctx context.Context, job T) ([]client.Object, error) {
-	if r.api.Related == nil {
+	if r.api.Reads.Related == nil {
 		return nil, nil
 	}
 	var out []client.Object
-	for _, object := range r.api.Related(job) {
+	for _, object := range r.api.Reads.Related(job) {
 		key := client.ObjectKey{Namespace: cmp.Or(object.GetNamespace(), job.GetNamespace()), Name: object.GetName()}
 		switch err := r.client.Get(ctx, key, object, client.UnsafeDisableDeepCopy); {
 		case err == nil:
@@ -162,16 +162,16 @@ func (r *reader[T]) facts(ctx context.Context, job T) (jobs.Facts, error) {
 	}, nil
 }
 
-// servedKinds returns which of the kinds in API.AsksKinds and API.Optional the cluster serves.
+// servedKinds returns which of the kinds in Reads.Kinds and Watch.Optional the cluster serves.
 func (r *reader[T]) servedKinds(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	if len(r.api.AsksKinds)+len(r.optional) == 0 {
+	if len(r.api.Reads.Kinds)+len(r.optional) == 0 {
 		return nil, nil
 	}
-	served := make(map[schema.GroupResource]bool, len(r.api.AsksKinds)+len(r.optional))
+	served := make(map[schema.GroupResource]bool, len(r.api.Reads.Kinds)+len(r.optional))
 	for _, l := range r.optional {
 		served[l.Resource] = l.seen.Load()
 	}
-	for _, kind := range r.api.AsksKinds {
+	for _, kind := range r.api.Reads.Kinds {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		switch err := r.client.Get(ctx, client.ObjectKey{Name: kind.String()}, definition); {
@@ -184,12 +184,12 @@ func (r *reader[T]) servedKinds(ctx context.Context) (map[schema.GroupResource]b
 	return served, nil
 }
 
-// features returns which of the features in API.AsksNodes some node has.
+// features returns which of the features in Reads.NodeFeatures some node has.
 func (r *reader[T]) features(ctx context.Context, job T) (map[jobs.NodeFeature]bool, error) {
-	if r.api.AsksNodes == nil {
+	if r.api.Reads.NodeFeatures == nil {
 		return nil, nil
 	}
-	asked := r.api.AsksNodes(job)
+	asked := r.api.Reads.NodeFeatures(job)
 	if len(asked) == 0 {
 		return nil, nil
 	}
@@ -259,10 +259,10 @@ func (r *reader[T]) nodes(ctx context.Context, w *kueue.Workload) (jobs.Nodes, e
 
 // podsOf returns the pods of the job that the API needs. They are shared with the cache.
 func (r *reader[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
-	if r.api.Pods == nil {
+	if r.api.Reads.Pods == nil {
 		return nil, nil
 	}
-	labels := r.api.Pods.Labels(job)
+	labels := r.api.Reads.Pods.Labels(job)
 	if labels == nil {
 		return nil, nil
 	}

@@ -23,9 +23,9 @@ func TestRelatedObjectsAreSharedWithTheCache(t *testing.T) {
 	there := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there"}}
 	copied := 0
 	r := &reader[*batchv1.Job]{
-		api: served[*batchv1.Job]{jobs.API[*batchv1.Job]{Related: func(*batchv1.Job) []client.Object {
+		api: served[*batchv1.Job]{jobs.API[*batchv1.Job]{Reads: jobs.Reads[*batchv1.Job]{Related: func(*batchv1.Job) []client.Object {
 			return []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "there"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}
-		}}},
+		}}}},
 		client: fake.NewClientBuilder().WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 				var got client.GetOptions
@@ -59,7 +59,9 @@ func TestWhatUsersMakeForAJobIsSharedWithTheCache(t *testing.T) {
 		},
 	})
 	r := &reader[*batchv1.Job]{client: api, owns: []client.Object{&corev1.Pod{}}, api: served[*batchv1.Job]{jobs.API[*batchv1.Job]{
-		Targets: func(client.Object) (string, types.UID) { return "", "" },
+		Watch: jobs.Watch{
+			Targets: func(client.Object) (string, types.UID) { return "", "" },
+		},
 	}}}
 	if _, err := r.strayTargets(t.Context(), client.ObjectKey{Namespace: "ns", Name: "j"}, ""); err != nil {
 		t.Error(err)

@@ -44,7 +44,7 @@ func newReconciler[T client.Object](
 ) *reconciler[T] {
 	read := &reader[T]{api: api, client: c, live: live, owns: owns,
 		nativeGangs: settings.NativeGangs, strictServiceNames: settings.StrictServiceNames, agent: settings.Agent}
-	for _, kind := range api.Optional {
+	for _, kind := range api.Watch.Optional {
 		read.optional = append(read.optional, &optionalKind{OptionalKind: kind})
 	}
 	return &reconciler[T]{
@@ -62,10 +62,10 @@ func earlierRetry(a, b time.Duration) time.Duration {
 }
 
 // countsJobs reports whether jobs of this API are counted here. External jobs are counted by their own controller.
-func (r *reconciler[T]) countsJobs() bool { return !r.api.External }
+func (r *reconciler[T]) countsJobs() bool { return !r.api.Queueing.External }
 
 // inQueue returns the job as far as its Workload depends on it.
 func (r *reconciler[T]) inQueue(job T) workloads.Job {
-	return workloads.Job{Object: job, Kind: r.api.Kind, Rule: r.api.Queue, Backoff: r.backoff,
-		Pauses: r.api.Pauses, Delegates: r.api.Delegates, RequeuesChanged: r.api.RequeuesChanged}
+	return workloads.Job{Object: job, Kind: r.api.Kind, Rule: r.api.Queueing.Rule, Backoff: r.backoff,
+		Pauses: r.api.Abilities.Pauses, Delegates: r.api.Queueing.Delegates, RequeuesChanged: r.api.Queueing.RequeuesChanged}
 }

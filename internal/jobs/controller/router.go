@@ -46,10 +46,10 @@ func (r *router[T]) watch(mgr ctrl.Manager, watches *watching.SharedWatches, b *
 		b = b.WatchesRawSource(watches.Source(kind, of, only...))
 	}
 	r.watchQueueing(watch)
-	if api.AwaitsNodes != nil {
+	if api.Reads.AwaitsNodes != nil {
 		watch(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsAwaitingNodes), notInInitialList, watching.GainsOfNodes)
 	}
-	if len(api.AsksKinds) > 0 {
+	if len(api.Reads.Kinds) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
@@ -58,16 +58,16 @@ func (r *router[T]) watch(mgr ctrl.Manager, watches *watching.SharedWatches, b *
 	for _, kind := range r.read.owns {
 		// Some children are shared: the jobs that own one without controlling it are reconciled too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), api.New())
-		watch(kind, watching.BatchRequests(of, api.BatchDelay), r.notesGone(), predicate.Funcs{CreateFunc: api.isUnexpected, UpdateFunc: api.needsReconcile})
-		if api.Targets != nil {
+		watch(kind, watching.BatchRequests(of, api.Watch.BatchDelay), r.notesGone(), predicate.Funcs{CreateFunc: api.isUnexpected, UpdateFunc: api.needsReconcile})
+		if api.Watch.Targets != nil {
 			watch(kind, api.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}
 	}
 	for _, l := range r.read.optional {
 		b = b.WatchesRawSource(r.optionalSource(mgr, l))
 	}
-	if api.Pods != nil && api.Pods.JobOf != nil {
-		watch(&corev1.Pod{}, requestsOfPods(api.Pods), podsThatMatter(api.Pods))
+	if api.Reads.Pods != nil && api.Reads.Pods.JobOf != nil {
+		watch(&corev1.Pod{}, requestsOfPods(api.Reads.Pods), podsThatMatter(api.Reads.Pods))
 	}
 	return b
 }
@@ -97,7 +97,7 @@ func (r *router[T]) watchQueueing(watch func(client.Object, handler.EventHandler
 // concerns reports whether events of the object can matter. For external kinds, objects whose owner is queued for them
 // are left out: there are many of them. One that has a Workload of its own follows that.
 func (r *router[T]) concerns(object client.Object) bool {
-	if !r.api.External || metav1.GetControllerOfNoCopy(object) == nil {
+	if !r.api.Queueing.External || metav1.GetControllerOfNoCopy(object) == nil {
 		return true
 	}
 	byOwner, err := QueuedByOwner(context.Background(), r.read.client, object, r.apis...)
@@ -154,14 +154,14 @@ func (r *router[T]) jobsOfNamespace(ctx context.Context, object client.Object) [
 
 // jobsOfClusterQueue returns the jobs that may refer to the ClusterQueue by its name.
 func (r *router[T]) jobsOfClusterQueue(ctx context.Context, object client.Object) []reconcile.Request {
-	if object.GetName() == muster.DefaultQueue && r.api.Queue == jobs.QueueRequired {
+	if object.GetName() == muster.DefaultQueue && r.api.Queueing.Rule == jobs.QueueRequired {
 		return r.jobs(ctx)
 	}
 	named := r.jobs(ctx, client.MatchingLabels{kueue.QueueLabel: object.GetName()})
-	if r.api.QueueField == nil {
+	if r.api.Queueing.Field == nil {
 		return named
 	}
-	return append(named, r.jobsWhere(ctx, func(job T) bool { return r.api.QueueField(job) == object.GetName() })...)
+	return append(named, r.jobsWhere(ctx, func(job T) bool { return r.api.Queueing.Field(job) == object.GetName() })...)
 }
 
 // allJobs returns all jobs of the API: classes and flavors change rarely.
@@ -197,7 +197,7 @@ func (r *router[T]) jobsWhere(ctx context.Context, holds func(T) bool, options .
 // jobsAwaitingNodes returns the jobs that wait for a gain of nodes, which this event is one of.
 func (r *router[T]) jobsAwaitingNodes(ctx context.Context, _ client.Object) []reconcile.Request {
 	r.read.nodeGains.Note(r.clock.Now())
-	return r.jobsWhere(ctx, r.api.AwaitsNodes)
+	return r.jobsWhere(ctx, r.api.Reads.AwaitsNodes)
 }
 
 // notInInitialList filters out the initial list of kinds that concern many jobs: each job is reconciled at the start

@@ -48,7 +48,7 @@ func (s served[T]) controllerOf(object client.Object) []string {
 	if uid := s.madeFor(object); len(owners) == 0 && uid != "" {
 		return []string{string(uid)}
 	}
-	if len(owners) == 0 && s.Targets != nil {
+	if len(owners) == 0 && s.Watch.Targets != nil {
 		return s.targetKeys(object)
 	}
 	return owners
@@ -56,10 +56,10 @@ func (s served[T]) controllerOf(object client.Object) []string {
 
 // madeFor returns the UID of the job that the operator has created the object for, "" if it is none of this API.
 func (s served[T]) madeFor(object client.Object) types.UID {
-	if s.MadeFor == nil {
+	if s.Watch.MadeFor == nil {
 		return ""
 	}
-	return s.MadeFor(object)
+	return s.Watch.MadeFor(object)
 }
 
 func (s served[T]) kind() schema.GroupKind { return s.Kind.GroupKind() }
@@ -69,21 +69,21 @@ func (s served[T]) podLabels(uid types.UID) map[string]string { return s.PodLabe
 // owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that those left
 // from an earlier start are loosened.
 func (s served[T]) owned(podGroups bool) []client.Object {
-	if !podGroups || !s.Gangs {
-		return s.Owns
+	if !podGroups || !s.Abilities.Gangs {
+		return s.Watch.Owns
 	}
-	return append(slices.Clone(s.Owns), &schedulingv1beta1.PodGroup{})
+	return append(slices.Clone(s.Watch.Owns), &schedulingv1beta1.PodGroup{})
 }
 
-// asksAbout reports whether the definition is of a kind in AsksKinds.
+// asksAbout reports whether the definition is of a kind in Reads.Kinds.
 func (s served[T]) asksAbout(definition client.Object) bool {
-	return slices.ContainsFunc(s.AsksKinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
+	return slices.ContainsFunc(s.Reads.Kinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
 // needsReconcile reports whether the job has to be reconciled for an update of a child. One that gets another controller,
 // or none, is no child any more: no later event of it, not even its deletion, reaches the job.
 func (s served[T]) needsReconcile(e event.UpdateEvent) bool {
-	return s.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) || s.Matters(e.ObjectOld, e.ObjectNew)
+	return s.Watch.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) || s.Watch.Matters(e.ObjectOld, e.ObjectNew)
 }
 
 // controllerOf returns the UID of what controls the object, "" if nothing does.
@@ -96,7 +96,7 @@ func controllerOf(object client.Object) types.UID {
 
 // isUnexpected reports whether the job has to be reconciled for a new child.
 func (s served[T]) isUnexpected(e event.CreateEvent) bool {
-	return s.Expected == nil || !s.Expected(e.Object)
+	return s.Watch.Expected == nil || !s.Watch.Expected(e.Object)
 }
 
 // Kinds returns the kinds of the APIs' jobs.
@@ -119,7 +119,7 @@ func controllerUID(object client.Object) []string {
 // do so if it does not know the version in the reference.
 func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if s.CreatesJob == nil || jobs.IsNobodys(object) || !refersTo(owner, s.kind()) || !slices.ContainsFunc(s.Owns, sameType(object)) {
+	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !refersTo(owner, s.kind()) || !slices.ContainsFunc(s.Watch.Owns, sameType(object)) {
 		return false, nil
 	}
 	job := s.New()
@@ -132,12 +132,12 @@ func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client
 	case err != nil:
 		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", s.Kind.Kind, key, object.GetName(), err)
 	}
-	return s.CreatesJob(job, object), nil
+	return s.Queueing.CreatesJob(job, object), nil
 }
 
 // targetKeys returns the index keys of an object without a controller.
 func (s served[T]) targetKeys(object client.Object) []string {
-	switch name, uid := s.Targets(object); {
+	switch name, uid := s.Watch.Targets(object); {
 	case name == "" && uid == "":
 		return nil
 	case uid != "":
@@ -150,7 +150,7 @@ func (s served[T]) targetKeys(object client.Object) []string {
 // targets enqueues the job that an object without a controller is meant for.
 func (s served[T]) targets() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		name, _ := s.Targets(object)
+		name, _ := s.Watch.Targets(object)
 		if name == "" || metav1.GetControllerOf(object) != nil {
 			return nil
 		}

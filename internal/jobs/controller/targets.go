@@ -44,7 +44,7 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 // strayTargets returns the objects that are meant for jobs of this name other than the one with the UID. They are shared
 // with the cache, as users may have any number of them, and must not be modified.
 func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName, uid types.UID) (out []client.Object, err error) {
-	if r.api.Targets == nil {
+	if r.api.Watch.Targets == nil {
 		return nil, nil
 	}
 	for _, kind := range r.owns {
@@ -70,6 +70,6 @@ func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName,
 
 // isFor reports whether the object is meant for the job with the UID, "" if there is none, of the name that it gives.
 func (r *reader[T]) isFor(object client.Object, job types.UID) bool {
-	_, uid := r.api.Targets(object)
+	_, uid := r.api.Watch.Targets(object)
 	return job != "" && (uid == "" || uid == job)
 }

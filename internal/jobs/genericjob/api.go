@@ -20,22 +20,30 @@ const batchDelay = 100 * time.Millisecond
 
 // API is the GenericJob API. A GenericJob without a queue starts at once.
 var API = jobs.API[*tensorstack.GenericJob]{
-	Resizes:    true,
-	Gangs:      true,
-	Kind:       kind,
-	Queue:      jobs.QueueOptional,
-	New:        func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
-	Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
-	Matters:    jobs.PodChanges(nil),
-	BatchDelay: batchDelay,
+	Kind: kind,
+	New:  func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
 	// Pods start and end one after the other, and the status lists each of them.
 	StatusDelay: 5 * time.Second,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
-	QueueField: queueOf,
-	Pauses:     true,
-	AsksKinds:  []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
-	Describe:   describe,
-	Plan:       plan,
+	Describe: describe,
+	Plan:     plan,
+	Watch: jobs.Watch{
+		Owns:       []client.Object{&corev1.Pod{}, &corev1.Service{}},
+		Matters:    jobs.PodChanges(nil),
+		BatchDelay: batchDelay,
+	},
+	Queueing: jobs.Queueing[*tensorstack.GenericJob]{
+		Rule:  jobs.QueueOptional,
+		Field: queueOf,
+	},
+	Reads: jobs.Reads[*tensorstack.GenericJob]{
+		Kinds: []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
+	},
+	Abilities: jobs.Abilities{
+		Resizes: true,
+		Gangs:   true,
+		Pauses:  true,
+	},
 }

@@ -43,7 +43,7 @@ func BenchmarkPlan(b *testing.B) {
 func BenchmarkPodEvent(b *testing.B) {
 	before, after := pod("job-worker-0").Running(), pod("job-worker-0").Running()
 	for b.Loop() {
-		if API.Matters(before.Pod, after.Pod) {
+		if API.Watch.Matters(before.Pod, after.Pod) {
 			b.Fatal("nothing has changed, and it matters")
 		}
 	}

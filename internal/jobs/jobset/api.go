@@ -17,22 +17,30 @@ import (
 
 // API is the JobSet API. A JobSet without a queue starts at once.
 var API = jobs.API[*jobset.JobSet]{
-	Kind:       kind,
-	Queue:      jobs.QueueOptional,
-	Resizes:    true,
-	New:        func() *jobset.JobSet { return &jobset.JobSet{} },
-	Owns:       []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
-	QueueField: func(js *jobset.JobSet) string { return js.Annotations[kueue.QueueAnnotation] },
+	Kind: kind,
+	New:  func() *jobset.JobSet { return &jobset.JobSet{} },
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
-	Related:    related,
-	Gangs:      true,
-	Pods:       podsInPlace,
-	CreatesJob: createsJob,
-	MadeFor:    madeFor,
-	Describe:   describe,
-	Plan:       plan,
+	Describe: describe,
+	Plan:     plan,
+	Watch: jobs.Watch{
+		Owns:    []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
+		MadeFor: madeFor,
+	},
+	Queueing: jobs.Queueing[*jobset.JobSet]{
+		Rule:       jobs.QueueOptional,
+		Field:      func(js *jobset.JobSet) string { return js.Annotations[kueue.QueueAnnotation] },
+		CreatesJob: createsJob,
+	},
+	Reads: jobs.Reads[*jobset.JobSet]{
+		Related: related,
+		Pods:    podsInPlace,
+	},
+	Abilities: jobs.Abilities{
+		Resizes: true,
+		Gangs:   true,
+	},
 }
 
 // related returns the Service of the subdomain, which several JobSets can share, and the volume claims, which can

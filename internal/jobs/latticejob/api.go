@@ -17,28 +17,34 @@ import (
 func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	c := controller{settings}
 	api := jobs.API[*lattice.LatticeJob]{
-		Kind:            kind,
-		Queue:           jobs.QueueOptional,
-		New:             func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
-		Owns:            []client.Object{&lattice.LatticeJob{}}, // of a schedule
-		AsksKinds:       []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
-		Delegates:       !settings.External,
-		RequeuesChanged: settings.External,
-		Matters:         matters,
-		Expected:        expected,
-		Related:         related,
-		AsksNodes:       nodeFeatures,
-		PodLabels:       podLabels,
-		UnlabelledPods:  unlabelledPods,
-		Describe:        c.describe,
-		Plan:            c.plan,
+		Kind:           kind,
+		New:            func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
+		PodLabels:      podLabels,
+		UnlabelledPods: unlabelledPods,
+		Describe:       c.describe,
+		Plan:           c.plan,
+		Watch: jobs.Watch{
+			Owns:     []client.Object{&lattice.LatticeJob{}}, // of a schedule
+			Matters:  matters,
+			Expected: expected,
+		},
+		Queueing: jobs.Queueing[*lattice.LatticeJob]{
+			Rule:            jobs.QueueOptional,
+			Delegates:       !settings.External,
+			RequeuesChanged: settings.External,
+		},
+		Reads: jobs.Reads[*lattice.LatticeJob]{
+			Kinds:        []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
+			Related:      related,
+			NodeFeatures: nodeFeatures,
+		},
 	}
 	if settings.External {
 		// The kind comes with Volcano, which may be installed later.
-		api.Optional = []jobs.OptionalKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
-		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
+		api.Watch.Optional = []jobs.OptionalKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
+		api.Queueing.Field = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
 	} else {
-		api.Owns = append(api.Owns, &volcano.Job{})
+		api.Watch.Owns = append(api.Watch.Owns, &volcano.Job{})
 	}
 	return api
 }

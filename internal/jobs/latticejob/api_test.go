@@ -40,20 +40,20 @@ func TestRelatedObjectsAreThoseTheSpecRefersTo(t *testing.T) {
 	task.Workload.Resources["g"] = lattice.ResourceSpec{Type: lattice.GPUResource}
 	s.seen.Job.Spec.Tasks["t"] = task
 	api := New(Settings{})
-	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, kindsAndNames(api.Related(s.seen.Job))); diff != "" {
+	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, kindsAndNames(api.Reads.Related(s.seen.Job))); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(api.AsksNodes(s.seen.Job)); n != 2 {
+	if n := len(api.Reads.NodeFeatures(s.seen.Job)); n != 2 {
 		t.Errorf("%d features of nodes are asked for", n)
 	}
-	if api.AsksNodes(newScene().seen.Job) != nil {
+	if api.Reads.NodeFeatures(newScene().seen.Job) != nil {
 		t.Error("nodes are asked for a job without GPUs")
 	}
 }
 
 // That the VCJob of a job is there follows from its making; where it stands does not.
 func TestACreatedVCJobNeedsNoReconcile(t *testing.T) {
-	expected := New(Settings{}).Expected
+	expected := New(Settings{}).Watch.Expected
 	for name, test := range map[string]struct {
 		child client.Object
 		want  bool

@@ -18,22 +18,30 @@ const batchDelay = 100 * time.Millisecond
 // API returns the TrainingJob API. A TrainingJob that names no queue goes to the queue named default.
 func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	return jobs.API[*breezeml.TrainingJob]{
-		Kind:  s.kind(),
-		Queue: jobs.QueueRequired,
-		New:   func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
-		Owns:  []client.Object{&corev1.Pod{}, &corev1.Service{}},
-		Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
-			return restartsInPlace(was) != restartsInPlace(is)
-		}),
-		BatchDelay: batchDelay,
-		Resizes:    true,
-		Gangs:      true,
+		Kind: s.kind(),
+		New:  func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
 		PodLabels: func(uid types.UID) map[string]string {
 			return map[string]string{muster.JobUIDLabel: string(uid)}
 		},
-		QueueField:  queueOf,
-		AwaitsNodes: func(job *breezeml.TrainingJob) bool { return limitOf(job) > 0 },
-		Describe:    describe,
-		Plan:        func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
+		Describe: describe,
+		Plan:     func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
+		Watch: jobs.Watch{
+			Owns: []client.Object{&corev1.Pod{}, &corev1.Service{}},
+			Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
+				return restartsInPlace(was) != restartsInPlace(is)
+			}),
+			BatchDelay: batchDelay,
+		},
+		Queueing: jobs.Queueing[*breezeml.TrainingJob]{
+			Rule:  jobs.QueueRequired,
+			Field: queueOf,
+		},
+		Reads: jobs.Reads[*breezeml.TrainingJob]{
+			AwaitsNodes: func(job *breezeml.TrainingJob) bool { return limitOf(job) > 0 },
+		},
+		Abilities: jobs.Abilities{
+			Resizes: true,
+			Gangs:   true,
+		},
 	}
 }

@@ -110,7 +110,7 @@ func TestExitCodeIsThatOfTheTrainingContainer(t *testing.T) {
 // TestRestartsOfContainersMatter: a container may run again so soon that only its number of restarts shows it, and
 // nothing else may happen until the end of the job.
 func TestRestartsOfContainersMatter(t *testing.T) {
-	matters := API(Settings{}).Matters
+	matters := API(Settings{}).Watch.Matters
 	runs, again := pod(0).Running().Pod, pod(0).Running().Pod
 	again.ResourceVersion = "2"
 	if matters(runs, again) {

@@ -20,28 +20,36 @@ const batchDelay = 100 * time.Millisecond
 
 // API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
-	Resizes: true,
-	AnyPods: true,
-	Gangs:   true,
-	Kind:    kind,
-	Queue:   jobs.QueueRequired,
-	New:     func() *volcano.Job { return &volcano.Job{} },
-	Owns:    []client.Object{&corev1.Pod{}, &bus.Command{}},
-	Targets: targetOf,
-	Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
-		return restartsOf(was) != restartsOf(is) || unschedulableSince(was) != unschedulableSince(is)
-	}),
-	Expected:   expected,
-	BatchDelay: batchDelay,
+	Kind: kind,
+	New:  func() *volcano.Job { return &volcano.Job{} },
 	// Pods start and finish one after the other, and the status counts them.
 	StatusDelay: countsDelay,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
-	QueueField: queueOf,
-	AsksKinds:  []schema.GroupResource{podGroups},
-	Describe:   describe,
-	Plan:       plan,
+	Describe: describe,
+	Plan:     plan,
+	Watch: jobs.Watch{
+		Owns:    []client.Object{&corev1.Pod{}, &bus.Command{}},
+		Targets: targetOf,
+		Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
+			return restartsOf(was) != restartsOf(is) || unschedulableSince(was) != unschedulableSince(is)
+		}),
+		Expected:   expected,
+		BatchDelay: batchDelay,
+	},
+	Queueing: jobs.Queueing[*volcano.Job]{
+		Rule:  jobs.QueueRequired,
+		Field: queueOf,
+	},
+	Reads: jobs.Reads[*volcano.Job]{
+		Kinds: []schema.GroupResource{podGroups},
+	},
+	Abilities: jobs.Abilities{
+		Resizes: true,
+		AnyPods: true,
+		Gangs:   true,
+	},
 }
 
 // targetOf returns the name and UID of the job that a Command targets.

@@ -202,7 +202,7 @@ func TestCreatedPodsNeedNoReconcile(t *testing.T) {
 		"a pod that waits for a node": {pending.Pod, true}, "one that has one": {bound.Pod, false}, "one that runs": {pod("job-ps-0").running().Pod, false},
 		"one that goes": {podBuilder{pending.DeepCopy()}.going().Pod, false}, "a Command": {command("c", bus.AbortJobAction), false},
 	} {
-		if got := API.Expected(test.child); got != test.want {
+		if got := API.Watch.Expected(test.child); got != test.want {
 			t.Errorf("%s is expected: %v, want %v", name, got, test.want)
 		}
 	}
