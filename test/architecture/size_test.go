@@ -22,19 +22,16 @@ const (
 var (
 	filesToday = map[string]int{
 		"internal/engine": 52,
-		"internal/jobs":   74,
 	}
 	methodsToday = map[string]int{
 		"internal/engine.Engine":         209,
 		"internal/engine.pass":           75,
 		"internal/engine/preempt.search": 42,
-		"internal/jobs.reconciler":       73,
 		"test/scenario/harness.World":    49,
 	}
 	cyclesToday = map[string]int{
 		"cmd/muster/command": 14,
 		"internal/engine":    50,
-		"internal/jobs":      51,
 	}
 )
 
