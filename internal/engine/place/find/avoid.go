@@ -92,16 +92,17 @@ func (a avoidedAreas) any(depth int32) bool {
 
 // nodesNear returns, by slot, the nodes that are in an area at the depth or below and are not avoided yet.
 func (s *search) nodesNear(n avoidedAreas, depth int32) []bool {
-	off := make([]bool, s.places.Nodes.Slots())
+	nodes := s.places.Nodes
+	off := make([]bool, nodes.Slots())
 	for l, those := range n.domains {
 		for i := range off {
 			slot := int32(i)
 			leaf := l.DomainOf(slot)
-			if leaf == place.Outside || off[i] || s.places.Nodes.IsAvoided(slot) {
+			if leaf == place.Outside || off[i] || nodes.IsAvoided(slot) {
 				continue
 			}
 			off[i] = isIn(l, leaf, those, depth) ||
-				depth == 0 && n.zones[s.places.Nodes.At(slot).Labels[corev1.LabelTopologyZone]]
+				depth == 0 && n.zones[nodes.At(slot).Labels[corev1.LabelTopologyZone]]
 		}
 	}
 	return off
