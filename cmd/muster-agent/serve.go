@@ -98,8 +98,8 @@ func (s *shell) do(next supervise.Do) {
 	if next.Note != "" {
 		logf("%s", next.Note)
 	}
-	if next.Told != "" {
-		tell(valueOr(muster.AgentReportVariable, defaultMessage), next.Told)
+	if next.Termination != "" {
+		report(valueOr(muster.AgentReportVariable, defaultMessage), next.Termination)
 	}
 	if next.Signal != 0 {
 		s.family.Signal(next.Signal)
@@ -192,9 +192,9 @@ func ready() int {
 	return 0
 }
 
-// tell appends a line to the termination message of the container, after what the command wrote there. Where the
+// report appends a line to the termination message of the container, after what the command wrote there. Where the
 // message is not a file that exists, nothing is told.
-func tell(path, line string) {
+func report(path, line string) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return

@@ -19,8 +19,8 @@ const mountPatience = 5 * time.Minute
 
 // Mounts is what kubelets said of volumes that they could not mount. The zero value says nothing.
 type Mounts struct {
-	// said holds it by the name of the pod; missing holds, by what pods mount, what does not exist.
-	said, missing map[string]string
+	// reported holds it by the name of the pod; missing holds, by what pods mount, what does not exist.
+	reported, missing map[string]string
 }
 
 // AwaitingMounts returns the pods of these whose events may say why they do not start, at most as many as given: of
@@ -90,8 +90,8 @@ var (
 // Note takes in the events of a pod, of any reason, as of now. The latest one about a single volume counts, or else the
 // latest one, which may only say that the time is over.
 func (m *Mounts) Note(pod *corev1.Pod, events []corev1.Event, now time.Time) {
-	if m.said == nil {
-		m.said, m.missing = map[string]string{}, map[string]string{}
+	if m.reported == nil {
+		m.reported, m.missing = map[string]string{}, map[string]string{}
 	}
 	var latest *corev1.Event
 	for i := range events {
@@ -115,7 +115,7 @@ func (m *Mounts) Note(pod *corev1.Pod, events []corev1.Event, now time.Time) {
 			m.missing[mountsOf(pod)] = message
 		}
 	}
-	m.said[pod.Name] = message
+	m.reported[pod.Name] = message
 }
 
 // MissingConfigMap returns the ConfigMap that does not exist according to the events of the pod, "" for none.
@@ -130,7 +130,7 @@ func (m Mounts) MissingConfigMap(pod *corev1.Pod) string {
 
 // Forget drops what the events of the pod say: it holds no more.
 func (m *Mounts) Forget(pod *corev1.Pod) {
-	delete(m.said, pod.Name)
+	delete(m.reported, pod.Name)
 	delete(m.missing, mountsOf(pod))
 }
 
@@ -158,7 +158,7 @@ func (m Mounts) Of(pod *corev1.Pod, of func(*corev1.Pod) (reason, message string
 	if reason != "" || !awaitsMounts(pod) {
 		return reason, message
 	}
-	if said := cmp.Or(m.missing[mountsOf(pod)], m.said[pod.Name]); said != "" {
+	if said := cmp.Or(m.missing[mountsOf(pod)], m.reported[pod.Name]); said != "" {
 		return FailedMount, said
 	}
 	return "", ""

@@ -26,9 +26,9 @@ type Do struct {
 	Exit   bool
 	Code   int
 	Report *protocol.Request
-	// Told is written to the termination message of the container, empty for nothing: it tells the end of a command that
-	// failed too often from that of a container that was killed.
-	Told string
+	// Termination is written to the termination message of the container, empty for nothing: it tells the end of a command
+	// that failed too often from that of a container that was killed.
+	Termination string
 	// Note is a line for the log of the container, empty for none.
 	Note string
 }
@@ -155,7 +155,7 @@ func (a *Agent) failed(do Do, end End, now time.Time) Do {
 		a.phase = ended
 		do.Exit, do.Code = true, max(1, end.ExitCode())
 		do.Note = fmt.Sprintf("the command failed (%s), and was run again often enough", failure.Message)
-		do.Told = do.Note
+		do.Termination = do.Note
 		return do
 	}
 	do.Note = fmt.Sprintf("the command failed (%s); it is run again with the next round", failure.Message)

@@ -75,7 +75,7 @@ func (eo *explainOptions) run(ctx context.Context, streams genericiooptions.IOSt
 	if name.Namespace != "" && *eo.config.Namespace != "" && name.Namespace != *eo.config.Namespace {
 		return usageError("%q is in another namespace than -n %s: leave one of them out", argument, *eo.config.Namespace)
 	}
-	print, err := eo.printer(streams.Out)
+	write, err := eo.printer(streams.Out)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (eo *explainOptions) run(ctx context.Context, streams genericiooptions.IOSt
 	if err != nil {
 		return err
 	}
-	if err := print(explanation); err != nil {
+	if err := write(explanation); err != nil {
 		return err
 	}
 	if !isHealthy(explanation.Job.State) {

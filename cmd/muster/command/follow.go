@@ -37,7 +37,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	scope observe.Scope,
 	output *outputFlags, r renderer[T], list func(*view.Snapshot, time.Time) ([]T, error),
 	changes *show.Changes[T]) error {
-	print, err := printerOf(streams.Out, output, r)
+	write, err := printerOf(streams.Out, output, r)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	if err != nil {
 		return err
 	}
-	f := appending(streams, print, changes)
+	f := appending(streams, write, changes)
 	if size, ok := show.Terminal(streams.Out); ok && output.isTable() {
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
@@ -101,10 +101,10 @@ func (f *follower[T]) refresh(ctx context.Context, watch *observe.Watch,
 }
 
 // appending returns a follower that prints only values that have changed.
-func appending[T any](streams genericiooptions.IOStreams, print func([]T) error, changes *show.Changes[T]) follower[T] {
+func appending[T any](streams genericiooptions.IOStreams, write func([]T) error, changes *show.Changes[T]) follower[T] {
 	return follower[T]{report: lineTo(streams.ErrOut), update: func(values []T) error {
 		if changed := changes.Next(values); len(changed) > 0 {
-			return print(changed)
+			return write(changed)
 		}
 		return nil
 	}}

@@ -70,15 +70,15 @@ func (j *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 			return slices.DeleteFunc(view.Jobs(snapshot, now),
 				func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
 		},
-		complete: tellWhy,
+		complete: noteWhy,
 		changes:  show.JobChanges(),
 	}
 	return jobs.run(ctx, streams)
 }
 
-// tellWhy adds to the jobs what takes more requests than a list of each kind.
-func tellWhy(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
-	if err := tellMistakes(ctx, cluster, namespace, jobs); err != nil {
+// noteWhy adds to the jobs what takes more requests than a list of each kind.
+func noteWhy(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
+	if err := noteMistakes(ctx, cluster, namespace, jobs); err != nil {
 		return err
 	}
 	unready := view.Unready(jobs)
@@ -97,7 +97,7 @@ func tellWhy(ctx context.Context, cluster *observe.Cluster, namespace string, jo
 		if err != nil {
 			return err
 		}
-		job.TellProblem(its, claims, mounts, now)
+		job.NoteProblem(its, claims, mounts, now)
 	}
 	return nil
 }
@@ -109,15 +109,15 @@ const (
 	mountsInList = 1
 )
 
-// tellMistakes reports of each job without a Workload what its last warning event says: usually what is wrong with the
+// noteMistakes reports of each job without a Workload what its last warning event says: usually what is wrong with the
 // job. It reads events only if there is a job without a Workload.
-func tellMistakes(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
+func noteMistakes(ctx context.Context, cluster *observe.Cluster, namespace string, jobs []view.Job) error {
 	if !slices.ContainsFunc(jobs, func(job view.Job) bool { return job.SaysNothing() }) {
 		return nil
 	}
 	warnings, err := cluster.WarningsIn(ctx, namespace)
 	if err == nil {
-		view.TellMistakes(jobs, warnings)
+		view.NoteMistakes(jobs, warnings)
 	}
 	return err
 }

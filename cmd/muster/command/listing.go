@@ -35,7 +35,7 @@ type listing[T any] struct {
 }
 
 func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams) error {
-	print, err := printerOf(streams.Out, l.output, l.renderer)
+	write, err := printerOf(streams.Out, l.output, l.renderer)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 		emptyNote(streams.ErrOut, l.what, namespace)
 		return nil
 	}
-	return print(found)
+	return write(found)
 }
 
 // explain appends, to an error of the first read, what the user can do about it.

@@ -19,8 +19,8 @@ func Binary() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the path of this program: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
+	if resolved, err := filepath.EvalSymlinks(self); err == nil {
+		self = resolved
 	}
 	return beside(self)
 }

@@ -74,7 +74,8 @@ func TestElasticJobs(t *testing.T) {
 		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1: a job has at least 1 worker. Raise it"},
 		{"too large", aTrainingJob("tune", func(job *breezeml.TrainingJob) { // stored before the API refused it
 			job.Spec.MaxSize, job.Status.Stage = ptr.To(int32(20000)), breezeml.StageWrongConfiguration
-		}), nil, Suspended, 0, 20000, 2, 20000, "WrongConfiguration: a job has at most 10000 workers, not 20000: lower maxSize, or minSize if there is none"},
+		}), nil, Suspended, 0, 20000, 2, 20000,
+			"WrongConfiguration: a job has at most 10000 workers, not 20000: lower maxSize, or minSize if there is none"},
 		{"no command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.InjectLattice, job.Status.Stage = true, breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command in the container trainingjob, or in the first if none has that name"},

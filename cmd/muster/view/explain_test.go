@@ -467,10 +467,12 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 	}
 	got := podProblems([]corev1.Pod{
 		ignored("w-8", 50), ignored("w-9", 58),
-		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
-		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
-		ended("x-0", "example.com/backup"), ended("x-1", batchv1.JobTrackingFinalizer), left("x-2", 10), left("x-3", 70),
-	}, podproblem.Claims{}, podproblem.Mounts{}, false, (&Snapshot{Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}).lacksNode, at(60).Time)
+		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable),
+		pod("w-3", func(*corev1.PodStatus) {}), ending("w-4", 10), ending("w-5", 70),
+		ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer), ended("x-0", "example.com/backup"),
+		ended("x-1", batchv1.JobTrackingFinalizer), left("x-2", 10), left("x-3", 70),
+	}, podproblem.Claims{}, podproblem.Mounts{}, false,
+		(&Snapshot{Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n"}}}}).lacksNode, at(60).Time)
 	want := []PodProblem{
 		{Pods: 2, Example: "x-2", Reason: "Terminating",
 			Message: "its node deleted does not exist any more: Kubernetes removes the pod within a minute or so; its quota is kept until the pod is gone"},

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/podproblem"
 )
 
-// podProblems groups the problems of the pods of a job, one entry for all pods with the same reason and message. lacksPods
-// says that the job has fewer ready pods than it needs. isGone reports whether a node is known not to exist.
+// podProblems groups the problems of the pods of a job, one entry for all pods with the same reason and message.
+// lacksPods says that the job has fewer ready pods than it needs. isGone reports whether a node is known not to exist.
 func podProblems(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, lacksPods bool,
 	isGone func(node string) bool, now time.Time) []PodProblem {
 	ofItself := func(pod *corev1.Pod) (reason, message string) { return complaint(pod, isGone, now) }

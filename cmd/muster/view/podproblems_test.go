@@ -25,8 +25,10 @@ func TestPodsThatCrashAlikeAreOneProblem(t *testing.T) {
 					Reason:  "CrashLoopBackOff",
 					Message: "back-off 20s restarting failed container=c pod=" + name + "_ml(uid-" + name + ")"}}}}}}
 	}
-	got := podProblems([]corev1.Pod{crashing("w-1"), crashing("w-0")}, podproblem.Claims{}, podproblem.Mounts{}, false, hasNode, at(60).Time)
-	want := []PodProblem{{Pods: 2, Example: "w-0", Reason: "CrashLoopBackOff", Message: "back-off 20s restarting failed container=c"}}
+	got := podProblems([]corev1.Pod{crashing("w-1"), crashing("w-0")}, podproblem.Claims{}, podproblem.Mounts{}, false,
+		hasNode, at(60).Time)
+	want := []PodProblem{{Pods: 2, Example: "w-0", Reason: "CrashLoopBackOff",
+		Message: "back-off 20s restarting failed container=c"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)
 	}
@@ -34,8 +36,10 @@ func TestPodsThatCrashAlikeAreOneProblem(t *testing.T) {
 
 // kube-scheduler reports nothing on pods that it holds back for their PodGroup, as if it did not run.
 func TestPodsHeldBackForTheirPodGroupAreNotIgnored(t *testing.T) {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0", CreationTimestamp: at(50)}, Status: corev1.PodStatus{Phase: corev1.PodPending},
-		Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}}}
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0", CreationTimestamp: at(50)},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+		Spec: corev1.PodSpec{SchedulerName: corev1.DefaultSchedulerName,
+			SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("gang")}}}
 	got := podProblems([]corev1.Pod{pod}, podproblem.Claims{}, podproblem.Mounts{}, false, hasNode, at(60).Time)
 	want := []PodProblem{{Pods: 1, Example: "w-0", Reason: "NotScheduled",
 		Message: "the scheduler default-scheduler has not tried it yet: it waits until the PodGroup gang exists and has as many pods as must run together"}}

@@ -90,7 +90,7 @@ func TestAListSaysWhatIsWrongWithAJob(t *testing.T) {
 	jobs := Jobs(&Snapshot{JobSets: []jobset.JobSet{aJobSet("bad", inQueue("gpu")), aJobSet("new", inQueue("gpu")),
 		aJobSet("queued", inQueue("gpu"))},
 		Workloads: []kueue.Workload{aWorkload("queued", waitingForQuota)}}, at(60).Time)
-	TellMistakes(jobs, []corev1.Event{warning("uid-bad", "an older one", 1),
+	NoteMistakes(jobs, []corev1.Event{warning("uid-bad", "an older one", 1),
 		warning("uid-bad", "slice-size 8 is more than 4 pods", 9), warning("uid-queued", "of before", 9)})
 	for i, want := range []string{"InvalidJob: no Workload yet: slice-size 8 is more than 4 pods", noWorkloadYet,
 		"WaitingForQuota: 32 more needed"} {

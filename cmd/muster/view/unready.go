@@ -56,16 +56,16 @@ func (j *Job) OwnPods(pods []corev1.Pod) []corev1.Pod {
 	})
 }
 
-// TellProblem says of a job that Unready returned what keeps most of its unready pods from being ready. The pods are
-// its own.
-func (j *Job) TellProblem(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, now time.Time) {
+// NoteProblem sets the reason and message of a job that is not ready to what keeps most of its unready pods from being
+// ready. The pods are the job's own.
+func (j *Job) NoteProblem(pods []corev1.Pod, claims podproblem.Claims, mounts podproblem.Mounts, now time.Time) {
 	found := podProblems(pods, claims, mounts, true, func(string) bool { return false }, now)
 	if len(found) > 0 {
-		j.tellProblem(&found[0])
+		j.noteProblem(&found[0])
 	}
 }
 
-func (j *Job) tellProblem(problem *PodProblem) {
+func (j *Job) noteProblem(problem *PodProblem) {
 	message := cmp.Or(problem.Message, "its pods say no more")
 	if problem.Pods > 1 {
 		message += fmt.Sprintf(" (%d pods, as %s)", problem.Pods, problem.Example)

@@ -73,7 +73,7 @@ func TestAListSaysWhatKeepsPodsFromBeingReady(t *testing.T) {
 			jobs := []Job{{Namespace: "ml", Kind: "JobSet", Name: "train", State: tc.state, PodsReady: tc.ready, PodsAsked: 2,
 				Message: tc.message, CreatedAt: at(0)}}
 			for _, job := range Unready(jobs) {
-				job.TellProblem(job.OwnPods(tc.pods), podproblem.Claims{Exists: map[string]bool{"gone": false}},
+				job.NoteProblem(job.OwnPods(tc.pods), podproblem.Claims{Exists: map[string]bool{"gone": false}},
 					podproblem.Mounts{}, at(60).Time)
 			}
 			if got := jobs[0].Why(); got != tc.want {

@@ -96,8 +96,8 @@ func lastObserved(e *corev1.Event) metav1.Time {
 	return e.CreationTimestamp
 }
 
-// TellMistakes sets the reason and message of each job without any from the job's last warning.
-func TellMistakes(jobs []Job, warnings []corev1.Event) {
+// NoteMistakes sets the reason and message of each job without any from the job's last warning.
+func NoteMistakes(jobs []Job, warnings []corev1.Event) {
 	for i := range jobs {
 		if !jobs[i].SaysNothing() {
 			continue

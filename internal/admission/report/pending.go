@@ -127,15 +127,15 @@ func (p *PendingWriter) try(ctx context.Context, key engine.Key, last waitReason
 		return nil
 	}
 	_, err := decisions.WriteStatus(ctx, p.client, &seen, waiting)
-	if refusal.Is(err) || err == nil && toldOfRefusal(waiting) && !toldOfRefusal(&seen) {
+	if refusal.Is(err) || err == nil && reportsRefusal(waiting) && !reportsRefusal(&seen) {
 		p.Events.Waits(&seen, last.why)
 	}
 	return err
 }
 
-// toldOfRefusal reports whether the status says that the API server refuses the admission. Users who look at their job
+// reportsRefusal reports whether the status says that the API server refuses the admission. Users who look at their job
 // alone are told so by one event, since they can mend it: no other workload's end will.
-func toldOfRefusal(w *kueue.Workload) bool {
+func reportsRefusal(w *kueue.Workload) bool {
 	code, message := translate.PendingReason(w)
 	return code == reason.Inadmissible && reason.IsRefusedAdmission(message)
 }

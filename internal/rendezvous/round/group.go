@@ -30,9 +30,9 @@ type Pod struct {
 
 // Group is the pods of one job that runs in rounds. It is not safe for concurrent use.
 type Group struct {
-	timeouts Timeouts
-	min, max int
-	pods     map[string]*member
+	timeouts     Timeouts
+	fewest, most int
+	pods         map[string]*member
 	// states counts the pods by the state that their agents have reported; pods that have succeeded are Done.
 	states map[protocol.State]int
 	// target is how many pods the job is to have now, succeeded pods included; 0 if this is not known. awaiting is since
@@ -86,16 +86,16 @@ type member struct {
 	answered string
 }
 
-// New returns a group that gathers its first round. A round has between min and max members.
-func New(min, max int, timeouts Timeouts, now time.Time) *Group {
-	g := &Group{timeouts: timeouts, min: min, max: max, pods: map[string]*member{}, states: map[protocol.State]int{}}
+// New returns a group that gathers its first round. A round has between fewest and most members.
+func New(fewest, most int, timeouts Timeouts, now time.Time) *Group {
+	g := &Group{timeouts: timeouts, fewest: fewest, most: most, pods: map[string]*member{}, states: map[protocol.State]int{}}
 	g.gather(now)
 	return g
 }
 
 // Resize changes the bounds of future rounds.
-func (g *Group) Resize(min, max int, now time.Time) {
-	g.min, g.max = min, max
+func (g *Group) Resize(fewest, most int, now time.Time) {
+	g.fewest, g.most = fewest, most
 	g.settle(now)
 }
 
@@ -131,7 +131,7 @@ func (g *Group) AddSucceeded(pod Pod, now time.Time) {
 	m := g.add(pod, now)
 	m.succeeded = true
 	g.say(m, protocol.Request{State: protocol.Done})
-	g.tellNewcomers()
+	g.notifyNewcomers()
 	g.settle(now)
 }
 
@@ -190,7 +190,7 @@ func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (kn
 		g.note(now.Add(g.timeouts.Presence))
 		g.observeWaiting(m, now)
 	case protocol.Done:
-		g.tellNewcomers()
+		g.notifyNewcomers()
 	}
 	g.settle(now)
 	return true
@@ -341,8 +341,8 @@ func (g *Group) await(now time.Time) {
 	g.note(now.Add(g.timeouts.Gather))
 }
 
-// tellNewcomers makes pods that came too late ask for their answers, if all work is done.
-func (g *Group) tellNewcomers() {
+// notifyNewcomers makes pods that came too late ask for their answers, if all work is done.
+func (g *Group) notifyNewcomers() {
 	if g.workIsDone() {
 		g.version++
 	}
@@ -371,14 +371,14 @@ func inOrder(a, b *member) int {
 // begin starts the next round with the members given; if there are more than max, with the first of them in rank order.
 func (g *Group) begin(members []*member, now time.Time) {
 	slices.SortFunc(members, inOrder)
-	members = members[:min(len(members), g.max)]
+	members = members[:min(len(members), g.most)]
 	g.participants = len(members) + g.finished()
 	g.number++
 	g.version++
 	g.running, g.size, g.over = true, len(members), ""
 	g.first = protocol.Round{
 		Number: g.number, ID: fmt.Sprint(g.number, "-", strconv.FormatInt(now.UnixNano(), 36)), Size: g.size,
-		MasterAddress: members[0].request.Address, MasterPort: members[0].request.Port, Min: g.min, Max: g.max,
+		MasterAddress: members[0].request.Address, MasterPort: members[0].request.Port, Min: g.fewest, Max: g.most,
 	}
 	g.master, g.id = g.first.Master(), g.first.ID
 	for rank, m := range members {

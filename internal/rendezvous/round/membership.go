@@ -72,12 +72,12 @@ func (g *Group) canBegin(now time.Time) bool {
 	if g.states[protocol.Waiting] < least {
 		return false
 	}
-	return len(g.waiting(now)) >= max(least, min(g.expected(now), g.max))
+	return len(g.waiting(now)) >= max(least, min(g.expected(now), g.most))
 }
 
 // minMembers is the least number of members with which a round begins. Members that have succeeded count towards the
 // group's minimum.
-func (g *Group) minMembers() int { return max(1, g.min-g.finished()) }
+func (g *Group) minMembers() int { return max(1, g.fewest-g.finished()) }
 
 // finished returns how many members have succeeded.
 func (g *Group) finished() int { return g.done + g.states[protocol.Done] }
@@ -154,7 +154,7 @@ func (g *Group) missing(pods int, now time.Time) int {
 // shouldGrow reports whether the round is to end so that waiting pods can join it: it is smaller than
 // max, none of its members has succeeded, as the others are about to, and all pods that are expected wait.
 func (g *Group) shouldGrow(now time.Time) bool {
-	if g.size >= g.max || g.finished() > 0 || g.states[protocol.Waiting] == 0 {
+	if g.size >= g.most || g.finished() > 0 || g.states[protocol.Waiting] == 0 {
 		return false
 	}
 	waiting := len(g.waiting(now))

@@ -50,8 +50,8 @@ func watchCluster(ctx context.Context, client kubernetes.Interface, node string)
 	}
 	for _, informer := range []cache.SharedIndexInformer{c.pods, services.Informer(), endpoints.Informer()} {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { c.names.tell() }, UpdateFunc: func(any, any) { c.names.tell() },
-			DeleteFunc: func(any) { c.names.tell() },
+			AddFunc: func(any) { c.names.notify() }, UpdateFunc: func(any, any) { c.names.notify() },
+			DeleteFunc: func(any) { c.names.notify() },
 		})
 		if err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ type changes struct {
 	next chan struct{}
 }
 
-func (c *changes) tell() {
+func (c *changes) notify() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	close(c.next)

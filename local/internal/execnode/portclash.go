@@ -23,9 +23,9 @@ const clashLogLines = 50
 // portClashes records which ends of containers were examined.
 type portClashes map[kubecontainer.ContainerID]bool
 
-// tell records an event for each container that failed because its port is in use. This happens only on nodes whose
+// report records an event for each container that failed because its port is in use. This happens only on nodes whose
 // pods share the machine's network.
-func (p portClashes) tell(w *worker, pod *corev1.Pod, state *kubecontainer.PodStatus) {
+func (p portClashes) report(w *worker, pod *corev1.Pod, state *kubecontainer.PodStatus) {
 	if w.node.network != nil && !pod.Spec.HostNetwork {
 		return
 	}

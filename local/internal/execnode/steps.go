@@ -20,7 +20,7 @@ import (
 func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus,
 	status corev1.PodStatus) time.Time {
 	k := w.node.kubelet
-	w.clashes.tell(w, pod, state)
+	w.clashes.report(w, pod, state)
 	if len(state.ContainerStatuses) == 0 {
 		w.reportIgnored(pod)
 	}
@@ -68,9 +68,9 @@ func (w *worker) failed(pod *corev1.Pod, reason string, err error) time.Time {
 
 // warn records an event, unless the last one was equal.
 func (w *worker) warn(pod *corev1.Pod, reason, message string) {
-	if w.told != reason+message {
+	if w.lastWarning != reason+message {
 		w.node.kubelet.recorder.Event(pod, corev1.EventTypeWarning, reason, message)
-		w.told = reason + message
+		w.lastWarning = reason + message
 	}
 }
 
@@ -123,11 +123,11 @@ func (w *worker) graceNow(pod *corev1.Pod, before *int64) *int64 {
 func (w *worker) finish(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus, refusal *refusal) {
 	k := w.node.kubelet
 	logger := klog.FromContext(ctx)
-	if !w.reported {
+	if !w.lastReported {
 		if refusal != nil {
 			w.failure = &refusal.Failure
 		}
-		w.clashes.tell(w, pod, state)
+		w.clashes.report(w, pod, state)
 		w.setStopped()
 		status := w.statusFrom(ctx, pod, state, true)
 		if refusal != nil {
@@ -138,7 +138,7 @@ func (w *worker) finish(ctx context.Context, pod *corev1.Pod, state *kubecontain
 		w.release(pod)
 	}
 	k.status.TerminatePod(logger, pod)
-	w.reported, w.deleting = true, pod.DeletionTimestamp != nil
+	w.lastReported, w.deleting = true, pod.DeletionTimestamp != nil
 }
 
 // release releases what only running containers need.

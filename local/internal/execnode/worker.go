@@ -41,15 +41,15 @@ type worker struct {
 	volumes map[string]podvolume.Volume
 
 	// The following fields are used only by that goroutine.
-	tried      bool               // to start it
-	failure    *podstatus.Failure // ends the pod
-	reported   bool               // the last status was
-	deleting   bool               // when it was reported, the pod was to be deleted
-	registered bool               // its ConfigMaps and Secrets are watched
-	retries    int
-	reasons    startReasons
-	told       string // the last warning, said once
-	clashes    portClashes
+	startTried   bool               // whether a start of the pod was tried
+	failure      *podstatus.Failure // ends the pod
+	lastReported bool               // whether the last status was reported
+	deleting     bool               // when it was reported, the pod was to be deleted
+	registered   bool               // its ConfigMaps and Secrets are watched
+	retries      int
+	reasons      startReasons
+	lastWarning  string // reported once
+	clashes      portClashes
 }
 
 func newWorker(n *Node, pod *corev1.Pod) *worker {
@@ -160,7 +160,7 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	refusal := refuseIfNeeded(seen.pod, w.node.isolation.Mounts)
 	decision := decide(view{
 		pod: seen.pod, gone: seen.gone, phase: seen.status.Phase, alive: isAlive(seen.state),
-		finished: w.reported && w.deleting == (seen.pod.DeletionTimestamp != nil),
+		finished: w.lastReported && w.deleting == (seen.pod.DeletionTimestamp != nil),
 		refusal:  refusal,
 		deadline: deadlineOf(seen.pod, w.lastStatus(seen.pod)), now: time.Now(),
 	})
@@ -185,10 +185,10 @@ func (w *worker) act(ctx context.Context, decision decision, seen observed,
 	adapted := adapt(seen.pod, w.node.isolation.Mounts)
 	switch decision.action {
 	case toRun:
-		if w.tried {
+		if w.startTried {
 			statuses.SetPodStatus(logger, seen.pod, seen.status)
 		} else {
-			w.tried = true
+			w.startTried = true
 			w.wake() // soon there is more to report than that it is starting
 		}
 		return earliest(w.runContainers(ctx, adapted, seen.state, seen.status), decision.wake), false

@@ -20,20 +20,21 @@ func (m memory) Mount(source, target, fstype string, _ []string) error {
 		return fmt.Errorf("a volume of type %s cannot be made on this node", fstype)
 	}
 	// target ends in <pod UID>/volumes/<plugin>/<volume>.
-	real := filepath.Join(m.root, filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(target)))), filepath.Base(target))
-	if err := os.MkdirAll(filepath.Dir(real), 0o711); err != nil {
+	directory := filepath.Join(m.root, filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(target)))),
+		filepath.Base(target))
+	if err := os.MkdirAll(filepath.Dir(directory), 0o711); err != nil {
 		return fmt.Errorf("making a volume in memory: %w", err)
 	}
-	if err := os.Mkdir(real, 0o777); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(directory, 0o777); err != nil && !os.IsExist(err) {
 		return fmt.Errorf("making a volume in memory: %w", err)
 	}
-	if err := os.Chmod(real, 0o777); err != nil { // whatever the umask is
+	if err := os.Chmod(directory, 0o777); err != nil { // whatever the umask is
 		return fmt.Errorf("making a volume in memory: %w", err)
 	}
 	if err := os.Remove(target); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("making a volume in memory: %w", err)
 	}
-	return os.Symlink(real, target)
+	return os.Symlink(directory, target)
 }
 
 func (m memory) MountSensitive(source, target, fstype string, options, _ []string) error {
@@ -50,11 +51,11 @@ func (m memory) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstyp
 }
 
 func (m memory) Unmount(target string) error {
-	real, err := os.Readlink(target)
+	directory, err := os.Readlink(target)
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(real)
+	return os.RemoveAll(directory)
 }
 
 // isMounted reports whether Mount created the target. A link left by an earlier run, whose memory directory is gone, is
