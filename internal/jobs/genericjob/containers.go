@@ -76,11 +76,11 @@ func fitContainers(spec *tensorstack.GenericJobSpec, tasks []tensorstack.Tasks) 
 	if all <= alwaysBytes {
 		return
 	}
-	room := roomBeside(spec)
-	if all <= room {
+	most := bytesBeside(spec)
+	if all <= most {
 		return
 	}
-	left := room - bare
+	left := most - bare
 	for _, failed := range []bool{true, false} {
 		for i := range tasks {
 			for j := range tasks[i].Replicas {
@@ -126,8 +126,8 @@ func listSize(containers []tensorstack.ContainerStatus) int {
 	return size
 }
 
-// roomBeside returns how large status.tasks may be beside the spec.
-func roomBeside(spec *tensorstack.GenericJobSpec) int {
+// bytesBeside returns how large status.tasks may be beside the spec.
+func bytesBeside(spec *tensorstack.GenericJobSpec) int {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return 0 // the API server has stored it, so it can be encoded

@@ -85,9 +85,9 @@ func (s *sizes) shortOfQuota(rj *jobset.ReplicatedJob) map[string]bool {
 		return names
 	}
 	u, size := s.usageOf(rj), s.of(rj)
-	room := granted.Left - u.pods
+	left := granted.Left - u.pods
 	var names map[string]bool
-	if toStart := rj.Replicas - u.running - u.ended; toStart > 0 && room < toStart*size {
+	if toStart := rj.Replicas - u.running - u.ended; toStart > 0 && left < toStart*size {
 		names = map[string]bool{}
 		for _, missing := range []bool{false, true} {
 			for index := range rj.Replicas {
@@ -100,10 +100,10 @@ func (s *sizes) shortOfQuota(rj *jobset.ReplicatedJob) map[string]bool {
 				if job != nil {
 					need -= min(need, podsUsing(job)) // these are counted already
 				}
-				if need > room {
+				if need > left {
 					names[name] = true
 				} else {
-					room -= need
+					left -= need
 				}
 			}
 		}
