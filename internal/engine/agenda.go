@@ -104,12 +104,12 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 		}
 	}
 	for _, f := range families {
-		for _, r := range f.promised.All() {
-			if w := p.engine.workloads[r.Key]; fits(w.queue.node, w.promise.usage) {
+		for _, r := range f.nominated.All() {
+			if w := p.engine.workloads[r.Key]; fits(w.queue.node, w.nomination.usage) {
 				goes(f, r)
 			}
 		}
-		f.updateClaims()
+		f.updateHoldBacks()
 		f.waits.Settle()
 		p.engine.holdBacks.chargeAll(f)
 		for _, q := range f.queues {

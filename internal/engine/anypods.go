@@ -92,7 +92,7 @@ func (a *anySearch) extend(set int) {
 // try gives the workload these pods if they are available, and reports whether they are.
 func (a *anySearch) try(counts []int32) bool {
 	found := a.evaluator.considerTaking(a.w, a.class, counts)
-	fits := found.verdict == admissible || found.verdict == promisable
+	fits := found.verdict == admissible || found.verdict == nominable
 	if !fits && (found.verdict == hopeless || found.shrinksEquals || !a.mayEvict || a.best.verdict != hopeless && a.isEnough()) {
 		a.note(found)
 		return false

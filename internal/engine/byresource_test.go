@@ -60,7 +60,7 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 			}
 			promised := map[Key]bool{}
 			for key, job := range w.engine.workloads {
-				promised[key] = job.promise != nil
+				promised[key] = job.nomination != nil
 			}
 			for _, d := range w.decide() {
 				job := w.engine.workloads[d.Key]

@@ -33,15 +33,15 @@ func (e *Engine) updateCharges(w *workload) {
 		case !w.leaving():
 			now.planned = e.ledgers.plannedOf(w)
 		}
-	} else if w.promise != nil {
-		now.planned = w.promise.usage
+	} else if w.nomination != nil {
+		now.planned = w.nomination.usage
 	} else if w.Unheld && w.queue != nil {
 		now.held = e.evaluator.firstFlavors(w)
 		now.planned = now.held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(reductionChange) && (w.held != nil || w.promise != nil) {
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(reductionChange) && (w.held != nil || w.nomination != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
-			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
+			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.nomination != nil}
 		e.ledgers.setSpare(w, now.holder)
 	}
 	e.charge(was, now)
@@ -60,8 +60,8 @@ func (e *Engine) updateCharges(w *workload) {
 	}
 	e.recount(was, now)
 	w.charged = now
-	e.listElastic(w)
-	e.noteUnwanted(w)
+	e.growths.list(w)
+	e.growths.noteSurplus(w)
 	e.nodes.updatePlaces(w)
 }
 
@@ -83,10 +83,10 @@ func (e *Engine) charge(was, now charges) {
 	if was.queue == now.queue && slices.Equal(was.held, now.held) && slices.Equal(was.planned, now.planned) {
 		return
 	}
-	e.moveShares(was.queue)
+	e.tallies.moveShares(was.queue)
 	was.queue.recharged()
 	if now.queue != was.queue {
-		e.moveShares(now.queue)
+		e.tallies.moveShares(now.queue)
 		now.queue.recharged()
 	}
 	if was.queue != nil {

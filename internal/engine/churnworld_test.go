@@ -306,11 +306,11 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 		decideAll(w.engine, w.clock.Add(24*time.Hour))
 		e := w.engine
 		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.flavors), "namespaces": len(e.namespaces),
-			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.unwanted.Len(), "withdrawals": e.writtenWithdrawals.Len(),
-			"topologies": len(e.nodes.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.unready, "refused": e.refused.Len(),
-			"avoiding": e.avoiding.Len(), "forgetting": e.forgetting.Len(), "growths": len(e.growths.due), "superseded": len(e.superseded),
-			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.unreported.len(),
-			"promisedPlaces": len(e.nodes.promisedPlaces), "departing": e.nodes.departing, "toRepair": e.nodes.toRepair.Len(), "deferred": e.nodes.deferredRepairs.Len(),
+			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.surplus.Len(), "withdrawals": e.evictions.written.Len(),
+			"topologies": len(e.nodes.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "refused": e.refusals.due.times.Len(),
+			"avoiding": e.avoidances.untimed.Len(), "forgetting": e.avoidances.due.times.Len(), "growths": len(e.growths.due), "superseded": len(e.superseded),
+			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.reports.unreported.len(),
+			"promisedPlaces": len(e.nodes.nominatedPlaces), "departing": e.nodes.departing, "toRepair": e.nodes.toRepair.Len(), "deferred": e.nodes.deferredRepairs.Len(),
 			"workloadOfPod": len(e.nodes.workloadOfPod), "podCounts": len(e.nodes.podCounts), "lingering": e.nodes.lingering.Len(), "within": e.nodes.within.Len()}
 		if e.waiting.NextToCheck(func(*waiting.Class) bool { return true }) != nil {
 			left["blocked"] = 1

@@ -104,11 +104,11 @@ type class struct {
 	otherwise []Key
 	otherCode reason.Code
 	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
-	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.claimants.
-	form     *flavor.Form
-	formedOf int
-	own      quota.Vector
-	claimAt  order.Place
+	// queue's own quota, empty if it does not fit there; entitledAt is the position in clusterQueue.claimants.
+	form       *flavor.Form
+	formedOf   int
+	own        quota.Vector
+	entitledAt order.Place
 	// never is whether the present nodes could hold it.
 	never neverOnNodes
 }
@@ -159,7 +159,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	}
 	isHead := c.Join(w.rank())
 	if isHead || c.formedOf != q.revision {
-		e.evaluator.addClaimant(c)
+		e.evaluator.addEntitled(c)
 	}
 	c.unreported = append(c.unreported, w.Key)
 	w.class = c
@@ -169,7 +169,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 		// A head that has waited longer may evict more.
 		c.MakeReady()
 	default:
-		e.reportReason(c, c.why)
+		e.reports.report(c, c.why)
 	}
 	if head := c.HeldBy(); head != nil && c.Before(head) {
 		c.MakeReady()
@@ -178,7 +178,7 @@ func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	case head != nil && head != &c.Class && c.Before(head):
 		head.MakeReady() // it comes before the head that blocks the queue
 	case head != nil && head != &c.Class, head == nil && c.IsFirst() && !e.open(q):
-		e.reportOtherwise(c, whyBehind(q))
+		e.reports.reportOtherwise(c, whyBehind(q))
 	}
 }
 
@@ -187,16 +187,16 @@ func (e *Engine) leaveClass(w *workload) {
 	c, q := w.class, w.class.queue
 	w.class = nil
 	wasHead := c.Leave(w.Key)
-	if wasHead && c.claimAt.In() {
+	if wasHead && c.entitledAt.In() {
 		if q.family != nil {
 			q.family.enqueue() // others may take what was kept for it
 		}
 		if c.Len() > 0 {
-			q.claimants.Put(c)
+			q.entitled.Put(c)
 		}
 	}
 	if c.Len() == 0 {
-		q.removeClaimant(c)
+		q.removeEntitled(c)
 		delete(q.classes, c.classKey)
 		delete(c.from.classes, c)
 	}
@@ -207,14 +207,14 @@ func (e *Engine) leaveClass(w *workload) {
 func (e *Engine) block(c *class, why reason.Reason, found *outcome) {
 	e.noteWhy(c, why)
 	c.Block(found.cause(), e.stateOf(c.queue.family))
-	e.reportReason(c, why)
+	e.reports.report(c, why)
 	switch q := c.queue; {
 	case q.Strategy == Strict:
 		q.waits.HoldAll(&c.Class)
-		e.reportReady(q, whyBehind(q))
-		e.tellHead(c)
+		e.reports.reportReady(q, whyBehind(q))
+		e.reports.notifyHead(c)
 	case q.Strategy == ByResource:
-		e.tellHead(c)
+		e.reports.notifyHead(c)
 		if len(found.lacks) > 0 {
 			q.waits.HoldFor(&c.Class, found.lacks)
 		}

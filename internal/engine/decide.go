@@ -24,45 +24,45 @@ func (e *Engine) Decide(now time.Time) []Decision {
 		e.reshape()
 	}
 	e.growths.now = now
-	e.sample(now)
+	e.usageHistory.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.growths.wakeGrowth(now)
-	p := pass{engine: e, budget: e.budget}
+	p := e.newPass(e.budget)
 	p.spend((p.budget+1)/2, p.reroute)
-	p.engine.nodes.countWithin()
-	p.evictWithdrawn()
-	p.repair()
-	p.shrinkUnwanted()
+	e.nodes.countWithin()
+	p.evictions.evictWithdrawn()
+	p.repairs.repair()
+	p.growth.shrinkSurplus()
 	e.publishNodes()
 	p.processAgenda()
 	p.reroute() // with what is left of the budget
 	p.reportReasons()
-	e.scheduleForgetting(now)
+	e.avoidances.schedule(now)
 	return p.decisions
 }
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.nodes.toRepair.Len() > 0 || e.unwanted.Len() > 0 ||
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.toRepair.Len() > 0 || e.growths.surplus.Len() > 0 ||
 		e.nodes.hasReplacementToReview()
 }
 
 // Due returns when Decide has something to do even without events; zero means never.
 func (e *Engine) Due() time.Time {
-	due := e.sampleDue
-	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
-		due = next.Since
-	}
-	if next, ok := e.forgetting.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
-		due = next.Since
-	}
+	due := earlier(e.usageHistory.due, earlier(e.refusals.due.first(), e.avoidances.due.first()))
 	for _, at := range e.growths.due {
-		if due.IsZero() || at.Before(due) {
-			due = at
-		}
+		due = earlier(due, at)
 	}
 	return due
+}
+
+// earlier returns the earlier one of two times, of which zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // pass is one call of Decide: all that has changed since the last one is looked at.
@@ -71,6 +71,16 @@ type pass struct {
 	// budget is what is left of the Engine's.
 	budget    int
 	decisions []Decision
+	// The steps of a pass that have methods of their own.
+	evictions evictionPass
+	repairs   repairPass
+	growth    growthPass
+}
+
+func (e *Engine) newPass(budget int) *pass {
+	p := &pass{engine: e, budget: budget}
+	p.evictions.pass, p.repairs.pass, p.growth.pass = p, p, p
+	return p
 }
 
 // spend lets do spend this part of the budget. It may spend a little more.
@@ -118,20 +128,20 @@ func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 // workloads. It reports whether work is left.
 func (p *pass) decide(f *family) (left bool) {
 	p.breakOvercommitted(f)
-	p.keepPromises(f)
-	f.updateClaims()
+	p.admitNominated(f)
+	f.updateHoldBacks()
 	f.waits.Settle()
 	p.engine.holdBacks.chargeAll(f)
 	p.serveHeads(f)
 	p.engine.holdBacks.releaseAll(f)
-	f.updateClaims()
+	f.updateHoldBacks()
 	if f.waits.IsSweeping() {
 		return true
 	}
 	if p.reevaluateBlocked(f) {
 		return true
 	}
-	return p.grow(f) || !f.waits.IsSettled() || p.reevaluateBlocked(f)
+	return p.growth.grow(f) || !f.waits.IsSettled() || p.reevaluateBlocked(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
@@ -184,14 +194,14 @@ func (p *pass) reportWaiting(f *family) {
 			continue
 		}
 		if why := p.engine.mustWait(q); why.Code != reason.None {
-			p.engine.reportReady(q, why)
+			p.engine.reports.reportReady(q, why)
 		}
 	}
 }
 
 // hasWork reports whether there is a workload to evaluate in the family.
 func (e *Engine) hasWork(f *family) bool {
-	return e.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+	return e.canAdmitNominated(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return e.open(q) && e.mustWait(q).Code == reason.None
 	})
 }
@@ -203,7 +213,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 		return false
 	}
 	first := classOf(q.waits.First()).turn()
-	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
+	return q.Strategy != Strict || !slices.ContainsFunc(q.nominated.All(), func(r order.Rank) bool {
 		return !first.before(e.workloads[r.Key].turn(), q)
 	})
 }
@@ -212,7 +222,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 // with a promise. Some may have come while another was before that, or in another order.
 func (p *pass) reportBehindPromised(q *clusterQueue) {
 	if q.Strategy == Strict && q.waits.Head() == nil && q.waits.Ready() > 0 {
-		p.engine.reportReady(q, whyBehind(q))
+		p.engine.reports.reportReady(q, whyBehind(q))
 	}
 }
 
@@ -221,7 +231,7 @@ func (p *pass) reportBehindPromised(q *clusterQueue) {
 func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 	for p.engine.open(q) {
 		if why := p.engine.mustWait(q); why.Code != reason.None {
-			p.engine.reportReady(q, why)
+			p.engine.reports.reportReady(q, why)
 			return nil, false
 		}
 		if p.budget <= 0 {
@@ -233,11 +243,11 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 			why := whyBehind(q)
 			p.engine.noteWhy(c, why)
 			c.WaitBehind(head, p.engine.stateOf(q.family))
-			p.engine.reportReason(c, why)
+			p.engine.reports.report(c, why)
 			continue
 		}
 		begin := p.engine.evaluator.workSoFar()
-		found := p.engine.evaluator.evaluateIgnoringKept(c)
+		found := p.engine.evaluator.evaluateInTurn(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.Head(), version: q.family.version, outcome: found}, false
 		}

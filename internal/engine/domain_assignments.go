@@ -68,7 +68,7 @@ func (n *nodes) nodesWithin(w *workload) map[string][]place.NodeCount {
 				}
 				gone := max(0, min(ended, missing))
 				ended, missing = ended-gone, missing-gone
-				nodes := append(there, n.roomWithin(ps, a, d.Labels, missing)...)
+				nodes := append(there, n.headroomWithin(ps, a, d.Labels, missing)...)
 				out[a.PodSet] = merge(out[a.PodSet], nodes)
 				w.within = out // so that the next domain sees what is left
 				n.places.Hold(w.Key, n.holding(w, placed{by: w.held}))
@@ -78,8 +78,8 @@ func (n *nodes) nodesWithin(w *workload) map[string][]place.NodeCount {
 	return out
 }
 
-// roomWithin finds nodes with the labels for this number of pods.
-func (n *nodes) roomWithin(ps *PodSet, a *Assignment, labels map[string]string, pods int32) []place.NodeCount {
+// headroomWithin finds nodes with the labels for this number of pods.
+func (n *nodes) headroomWithin(ps *PodSet, a *Assignment, labels map[string]string, pods int32) []place.NodeCount {
 	ask, ok := n.askOf(ps, a)
 	if !ok || pods <= 0 {
 		return nil

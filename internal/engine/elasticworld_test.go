@@ -169,13 +169,13 @@ func TestFewestPodsYield(t *testing.T) {
 							trial.release(sizes, func() {
 								trial.takeOffNodes()
 								found := e.evaluator.consider(waits, c, least)
-								is = found.verdict == promisable || found.verdict == admissible
+								is = found.verdict == nominable || found.verdict == admissible
 							})
 						})
 						return is
 					}
 					alone := e.evaluator.consider(waits, c, least).verdict
-					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == promisable) {
+					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == nominable) {
 						continue
 					}
 					var want []int32
@@ -186,7 +186,7 @@ func TestFewestPodsYield(t *testing.T) {
 						}
 					}
 					for i, job := range list.jobs {
-						if want == nil || want[i] == job.Size || alone == admissible || alone == promisable || w.nodes != nil {
+						if want == nil || want[i] == job.Size || alone == admissible || alone == nominable || w.nodes != nil {
 							continue
 						}
 						more := slices.Clone(want)

@@ -64,18 +64,18 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	// What the engine knows and works out, by what it is about.
-	nodes     *nodes
-	ledgers   ledgers
-	holdBacks holdBacks
-	growths   *growths
-	evaluator *evaluator
+	nodes        *nodes
+	ledgers      ledgers
+	holdBacks    holdBacks
+	growths      *growths
+	evaluator    *evaluator
+	reports      reports
+	refusals     refusals
+	avoidances   avoidances
+	evictions    evictions
+	usageHistory usageHistory
+	*tallies
 
-	precedence *preempt.Precedence
-	// unwanted are the workloads that hold more pods than their jobs want.
-	unwanted sets.Set[Key]
-	// writtenWithdrawals are withdrawn workloads whose admission was written all the same: the next pass decides
-	// whether to evict them.
-	writtenWithdrawals sets.Set[Key]
 	// waiting is where blocked classes wait. nodesPublishedAt is the change count of places for which it was last told that
 	// nodes have changed.
 	waiting          *waiting.Room
@@ -86,18 +86,6 @@ type Engine struct {
 	agenda   agenda
 	// lastDecided is the name of the family that was processed last.
 	lastDecided string
-	// unready counts the admitted workloads whose pods are not ready.
-	unready int
-	// refused are the workloads for which the API server rejected a decision, by the time of the next try.
-	refused order.Queue
-	// avoiding are workloads without places that avoid nodes and have no expiry yet; forgetting has the others, by
-	// the time until which they avoid them.
-	avoiding   sets.Set[Key]
-	forgetting order.Queue
-	// sampleDue is when the usage of LocalQueues is sampled next, zero if it is not scheduled; unsampled is set when
-	// there is something to sample.
-	sampleDue time.Time
-	unsampled bool
 
 	// serial is that of the last decision. superseded has, by workload, the decisions that were superseded since the
 	// last TakeSuperseded.
@@ -105,57 +93,44 @@ type Engine struct {
 	superseded map[Key]int64
 
 	// Changes since the last Decide: reshaped is set when quotas or cohorts changed, and recohorted has the cohorts;
-	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again; unreported has
-	// the workloads whose reason to wait must be reported, oldest first.
+	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
-	unreported keyQueue
-	// lagging is when reasons began to wait for a pass with budget to spare, zero if none waits.
-	lagging time.Time
-	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
-	// TakeChangedQueues.
-	usageChanged      sets.Set[string]
-	localUsageChanged sets.Set[Key]
-	// activeChanged are those for which it may have changed whether they can admit.
-	activeChanged sets.Set[Key]
-	// sharesChanged are the cohorts whose share may have changed since TakeChangedCohorts.
-	sharesChanged sets.Set[string]
 }
 
 // New returns an engine without any objects.
 func New(options Options) *Engine {
 	e := &Engine{
-		options:            options,
-		budget:             passBudget,
-		tree:               &quota.Tree{},
-		queues:             map[string]*clusterQueue{},
-		localQueues:        map[Key]*localQueue{},
-		namespaces:         map[string]labels.Set{},
-		workloads:          map[Key]*workload{},
-		shapes:             map[string]*shape{},
-		families:           map[string]*family{},
-		precedence:         &preempt.Precedence{},
-		waiting:            waiting.NewRoom(),
-		avoiding:           sets.New[Key](),
-		writtenWithdrawals: sets.New[Key](),
-		unwanted:           sets.New[Key](),
-		superseded:         map[Key]int64{},
-
-		recohorted:        sets.New[string](),
-		changed:           sets.New[string](),
-		relocated:         sets.New[Key](),
-		usageChanged:      sets.New[string](),
-		activeChanged:     sets.New[Key](),
-		localUsageChanged: sets.New[Key](),
-		sharesChanged:     sets.New[string](),
+		options:     options,
+		budget:      passBudget,
+		tree:        &quota.Tree{},
+		queues:      map[string]*clusterQueue{},
+		localQueues: map[Key]*localQueue{},
+		namespaces:  map[string]labels.Set{},
+		workloads:   map[Key]*workload{},
+		shapes:      map[string]*shape{},
+		families:    map[string]*family{},
+		waiting:     waiting.NewRoom(),
+		superseded:  map[Key]int64{},
+		recohorted:  sets.New[string](),
+		changed:     sets.New[string](),
+		relocated:   sets.New[Key](),
 	}
 	e.nodes = newNodes(e.workloads)
 	e.ledgers, e.holdBacks = ledgers{e.tree}, holdBacks{e.tree}
 	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes)
+	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
 	e.evaluator = &evaluator{options: options, tree: e.tree, queues: e.queues, workloads: e.workloads,
-		precedence: e.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
+		precedence: e.evictions.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
+	e.reports.workloads = e.workloads
+	e.refusals.due.longest = longestRetry
+	e.avoidances = avoidances{workloads: e.workloads, untimed: sets.New[Key](), due: timers{longest: longestAvoidance}}
+	e.tallies = &tallies{options: options, tree: e.tree, ledgers: e.ledgers, queues: e.queues, localQueues: e.localQueues,
+		usageChanged: sets.New[string](), localUsageChanged: sets.New[Key](), activeChanged: sets.New[Key](), sharesChanged: sets.New[string]()}
+	e.usageHistory = usageHistory{options: options, ledgers: e.ledgers, tallies: e.tallies, queues: e.queues,
+		localQueues: e.localQueues, workloads: e.workloads}
 	return e
 }
 
@@ -168,13 +143,13 @@ func (c ClusterQueueSet) apply(e *Engine) {
 	q.set(c.ClusterQueue)
 	q.reorder()
 	for _, l := range q.locals {
-		e.updateStanding(l)
+		e.usageHistory.updateStanding(l)
 	}
 	e.tree.SetQueue(c.Name, c.Cohort, c.Quotas)
 	e.tree.SetQueueWeight(c.Name, c.Weight)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.markUsageChanged(c.Name)
+	e.tallies.markUsage(c.Name)
 }
 
 func (c ClusterQueueDeleted) apply(e *Engine) {
@@ -184,7 +159,7 @@ func (c ClusterQueueDeleted) apply(e *Engine) {
 	e.tree.DeleteQueue(c.Name)
 	e.reshaped = true
 	e.queueChanged(q)
-	e.markUsageChanged(c.Name)
+	e.tallies.markUsage(c.Name)
 }
 
 func (c CohortSet) apply(e *Engine) {
@@ -220,7 +195,7 @@ func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
 	for _, q := range e.queues {
 		if q.offersAny(flavors) {
 			e.queueChanged(q)
-			e.markUsageChanged(q.Name)
+			e.tallies.markUsage(q.Name)
 		}
 	}
 }
@@ -259,7 +234,7 @@ func (lqs LocalQueueSet) apply(e *Engine) {
 	if !same {
 		e.relocate(l, from)
 	}
-	e.restoreUsage(l)
+	e.usageHistory.restore(l)
 }
 
 func (lqd LocalQueueDeleted) apply(e *Engine) {
@@ -279,7 +254,7 @@ func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
 		delete(q.locals, l.Key)
 	}
 	l.LocalQueue = to
-	e.localUsageChanged.Insert(l.Key)
+	e.tallies.localUsageChanged.Insert(l.Key)
 }
 
 // sortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.

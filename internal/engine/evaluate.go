@@ -21,8 +21,8 @@ const (
 	hopeless verdict = iota
 	// admissible: it fits.
 	admissible
-	// promisable: it fits once workloads that are already being evicted are gone.
-	promisable
+	// nominable: it fits once workloads that are already being evicted are gone.
+	nominable
 	// preempting: it fits once its victims are gone.
 	preempting
 )
@@ -40,8 +40,8 @@ type outcome struct {
 	lacks []quota.FlavorResource
 	// couldRun is set if it is known that it would run if nothing else did.
 	couldRun bool
-	// displaces is set if it takes quota that is kept for workloads after it.
-	displaces bool
+	// takesHoldBacks is set if it takes quota that is held back for workloads after it.
+	takesHoldBacks bool
 	// mayChoose is set if the workload may fit because more is used, not less: nothing can be evicted for the chosen flavors,
 	// and others would be chosen if more of these were used; or it may not take what running workloads are to grow into,
 	// and would evict workloads of other queues if that were used.
@@ -95,14 +95,14 @@ func (ev *evaluator) evaluate(c *class) outcome {
 	full := ev.considerTaking(w, c, form.Full())
 	reducible := form.Reducible()
 	var any *anySearch
-	if form.Together() > 0 && reducible > 0 && full.verdict != admissible && full.verdict != promisable {
+	if form.Together() > 0 && reducible > 0 && full.verdict != admissible && full.verdict != nominable {
 		var found outcome
 		if found, any = ev.anyThatFit(w, c); found.verdict != hopeless {
 			return found
 		}
 		any.note(full)
 	}
-	if full.verdict != admissible && full.verdict != promisable && !full.sparesQueue(c.queue) {
+	if full.verdict != admissible && full.verdict != nominable && !full.sparesQueue(c.queue) {
 		if found, yields := ev.byYielding(w, c); yields && (len(found.victims) == 0 || full.stopsAny()) {
 			return found
 		}
@@ -144,7 +144,7 @@ func (ev *evaluator) considerTaking(w *workload, c *class, counts []int32) outco
 // consider determines what can be done for these counts of each pod set.
 func (ev *evaluator) consider(w *workload, c *class, counts []int32) outcome {
 	found := ev.considerCapacity(w, c, counts)
-	if found.verdict != admissible && found.verdict != promisable {
+	if found.verdict != admissible && found.verdict != nominable {
 		return found
 	}
 	if grower := ev.growths.blocksGrowth(w, c.queue, found.choice); grower != nil {
@@ -195,7 +195,7 @@ func (ev *evaluator) resolve(w *workload, c *class, counts []int32, choice flavo
 	case flavor.Fits:
 		return outcome{verdict: admissible, choice: choice}
 	case flavor.Awaits:
-		return outcome{verdict: promisable, choice: choice}
+		return outcome{verdict: nominable, choice: choice}
 	case flavor.Preempts, flavor.Reclaims:
 		if victims := ev.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
 			return ev.preempting(q, choice, victims)
@@ -332,6 +332,14 @@ func (ev *evaluator) queueStanding(n *quota.Node) preempt.Standing {
 	return preempt.Standing{}
 }
 
+// strategies returns the strategies of fair sharing, nil if it is off.
+func (ev *evaluator) strategies() []preempt.Strategy {
+	if ev.options.FairSharing == nil {
+		return nil
+	}
+	return ev.options.FairSharing.Strategies
+}
+
 // serve carries out the outcome for the head of a queue.
 func (p *pass) serve(c *contestant) {
 	w := p.engine.workloads[c.rank.Key]
@@ -350,14 +358,14 @@ func (p *pass) serve(c *contestant) {
 		return
 	}
 	for _, v := range c.victims {
-		p.evict(v, w)
+		p.evictions.evict(v, w)
 	}
 	for _, y := range c.yields {
 		p.resize(y.w, y.at, y.given, w.Key)
 	}
 	why := c.choice.Why
 	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
-	p.engine.promiseTo(w, given, c.choice.Usage, why)
+	p.engine.nominate(w, given, c.choice.Usage, why)
 }
 
 // admit gives the workload its quota.
@@ -366,9 +374,9 @@ func (p *pass) admit(w *workload, given *Admission) {
 	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
 	w.ReservedAt = p.engine.growths.now.Truncate(time.Second)
 	w.why = reason.Reason{}
-	p.engine.prepay(w)
+	p.engine.usageHistory.prepay(w)
 	w.queueEntry.remove()
-	p.engine.unreported.drop(w.Key)
+	p.engine.reports.unreported.drop(w.Key)
 	p.engine.updateCharges(w)
 	p.addDecision(w, w.Priority, Decision{Admit: given})
 }

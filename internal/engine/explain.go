@@ -21,8 +21,7 @@ func (e *Engine) Arrange(now time.Time) {
 	if e.reshaped {
 		e.reshape()
 	}
-	p := pass{engine: e, budget: math.MaxInt}
-	p.reroute()
+	e.newPass(math.MaxInt).reroute()
 }
 
 // Explain explains the state of the workload, with current numbers; ok is false if there is no such workload. It
@@ -73,7 +72,7 @@ func stateOf(w *workload) reason.State {
 		return reason.Admitted
 	case w.held != nil:
 		return reason.Reserving
-	case w.promise != nil:
+	case w.nomination != nil:
 		return reason.Promised
 	case w.class != nil:
 		return reason.Waiting
@@ -106,7 +105,7 @@ func (ex *explainer) setPosition() {
 	}
 	own := ex.w.turn()
 	first := own
-	in := ex.w.class != nil || ex.w.promise != nil
+	in := ex.w.class != nil || ex.w.nomination != nil
 	if in {
 		ex.out.Position = 1
 	}
@@ -130,7 +129,7 @@ func (ex *explainer) setPosition() {
 // inLine returns the workloads that wait for quota in the queue, in no particular order.
 func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 	return func(yield func(turn) bool) {
-		for _, w := range e.promisees(q) {
+		for _, w := range e.nominees(q) {
 			if !yield(w.turn()) {
 				return
 			}
@@ -158,8 +157,8 @@ func (ex *explainer) explainWait() {
 		return
 	}
 	ex.engine.tentatively(func() {
-		if w.promise != nil { // it does not have to wait for what is promised to itself
-			ex.engine.tree.Release(q.Name, quota.Planned, w.promise.usage)
+		if w.nomination != nil { // it does not have to wait for what is promised to itself
+			ex.engine.tree.Release(q.Name, quota.Planned, w.nomination.usage)
 			ex.engine.nodes.places.Hold(w.Key, nil)
 		} else {
 			ex.engine.holdBacks.chargeAll(q.family) // as in a pass
@@ -174,11 +173,11 @@ func (ex *explainer) explainWait() {
 				ex.first, found = head, of
 			}
 		}
-		if w.promise != nil && (found.verdict != admissible || !ex.hasPromised()) {
+		if w.nomination != nil && (found.verdict != admissible || !ex.hasPromised()) {
 			// No others are evicted for it, and it is given what it was promised, even if other flavors or fewer pods fit now.
-			found.verdict, found.victims, found.yields = promisable, nil, nil
+			found.verdict, found.victims, found.yields = nominable, nil, nil
 			if found.choice.Why.Code == reason.None {
-				found.choice.Why = w.promise.why
+				found.choice.Why = w.nomination.why
 			}
 		}
 		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
@@ -217,10 +216,10 @@ func (ex *explainer) findVictims(found outcome) {
 // hasPromised reports whether what the workload was promised is available now.
 func (ex *explainer) hasPromised() bool {
 	places := admissible
-	if ex.w.promise.given.onNodes() {
-		places, _ = ex.engine.nodes.findPromised(ex.w)
+	if ex.w.nomination.given.onNodes() {
+		places, _ = ex.engine.nodes.findNominated(ex.w)
 	}
-	return places == admissible && fits(ex.w.queue.node, ex.w.promise.usage)
+	return places == admissible && fits(ex.w.queue.node, ex.w.nomination.usage)
 }
 
 // alone returns a class of the workload alone, which is in no queue.
@@ -236,7 +235,7 @@ func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
 	if w == ex.w {
 		ex.probed = c
 	}
-	return ex.engine.evaluator.formOf(c), ex.engine.evaluator.evaluateIgnoringKept(c)
+	return ex.engine.evaluator.formOf(c), ex.engine.evaluator.evaluateInTurn(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
@@ -244,8 +243,8 @@ func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
 func (ex *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 	given := found.choice.Assignments
 	switch {
-	case ex.w.promise != nil:
-		given = ex.w.promise.given.PodSets
+	case ex.w.nomination != nil:
+		given = ex.w.nomination.given.PodSets
 	case found.verdict == hopeless:
 		return form.ReducedBy(form.Reducible())
 	}
@@ -277,7 +276,7 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 		return whyBehind(q)
 	}
 	why := ex.engine.evaluator.whyHopeless(ex.probed, found)
-	if c := ex.w.class; c != nil && c.IsBlocked() && (found.verdict == admissible || found.verdict == promisable) {
+	if c := ex.w.class; c != nil && c.IsBlocked() && (found.verdict == admissible || found.verdict == nominable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
@@ -287,7 +286,7 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 	switch found.verdict {
 	case admissible:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now: it is admitted next, unless other workloads come first"}
-	case promisable, preempting:
+	case nominable, preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
 		if why.Preempted == 0 {
 			why.Preempted, why.Ending = ex.countAwaited()
@@ -329,7 +328,7 @@ func (ex *explainer) findStuckHead() {
 		return
 	}
 	c := alone(head)
-	if found := ex.engine.evaluator.evaluateIgnoringKept(c); found.verdict == hopeless {
+	if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == hopeless {
 		if code := ex.engine.evaluator.whyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
 		}
@@ -338,7 +337,7 @@ func (ex *explainer) findStuckHead() {
 
 // waitsForReadyPods reports whether the reported reason is that other workloads must be ready first.
 func (ex *explainer) waitsForReadyPods(found outcome) bool {
-	if promised := ex.w.promise; promised != nil {
+	if promised := ex.w.nomination; promised != nil {
 		return fits(ex.w.queue.node, promised.usage)
 	}
 	return !ex.wasHopeless(found)
@@ -355,8 +354,8 @@ func (ex *explainer) wasHopeless(found outcome) bool {
 func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	q := ex.w.queue
 	var promised []Assignment
-	if ex.w.promise != nil {
-		promised = ex.w.promise.given.PodSets
+	if ex.w.nomination != nil {
+		promised = ex.w.nomination.given.PodSets
 	}
 	var needs []quota.Amount
 	for i, looks := range form.Survey(counts, ex.engine.evaluator.questionOf(ex.first, q), promised) {
@@ -398,7 +397,7 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 		out.Fit = reason.TooLarge
 	case l.Mode == flavor.Fits:
 		out.Fit = reason.Fits
-	case l.Mode == flavor.Awaits && (ex.w.promise != nil || ex.fitOnceGone(asks)):
+	case l.Mode == flavor.Awaits && (ex.w.nomination != nil || ex.fitOnceGone(asks)):
 		out.Fit = reason.FitsAfterEvicted
 	default:
 		out.Fit = reason.Short

@@ -37,7 +37,7 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.Lacks()
 		case c.IsBlocked() || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.engine.evaluator.evaluateIgnoringKept(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}

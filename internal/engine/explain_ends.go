@@ -102,9 +102,9 @@ func (e *endTrial) fitsWithout(ended []*workload) (is bool) {
 	e.trials++
 	e.ended += len(ended)
 	q := e.explainer.w.queue
-	kept := map[*clusterQueue]quota.Vector{}
+	heldBack := map[*clusterQueue]quota.Vector{}
 	for _, other := range q.family.queues {
-		kept[other] = other.kept
+		heldBack[other] = other.heldBack
 	}
 	nodes := &nodeCapacity{evaluator: e.explainer.engine.evaluator}
 	e.explainer.engine.tentatively(func() {
@@ -117,10 +117,10 @@ func (e *endTrial) fitsWithout(ended []*workload) (is bool) {
 		}
 		e.explainer.engine.holdBacks.chargeAll(q.family)
 		_, found := e.explainer.probe(e.explainer.w)
-		is = found.verdict == admissible || found.verdict == promisable && fits(q.node, found.choice.Usage)
+		is = found.verdict == admissible || found.verdict == nominable && fits(q.node, found.choice.Usage)
 	})
-	for other, v := range kept {
-		other.kept = v
+	for other, v := range heldBack {
+		other.heldBack = v
 	}
 	return is
 }
@@ -186,8 +186,8 @@ func (ex *explainer) endersOnNodes(holders []holder) []*workload {
 // nodesUnder returns the nodes that hold places or pods of the workload, or were promised to it.
 func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 	has := w.held
-	if has == nil && w.promise != nil {
-		has = w.promise.given
+	if has == nil && w.nomination != nil {
+		has = w.nomination.given
 	}
 	if has == nil {
 		return nil

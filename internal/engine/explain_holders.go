@@ -46,7 +46,7 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 			ex.out.Awaits = append(ex.out.Awaits, reason.NameOf(h.Key))
 		}
 	}
-	if found.verdict != promisable {
+	if found.verdict != nominable {
 		ex.findEnds(holders, onNodes)
 	}
 }
@@ -115,7 +115,7 @@ func (ex *explainer) restore(w *workload) {
 func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
 		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
-		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.promise != nil,
+		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.nomination != nil,
 	}
 	for _, i := range ex.short {
 		if amount := ex.hasOfShort(w, i); amount > 0 {
@@ -132,7 +132,7 @@ func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims
 		out.NotPreemptable = "the API server rejected a change to it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
-	case ex.first != ex.w && ex.engine.precedence.Over(ex.first.Key).Has(w.Key):
+	case ex.first != ex.w && ex.engine.evictions.precedence.Over(ex.first.Key).Has(w.Key):
 		out.NotPreemptable = "an earlier workload that asks for the same was evicted for it before, and does not take that back"
 	case victims.Has(out.Name):
 		out.Preemptable = true

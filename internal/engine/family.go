@@ -28,7 +28,7 @@ type family struct {
 	// listings counts the changes of the lists of workloads whose size may change.
 	listings int
 	// promised are the workloads that wait for evicted ones to release quota.
-	promised order.Queue
+	nominated order.Queue
 }
 
 // agenda lists the families with work to do.
@@ -149,15 +149,15 @@ func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 		f.waits = waiting.NewFamily(waitsOf(queues), f.enqueue)
 	}
 	for _, q := range queues {
-		e.markUsageChanged(q.Name)
-		e.markSharesChanged(q)
-		q.family, q.claimed, q.resizable = nil, claim{}, nil
+		e.tallies.markUsage(q.Name)
+		e.tallies.markShares(q)
+		q.family, q.published, q.resizable = nil, holdBack{}, nil
 		if key != "" {
 			q.family = f
 		} else {
 			q.waits.LeaveFamily()
 		}
-		for _, w := range e.promisees(q) {
+		for _, w := range e.nominees(q) {
 			e.route(w)
 		}
 		for _, h := range q.holders {

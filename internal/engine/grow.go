@@ -7,6 +7,8 @@ import (
 	"sort"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -25,10 +27,13 @@ type growths struct {
 	// Decide.
 	due map[string]time.Time
 	now time.Time
+	// surplus are the workloads that hold more pods than their jobs want.
+	surplus sets.Set[Key]
 }
 
 func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*clusterQueue, nodes *nodes) *growths {
-	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: ledgers{tree}, queues: queues, nodes: nodes, due: map[string]time.Time{}}
+	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: ledgers{tree}, queues: queues, nodes: nodes,
+		due: map[string]time.Time{}, surplus: sets.New[Key]()}
 }
 
 // wakeGrowth puts the families on the agenda in which a workload may grow by now.
@@ -44,22 +49,25 @@ func (g *growths) wakeGrowth(now time.Time) {
 	}
 }
 
+// growthPass is the growth of workloads in a pass.
+type growthPass struct{ pass *pass }
+
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
-func (p *pass) grow(f *family) (left bool) {
-	own := ownGrowths{pass: p, queues: p.inOrderOfGrowth(f)}
-	p.engine.holdBacks.chargeAll(f)
-	defer p.engine.holdBacks.releaseAll(f)
+func (g *growthPass) grow(f *family) (left bool) {
+	own := ownGrowths{pass: g.pass, queues: g.inOrderOfGrowth(f)}
+	g.pass.engine.holdBacks.chargeAll(f)
+	defer g.pass.engine.holdBacks.releaseAll(f)
 	defer own.release()
 	for _, q := range own.queues {
-		p.dropPlans(q)
-		if !p.growsIn(q) {
+		g.dropPlans(q)
+		if !g.growsIn(q) {
 			continue
 		}
-		if p.budget <= 0 {
+		if g.pass.budget <= 0 {
 			return true
 		}
-		more, done := p.growIn(q, &own)
+		more, done := g.growIn(q, &own)
 		if !done {
 			return true
 		}
@@ -69,33 +77,33 @@ func (p *pass) grow(f *family) (left bool) {
 }
 
 // growIn is grow for one queue, whose turn it is. done is false if the budget ended before that.
-func (p *pass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) {
-	decided := len(p.decisions)
+func (g *growthPass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) {
+	decided := len(g.pass.decisions)
 	own.begin(q)
 	defer func() {
-		p.engine.holdBacks.charge(q)
-		own.end(q, len(p.decisions) > decided)
+		g.pass.engine.holdBacks.charge(q)
+		own.end(q, len(g.pass.decisions) > decided)
 	}()
-	if p.growAsPlanned(q) {
+	if g.growAsPlanned(q) {
 		return true, false
 	}
-	changes := p.growthsOf(q)
-	if len(changes) > 0 && own.keep(q) {
-		changes = p.growthsOf(q)
+	changes := g.growthsOf(q)
+	if len(changes) > 0 && own.holdBack(q) {
+		changes = g.growthsOf(q)
 	}
 	for _, change := range changes {
-		if p.budget <= 0 {
+		if g.pass.budget <= 0 {
 			return true, false
 		}
-		left = !p.enlarge(change) || left
+		left = !g.enlarge(change) || left
 	}
-	p.displaceForGrowth(q, own)
+	g.preemptForGrowth(q, own)
 	return left, true
 }
 
 // growsIn reports whether workloads may grow in the queue.
-func (p *pass) growsIn(q *clusterQueue) bool {
-	return q.fault().Code == reason.None && p.engine.mustWait(q).Code == reason.None
+func (g *growthPass) growsIn(q *clusterQueue) bool {
+	return q.fault().Code == reason.None && g.pass.engine.mustWait(q).Code == reason.None
 }
 
 // mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
@@ -106,10 +114,10 @@ func (w *workload) mayGrow() bool {
 }
 
 // dropPlans releases what was planned for workloads that may not grow any more.
-func (p *pass) dropPlans(q *clusterQueue) {
-	for _, w := range p.engine.growths.resizableOf(q).members {
+func (g *growthPass) dropPlans(q *clusterQueue) {
+	for _, w := range g.pass.engine.growths.resizableOf(q).members {
 		if len(w.growing) > 0 && !w.mayGrow() {
-			p.planGrowth(w, nil)
+			g.planGrowth(w, nil)
 		}
 	}
 }
@@ -117,23 +125,23 @@ func (p *pass) dropPlans(q *clusterQueue) {
 // growAsPlanned enlarges the workloads for which others had to shrink or stop, now that the pods of these are gone. A
 // workload that does not get what was planned makes no others shrink before its next resize. It reports whether work
 // is left.
-func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
-	t := p.engine.growths.resizableOf(q)
+func (g *growthPass) growAsPlanned(q *clusterQueue) (left bool) {
+	t := g.pass.engine.growths.resizableOf(q)
 	for i, w := range t.members {
-		if len(w.growing) == 0 || p.awaitsOthers(q, t, i) {
+		if len(w.growing) == 0 || g.awaitsOthers(q, t, i) {
 			continue
 		}
-		if p.budget <= 0 {
+		if g.pass.budget <= 0 {
 			return true
 		}
-		p.budget--
+		g.pass.budget--
 		more := int64(t.planned[i])
 		w.growthFailed = true
-		p.planGrowth(w, nil)
+		g.planGrowth(w, nil)
 		if free := replicasFree(q.node, t.each[i]); free > 0 {
 			to := t.jobs[i].Size + int32(min(more, free))
 			if to = min(to, t.jobs[i].Max); to > t.jobs[i].Size { // it may want no more by now
-				p.enlarge(growth{w, t.at[i], to})
+				g.enlarge(growth{w, t.at[i], to})
 			}
 		}
 	}
@@ -141,25 +149,25 @@ func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 }
 
 // awaitsOthers reports whether pods that make room for the planned growth have not terminated yet.
-func (p *pass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
+func (g *growthPass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
 	w := t.members[i]
 	if !fits(q.node, w.growing) && q.family.leaving() > 0 {
 		return true
 	}
-	if w.growthAwaits == p.engine.nodes.placesVersion {
+	if w.growthAwaits == g.pass.engine.nodes.placesVersion {
 		return true
 	}
-	if p.engine.growths.podsOn(place.Now, t, i, t.planned[i]) >= p.engine.growths.podsOn(place.Planned, t, i, t.planned[i]) {
+	if g.pass.engine.growths.podsOn(place.Now, t, i, t.planned[i]) >= g.pass.engine.growths.podsOn(place.Planned, t, i, t.planned[i]) {
 		return false
 	}
-	w.growthAwaits, q.cramped = p.engine.nodes.placesVersion, true
+	w.growthAwaits, q.cramped = g.pass.engine.nodes.placesVersion, true
 	return true
 }
 
 // scheduleGrowth notes that a workload of the queue may grow from the given time on.
-func (p *pass) scheduleGrowth(q *clusterQueue, at time.Time) {
-	if due, known := p.engine.growths.due[q.Name]; !known || at.Before(due) {
-		p.engine.growths.due[q.Name] = at
+func (g *growthPass) scheduleGrowth(q *clusterQueue, at time.Time) {
+	if due, known := g.pass.engine.growths.due[q.Name]; !known || at.Before(due) {
+		g.pass.engine.growths.due[q.Name] = at
 	}
 }
 
@@ -176,45 +184,45 @@ func replicasFree(n *quota.Node, v quota.Vector) int64 {
 
 // enlarge gives a workload as many more pods as fit on nodes, up to the given size. It reports whether these are all of
 // them: otherwise there is quota left that another may use.
-func (p *pass) enlarge(g growth) (whole bool) {
-	now := g.w.held.PodSets[g.at].Count
+func (g *growthPass) enlarge(more growth) (whole bool) {
+	now := more.w.held.PodSets[more.at].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := p.engine.nodes.moreOnNodes(g.w, g.at, pods, place.Now)
+		nodes, ok := g.pass.engine.nodes.moreOnNodes(more.w, more.at, pods, place.Now)
 		if ok {
 			found = nodes
 		}
 		return ok
 	}
-	to := g.to
+	to := more.to
 	if whole = find(to - now); !whole {
-		g.w.queue.cramped = true
+		more.w.queue.cramped = true
 		fewer := sort.Search(int(to-now), func(fewer int) bool { return fewer > 0 && find(to-now-int32(fewer)) })
 		if to -= int32(fewer); to == now {
 			return false
 		}
 		find(to - now)
 	}
-	p.budget -= 2 // it costs more than an evaluation
-	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
+	g.pass.budget -= 2 // it costs more than an evaluation
+	g.pass.resize(more.w, more.at, more.w.held.sized(more.at, to, found), Key{})
 	return whole
 }
 
 // planGrowth plans additional quota for the workload, to be used once other workloads have released it.
-func (p *pass) planGrowth(w *workload, more quota.Vector) {
+func (g *growthPass) planGrowth(w *workload, more quota.Vector) {
 	w.growing, w.growthAwaits = more, -1
-	p.engine.updateCharges(w)
+	g.pass.engine.updateCharges(w)
 }
 
-// displaceForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
+// preemptForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
-func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
-	t := p.engine.growths.resizableOf(q)
-	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.waits.Charges(), places: p.engine.nodes.placesVersion, until: q.displacementChecked.until}
-	if now == q.displacementChecked && (now.until.IsZero() || p.engine.growths.now.Before(now.until)) {
+func (g *growthPass) preemptForGrowth(q *clusterQueue, own *ownGrowths) {
+	t := g.pass.engine.growths.resizableOf(q)
+	now := growthState{listings: q.listings, others: q.family.listings, charges: q.family.waits.Charges(), places: g.pass.engine.nodes.placesVersion, until: q.preemptionChecked.until}
+	if now == q.preemptionChecked && (now.until.IsZero() || g.pass.engine.growths.now.Before(now.until)) {
 		if !now.until.IsZero() {
-			p.scheduleGrowth(q, now.until)
+			g.scheduleGrowth(q, now.until)
 		}
 		return
 	}
@@ -231,15 +239,15 @@ func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
 		if y.Below() == 0 {
 			continue
 		}
-		own.keep(q)
-		if mine := q.claimOf(); mine.class != nil && mine.class.priority < priority {
-			p.engine.holdBacks.release(q)
+		own.holdBack(q)
+		if mine := q.holdBackOf(); mine.class != nil && mine.class.priority < priority {
+			g.pass.engine.holdBacks.release(q)
 		} else {
-			p.engine.holdBacks.charge(q)
+			g.pass.engine.holdBacks.charge(q)
 		}
-		later, any := p.displaceFor(q, t, y, levels[priority])
+		later, any := g.preemptFor(q, t, y, levels[priority])
 		if any {
-			q.displacementChecked = growthState{}
+			q.preemptionChecked = growthState{}
 			return
 		}
 		if !later.IsZero() && (now.until.IsZero() || later.Before(now.until)) {
@@ -247,29 +255,29 @@ func (p *pass) displaceForGrowth(q *clusterQueue, own *ownGrowths) {
 		}
 	}
 	if !now.until.IsZero() {
-		p.scheduleGrowth(q, now.until)
+		g.scheduleGrowth(q, now.until)
 	}
-	q.displacementChecked = now
+	q.preemptionChecked = now
 }
 
-// growthState is the state, valid until a time, on which the result of displaceForGrowth depends.
+// growthState is the state, valid until a time, on which the result of preemptForGrowth depends.
 type growthState struct {
 	listings, others, charges, places int
 	until                             time.Time
 }
 
-// displaceFor shrinks or stops the fewest workloads of lower priority that let those at the indices grow as far as
+// preemptFor shrinks or stops the fewest workloads of lower priority that let those at the indices grow as far as
 // possible. It reports whether there are any; later is when there may be more of them.
 //
 // No workload does so twice for the same one: if a workload took what another has, released it to a third and took it
 // again, there would be no end.
-func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
+func (g *growthPass) preemptFor(q *clusterQueue, t *resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
-	p.engine.growths.tryYields(q, t, func(trial *yieldTrial) {
+	g.pass.engine.growths.tryYields(q, t, func(trial *yieldTrial) {
 		gains := func(sizes []int32) (sum int32) {
 			trial.release(sizes, func() {
 				trial.takeOffNodes()
-				grown, sum, later = p.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+				grown, sum, later = g.pass.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 			})
 			return sum
 		}
@@ -281,7 +289,7 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, i
 			any = true
 		}
 	})
-	p.budget -= 1 + len(indices)/elasticPerBudget
+	g.pass.budget -= 1 + len(indices)/elasticPerBudget
 	if !any {
 		return later, false
 	}
@@ -290,22 +298,22 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, y *elastic.Yielding, i
 	if by < 0 {
 		return later, false
 	}
-	p.budget -= len(victims) + len(yields)
+	g.pass.budget -= len(victims) + len(yields)
 	grower := t.members[indices[by]]
-	if grower.displaced == nil {
-		grower.displaced = map[Key]string{}
+	if grower.preempted == nil {
+		grower.preempted = map[Key]string{}
 	}
 	for _, v := range victims {
-		grower.displaced[v.Key] = p.engine.workloads[v.Key].UID
-		p.evict(v, grower)
+		grower.preempted[v.Key] = g.pass.engine.workloads[v.Key].UID
+		g.pass.evictions.evict(v, grower)
 	}
 	for _, y := range yields {
-		grower.displaced[y.w.Key] = y.w.UID
-		p.resize(y.w, y.at, y.given, grower.Key)
+		grower.preempted[y.w.Key] = y.w.UID
+		g.pass.resize(y.w, y.at, y.given, grower.Key)
 	}
 	for n, more := range grown {
 		if i := indices[n]; more > 0 {
-			p.planGrowth(t.members[i], p.engine.ledgers.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
+			g.planGrowth(t.members[i], g.pass.engine.ledgers.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
 		}
 	}
 	return later, true
@@ -325,7 +333,7 @@ func (g *growths) grownAs(q *clusterQueue, t *resizable, indices []int, free fun
 			able, members = append(able, n), append(members, i)
 		}
 	}
-	jobs := g.roomsOf(q, t, place.Planned).share(members, nil, free)
+	jobs := g.headroomOf(q, t, place.Planned).share(members, nil, free)
 	for at, n := range able {
 		i := indices[n]
 		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {

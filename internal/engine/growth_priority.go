@@ -106,7 +106,7 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 			growing, wanted = append(growing, i), append(wanted, most)
 		}
 	}
-	nodes := g.roomsOf(q, t, place.Planned)
+	nodes := g.headroomOf(q, t, place.Planned)
 	grown := func() (pods []int32) {
 		g.nodes.places.Try(func() {
 			for n, i := range growing {
@@ -121,7 +121,7 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 	}
 	before := grown()
 	g.nodes.places.Try(func() {
-		g.nodes.places.Hold(w.Key, g.nodes.holding(w, placed{by: given, promised: true}))
+		g.nodes.places.Hold(w.Key, g.nodes.holding(w, placed{by: given, nominated: true}))
 		for n, most := range grown() {
 			if grower == nil && most < before[n] {
 				grower = t.members[growing[n]]

@@ -19,22 +19,22 @@ type growth struct {
 // growthsOf shares out free capacity, one replica at a time, among the workloads for which the time since their last
 // resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
 // higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
-func (p *pass) growthsOf(q *clusterQueue) []growth {
-	delete(p.engine.growths.due, q.Name)
-	if mine := q.claimOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
-		p.engine.holdBacks.release(q)
-		if out := p.growthsFrom(q, mine.class.priority+1); len(out) > 0 {
+func (g *growthPass) growthsOf(q *clusterQueue) []growth {
+	delete(g.pass.engine.growths.due, q.Name)
+	if mine := q.holdBackOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
+		g.pass.engine.holdBacks.release(q)
+		if out := g.growthsFrom(q, mine.class.priority+1); len(out) > 0 {
 			return out // the others have their turn in the next pass
 		}
-		p.engine.holdBacks.charge(q)
+		g.pass.engine.holdBacks.charge(q)
 	}
-	return p.growthsFrom(q, math.MinInt32)
+	return g.growthsFrom(q, math.MinInt32)
 }
 
 // growthsFrom is growthsOf for workloads of at least this priority. What one will grow into soon is not given to lower
 // priorities meanwhile: they would have to give it back.
-func (p *pass) growthsFrom(q *clusterQueue, priority int32) []growth {
-	t := p.engine.growths.resizableOf(q)
+func (g *growthPass) growthsFrom(q *clusterQueue, priority int32) []growth {
+	t := g.pass.engine.growths.resizableOf(q)
 	var may, soon []int
 	for i, w := range t.members {
 		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
@@ -44,14 +44,14 @@ func (p *pass) growthsFrom(q *clusterQueue, priority int32) []growth {
 		if to <= t.jobs[i].Size {
 			continue
 		}
-		switch p.whenGrows(q, t, i, to) {
+		switch g.whenGrows(q, t, i, to) {
 		case atOnce:
 			may = append(may, i)
 		case shortly:
 			soon = append(soon, i)
 		}
 	}
-	return p.share(q, t, may, soon)
+	return g.share(q, t, may, soon)
 }
 
 // growthTime is when a workload may grow.
@@ -65,13 +65,13 @@ const (
 )
 
 // whenGrows returns when a resizable workload may grow to the size, and notes the time if it is not now.
-func (p *pass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthTime {
-	at := p.engine.growths.policy.GrowsAt(&t.jobs[i], to)
-	if !at.After(p.engine.growths.now) {
+func (g *growthPass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthTime {
+	at := g.pass.engine.growths.policy.GrowsAt(&t.jobs[i], to)
+	if !at.After(g.pass.engine.growths.now) {
 		return atOnce
 	}
-	p.scheduleGrowth(q, at)
-	if p.engine.growths.reserveFrom(&t.jobs[i], to).After(p.engine.growths.now) {
+	g.scheduleGrowth(q, at)
+	if g.pass.engine.growths.reserveFrom(&t.jobs[i], to).After(g.pass.engine.growths.now) {
 		return muchLater
 	}
 	return shortly
@@ -80,17 +80,17 @@ func (p *pass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthT
 // share shares out capacity among the workloads that may grow now and, before lower priorities, those that may soon, and
 // returns the growth of the former. None gets quota for pods that have no nodes, since others may have nodes for theirs,
 // nor, where it would grow by less than it was thought to, for growth that is not worth its cost.
-func (p *pass) share(q *clusterQueue, t *resizable, may, soon []int) []growth {
+func (g *growthPass) share(q *clusterQueue, t *resizable, may, soon []int) []growth {
 	for len(may) > 0 {
 		soon = onlyAbove(t, soon, may)
-		jobs := p.engine.growths.roomsOf(q, t, place.Now).share(may, soon, q.node.Free)
+		jobs := g.pass.engine.growths.headroomOf(q, t, place.Now).share(may, soon, q.node.Free)
 		var out []growth
 		var stillMay, stillSoon []int
 		for n, i := range slices.Concat(may, soon) {
 			now, to := n < len(may), jobs[n].Size
 			when := atOnce
 			if to > t.jobs[i].Size {
-				when = p.whenGrows(q, t, i, to)
+				when = g.whenGrows(q, t, i, to)
 			}
 			switch {
 			case now && when == atOnce:

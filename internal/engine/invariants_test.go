@@ -190,8 +190,8 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 					if !job.leaving() || job.lostItsNodes() {
 						planned = append(planned, w.engine.ledgers.plannedOf(job)...)
 					}
-				case job.promise != nil:
-					planned = append(planned, w.engine.ledgers.vectorOf(job.promise.given)...)
+				case job.nomination != nil:
+					planned = append(planned, w.engine.ledgers.vectorOf(job.nomination.given)...)
 				case job.Unheld: // its pods count although it holds nothing
 					unheld = append(unheld, w.engine.evaluator.firstFlavors(job)...)
 				}
@@ -291,10 +291,10 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 		}
 		for name := range preemptors {
 			by := w.engine.workloads[w.jobs[name].Key]
-			if by.promise == nil {
+			if by.nomination == nil {
 				continue
 			}
-			for _, a := range by.promise.usage {
+			for _, a := range by.nomination.usage {
 				if by.queue.node.Available(quota.Planned, a.Index) < 0 {
 					t.Fatalf("others were evicted for %s, but it will not fit", name)
 				}
@@ -335,7 +335,7 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 	})
 	for _, d := range decideAll(fresh, w.clock) {
 		switch {
-		case d.Evict != nil && (w.entangled() || w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1):
+		case d.Evict != nil && (w.entangled() || w.engine.evictions.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1):
 			// The rest may follow from that. With several pod sets, the victims depend on the flavors of those that are
 			// not short, and so on the time of evaluation.
 			return

@@ -195,8 +195,8 @@ func TestQueuesStayInOrderOfUsage(t *testing.T) {
 				for _, c := range q.waits.All() {
 					isFirst(t, w, classOf(q.waits.First()), classOf(c))
 				}
-				if q.claimants.Len() > 0 {
-					isFirst(t, w, q.claimants.First(), q.claimants.All()...)
+				if q.entitled.Len() > 0 {
+					isFirst(t, w, q.entitled.First(), q.entitled.All()...)
 				}
 			}
 		}

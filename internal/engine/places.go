@@ -21,8 +21,8 @@ type nodes struct {
 	topologies map[string][]string
 	flavors    map[string]flavor.Flavor
 	workloads  map[Key]*workload
-	// promisedPlaces are the workloads that were promised places.
-	promisedPlaces map[Key]*workload
+	// nominatedPlaces are the workloads that were promised places.
+	nominatedPlaces map[Key]*workload
 	// placesVersion counts the changes that may affect where there is capacity.
 	placesVersion int
 	// nodesVersion counts the changes of nodes, topologies, flavors and quota after which a workload may fit, or may never
@@ -49,7 +49,7 @@ type nodes struct {
 func newNodes(workloads map[Key]*workload) *nodes {
 	places := place.New()
 	return &nodes{places: places, finder: find.New(places), topologies: map[string][]string{}, flavors: map[string]flavor.Flavor{}, workloads: workloads,
-		promisedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](), workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{},
+		nominatedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](), workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{},
 		lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
 }
 
@@ -136,9 +136,9 @@ func (a *Admission) hasAny(flavors sets.Set[string]) bool {
 // placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
 // leaving. releases says whether it is expected to release node capacity.
 type placed struct {
-	by                          *Admission
-	shape                       *shape
-	promised, leaving, releases bool
+	by                           *Admission
+	shape                        *shape
+	nominated, leaving, releases bool
 }
 
 // updatePlaces updates place.Map to what the workload holds or was promised.
@@ -156,7 +156,7 @@ func (n *nodes) updatePlaces(w *workload) {
 		n.lingering.Delete(w.Key)
 		n.departing--
 	}
-	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving && now.releases == was.releases {
+	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.nominated == was.nominated && now.leaving == was.leaving && now.releases == was.releases {
 		w.placed = now // the same in a new Admission
 		return
 	}
@@ -172,9 +172,9 @@ func (n *nodes) updatePlaces(w *workload) {
 	if now.releases {
 		n.departing++
 	}
-	delete(n.promisedPlaces, w.Key)
-	if now.promised {
-		n.promisedPlaces[w.Key] = w
+	delete(n.nominatedPlaces, w.Key)
+	if now.nominated {
+		n.nominatedPlaces[w.Key] = w
 	}
 }
 
@@ -183,12 +183,12 @@ func (n *nodes) placedNow(w *workload) (now placed) {
 	switch {
 	case w.held != nil:
 		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lostItsNodes()}
-	case w.promise != nil:
-		now = placed{by: w.promise.given, shape: w.shape, promised: true}
+	case w.nomination != nil:
+		now = placed{by: w.nomination.given, shape: w.shape, nominated: true}
 	default:
 		now = n.leftoverPods(w)
 	}
-	now.releases = now.leaving || now.promised && n.podCounts[w.Key] > 0 || now.by != nil && n.hasPodsBeyondPlaces(w)
+	now.releases = now.leaving || now.nominated && n.podCounts[w.Key] > 0 || now.by != nil && n.hasPodsBeyondPlaces(w)
 	if now.by != nil && !now.by.onNodes() && (!now.releases || len(n.topologies) == 0) {
 		return placed{}
 	}
@@ -214,7 +214,7 @@ func (n *nodes) holding(w *workload, has placed) *place.Holding {
 	if has.by == nil {
 		return nil
 	}
-	out := &place.Holding{Nominated: has.promised, Leaving: has.leaving}
+	out := &place.Holding{Nominated: has.nominated, Leaving: has.leaving}
 	for i := range has.by.PodSets {
 		a := &has.by.PodSets[i]
 		ps, places := w.podSet(a.PodSet), a.Places
@@ -340,8 +340,8 @@ func (e *Engine) publishNodes() {
 	for _, name := range freed {
 		e.waiting.NodesFreed(name)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.promisedPlaces), order.CompareKeys) {
-		if f := e.nodes.promisedPlaces[key].queue.family; f != nil {
+	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.nominatedPlaces), order.CompareKeys) {
+		if f := e.nodes.nominatedPlaces[key].queue.family; f != nil {
 			f.enqueue()
 		}
 	}

@@ -87,7 +87,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 	}
 	verdict, ledger := admissible, place.Now
 	if choice.Mode == flavor.Awaits {
-		verdict, ledger = promisable, place.Planned
+		verdict, ledger = nominable, place.Planned
 	}
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
@@ -96,7 +96,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 		if found, ok := s.evaluator.nodes.finder.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
-		verdict, ledger = promisable, place.Planned
+		verdict, ledger = nominable, place.Planned
 	}
 	found, fault := s.evaluator.nodes.finder.Find(asks, ledger)
 	switch {
@@ -343,7 +343,7 @@ func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
-	case has.promised:
+	case has.nominated:
 		has = n.evaluator.nodes.leftoverPods(w)
 	default:
 		has.leaving = true

@@ -32,13 +32,13 @@ type clusterQueue struct {
 	// classes groups the waiting workloads; waits is what the waiting room knows of them.
 	classes map[classKey]*class
 	waits   *waiting.Queue
-	// claimants are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
-	// as it was last published to the other queues; kept is the quota kept for it during a pass, and keptFor the
-	// workload that it is kept for.
-	claimants order.Heap[*class]
-	claimed   claim
-	kept      quota.Vector
-	keptFor   order.Rank
+	// entitled are the classes that fit within the queue's own quota, the first in order on top. published is the
+	// hold-back that other queues have reckoned with last; heldBack is what is held back of it during a pass, and
+	// heldBackFor the workload for which it is.
+	entitled    order.Heap[*class]
+	published   holdBack
+	heldBack    quota.Vector
+	heldBackFor order.Rank
 	// waiting are the workloads that use the queue and hold nothing, unrouted those of them that must be routed again
 	// because the queue has changed. revision counts these changes.
 	waiting, unrouted *orderedList
@@ -58,14 +58,14 @@ type clusterQueue struct {
 	stale     []*workload
 	listings  int
 	cramped   bool
-	// displacementChecked is the state in which no workload could grow at the expense of others.
-	displacementChecked growthState
+	// preemptionChecked is the state in which no workload could grow at the expense of others.
+	preemptionChecked growthState
 
 	// leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
 	// are not ready.
 	leaving, unready int
 	// promised are the workloads that wait for evicted ones to release quota.
-	promised order.Queue
+	nominated order.Queue
 	tally
 }
 
@@ -93,7 +93,7 @@ func (e *Engine) queue(name string) *clusterQueue {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
 			waits:   e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool { return e.evaluator.formOf(classOf(c)).Asks }),
 			waiting: &orderedList{}, unrouted: &orderedList{},
-			claimants: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.claimAt })}
+			entitled: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.entitledAt })}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q

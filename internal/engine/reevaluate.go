@@ -64,7 +64,7 @@ func (p *pass) reevaluate(c *class, now waiting.State) (found outcome, ready boo
 func (e *Engine) reevaluate(c *class) (found outcome) {
 	e.holdBacks.chargeAll(c.queue.family)
 	defer e.holdBacks.releaseAll(c.queue.family)
-	return e.evaluator.evaluateIgnoringKept(c)
+	return e.evaluator.evaluateInTurn(c)
 }
 
 // CheckWaiting evaluates one class of waiting workloads that should still have to wait, at most once each

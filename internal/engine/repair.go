@@ -12,20 +12,23 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
+// repairPass is the repair of lost places in a pass.
+type repairPass struct{ pass *pass }
+
 // repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
 // workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
 // continues without those pods if enough are left. Any other workload waits for places that evicted workloads are about to
 // leave, and is evicted if there are no such places either.
-func (p *pass) repair() {
-	p.reviewReplacements()
-	for _, key := range p.engine.nodes.finder.TakeInvalid() {
-		if w := p.engine.workloads[key]; w != nil {
-			p.engine.nodes.toRepair.Push(w.rank())
+func (r *repairPass) repair() {
+	r.reviewReplacements()
+	for _, key := range r.pass.engine.nodes.finder.TakeInvalid() {
+		if w := r.pass.engine.workloads[key]; w != nil {
+			r.pass.engine.nodes.toRepair.Push(w.rank())
 		}
 	}
-	for p.engine.nodes.toRepair.Len() > 0 && p.budget > 0 {
-		if w := p.engine.workloads[p.engine.nodes.toRepair.Pop().Key]; w != nil {
-			p.repairWorkload(w)
+	for r.pass.engine.nodes.toRepair.Len() > 0 && r.pass.budget > 0 {
+		if w := r.pass.engine.workloads[r.pass.engine.nodes.toRepair.Pop().Key]; w != nil {
+			r.repairWorkload(w)
 		}
 	}
 }
@@ -34,41 +37,41 @@ func (p *pass) repair() {
 const repairUrgency = math.MaxInt32
 
 // repairWorkload repairs the places of one workload.
-func (p *pass) repairWorkload(w *workload) {
+func (r *repairPass) repairWorkload(w *workload) {
 	switch {
 	case w.leaving():
 		return
-	case w.promise != nil:
+	case w.nomination != nil:
 		w.queue.family.enqueue() // the promise is checked again
 		return
 	case w.held == nil:
 		return
 	case w.held.isWithin():
-		p.engine.nodes.within.Insert(w.Key)
-		p.engine.nodes.countWithin()
+		r.pass.engine.nodes.within.Insert(w.Key)
+		r.pass.engine.nodes.countWithin()
 		return
 	case w.assumed != nothing, w.isRefused(reductionChange), w.isRefused(placesChange):
-		p.engine.nodes.deferredRepairs.Insert(w.Key)
+		r.pass.engine.nodes.deferredRepairs.Insert(w.Key)
 		return
 	}
-	p.budget--
-	repaired, ok := p.repairPlaces(w)
+	r.pass.budget--
+	repaired, ok := r.repairPlaces(w)
 	switch {
 	case ok && repaired.Moved > 0:
-		p.replace(w, repaired.Assignments)
+		r.replace(w, repaired.Assignments)
 	case ok:
-		p.engine.nodes.dropReplacement(w)
-	case p.shrinkToValid(w), p.awaitReplacement(w):
+		r.pass.engine.nodes.dropReplacement(w)
+	case r.shrinkToValid(w), r.awaitReplacement(w):
 	default:
-		p.evictForNodes(w)
+		r.evictForNodes(w)
 	}
 }
 
 // repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
-func (p *pass) repairPlaces(w *workload) (out find.RepairResult, ok bool) {
-	p.engine.nodes.places.Try(func() {
-		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
-		out, ok = p.engine.nodes.finder.Repair(w.Key)
+func (r *repairPass) repairPlaces(w *workload) (out find.RepairResult, ok bool) {
+	r.pass.engine.nodes.places.Try(func() {
+		r.pass.engine.nodes.places.Hold(replacementKey(w.Key), nil)
+		out, ok = r.pass.engine.nodes.finder.Repair(w.Key)
 	})
 	return out, ok
 }
@@ -83,12 +86,12 @@ func (n *nodes) queueRepair(w *workload) {
 }
 
 // replace gives the workload other places.
-func (p *pass) replace(w *workload, found []place.Assignment) {
+func (r *repairPass) replace(w *workload, found []place.Assignment) {
 	given := w.held.at(found)
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
-	p.engine.updateCharges(w)
-	p.addDecision(w, repairUrgency, Decision{Replace: given})
+	r.pass.engine.updateCharges(w)
+	r.pass.addDecision(w, repairUrgency, Decision{Replace: given})
 }
 
 // at returns the admission at other places.
@@ -107,7 +110,7 @@ func (a *Admission) at(found []place.Assignment) *Admission {
 
 // shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
 // replaced. It reports whether enough pods are left for that.
-func (p *pass) shrinkToValid(w *workload) bool {
+func (r *repairPass) shrinkToValid(w *workload) bool {
 	at := w.resizableSet()
 	if at < 0 || !w.Admitted {
 		return false
@@ -115,7 +118,7 @@ func (p *pass) shrinkToValid(w *workload) bool {
 	set := &w.held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
-	for _, invalid := range p.engine.nodes.places.InvalidPlaces(w.Key) {
+	for _, invalid := range r.pass.engine.nodes.places.InvalidPlaces(w.Key) {
 		if invalid.PodSet == set.PodSet {
 			lost = invalid.Nodes
 		}
@@ -124,26 +127,26 @@ func (p *pass) shrinkToValid(w *workload) bool {
 		most += at.Count
 	}
 	most = min(most, set.Count-w.leastOf(at))
-	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
+	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return r.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false
 	}
-	given, why := p.repairedWithout(w, at, lost, fewer), p.lostNodesMessage(w)
-	p.resize(w, at, given, Key{})
-	p.decisions[len(p.decisions)-1].Resize.Detail = why
+	given, why := r.repairedWithout(w, at, lost, fewer), r.lostNodesMessage(w)
+	r.pass.resize(w, at, given, Key{})
+	r.pass.decisions[len(r.pass.decisions)-1].Resize.Detail = why
 	return true
 }
 
 // repairedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
 // is not possible.
-func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
+func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
 	var repaired find.RepairResult
 	ok := false
-	p.engine.nodes.places.Try(func() {
-		p.engine.nodes.places.Hold(w.Key, p.engine.nodes.holding(w, placed{by: given}))
-		repaired, ok = p.engine.nodes.finder.Repair(w.Key)
+	r.pass.engine.nodes.places.Try(func() {
+		r.pass.engine.nodes.places.Hold(w.Key, r.pass.engine.nodes.holding(w, placed{by: given}))
+		repaired, ok = r.pass.engine.nodes.finder.Repair(w.Key)
 	})
 	if !ok {
 		return nil
@@ -152,11 +155,11 @@ func (p *pass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewe
 }
 
 // evictForNodes evicts a workload because its nodes failed.
-func (p *pass) evictForNodes(w *workload) {
-	detail := p.lostNodesMessage(w) // describes its present places
+func (r *repairPass) evictForNodes(w *workload) {
+	detail := r.lostNodesMessage(w) // describes its present places
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
-	p.engine.updateCharges(w)
-	p.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
+	r.pass.engine.updateCharges(w)
+	r.pass.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
 }
 
@@ -164,9 +167,9 @@ func (p *pass) evictForNodes(w *workload) {
 const maxNodesNamed = 3
 
 // lostNodesMessage says which nodes the gang can no longer use.
-func (p *pass) lostNodesMessage(w *workload) string {
-	rest := p.noPlacesMessage(w)
-	lost := p.engine.nodes.places.InvalidNodes(w.Key)
+func (r *repairPass) lostNodesMessage(w *workload) string {
+	rest := r.noPlacesMessage(w)
+	lost := r.pass.engine.nodes.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no longer valid, " + rest
 	}
@@ -179,10 +182,10 @@ func (p *pass) lostNodesMessage(w *workload) string {
 }
 
 // noPlacesMessage says why there are no other places.
-func (p *pass) noPlacesMessage(w *workload) string {
+func (r *repairPass) noPlacesMessage(w *workload) string {
 	for i := range w.held.PodSets {
 		a := &w.held.PodSets[i]
-		if by := p.engine.nodes.placedBy(a); len(a.Places) > 0 && !p.engine.nodes.places.IsPlaced(by) {
+		if by := r.pass.engine.nodes.placedBy(a); len(a.Places) > 0 && !r.pass.engine.nodes.places.IsPlaced(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}

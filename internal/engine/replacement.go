@@ -25,10 +25,10 @@ type replacement struct {
 func replacementKey(of Key) Key { return Key{Namespace: of.Namespace, Name: of.Name + "/replacement"} }
 
 // reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
-func (p *pass) reviewReplacements() {
-	for _, w := range p.engine.nodes.replacing {
-		if p.engine.nodes.mayBeReplaced(w) {
-			p.engine.nodes.toRepair.Push(w.rank())
+func (r *repairPass) reviewReplacements() {
+	for _, w := range r.pass.engine.nodes.replacing {
+		if r.pass.engine.nodes.mayBeReplaced(w) {
+			r.pass.engine.nodes.toRepair.Push(w.rank())
 		}
 	}
 }
@@ -56,18 +56,18 @@ func (n *nodes) hasReplacementToReview() bool {
 //
 // It ends: while no place changes it is not called again, places promised once are kept for as long as they would be
 // free, and each search for others evicts workloads that it precedes from then on.
-func (p *pass) awaitReplacement(w *workload) bool {
-	if p.engine.nodes.refusedItsPods(w) {
-		p.engine.nodes.dropReplacement(w)
+func (r *repairPass) awaitReplacement(w *workload) bool {
+	if r.pass.engine.nodes.refusedItsPods(w) {
+		r.pass.engine.nodes.dropReplacement(w)
 		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
 	}
-	if !p.keepsReplacement(w) {
-		p.engine.nodes.dropReplacement(w)
-		if !p.promiseReplacement(w) && !p.preemptForReplacement(w) {
+	if !r.keepsReplacement(w) {
+		r.pass.engine.nodes.dropReplacement(w)
+		if !r.promiseReplacement(w) && !r.preemptForReplacement(w) {
 			return false
 		}
 	}
-	w.replacement.checkedAt = p.engine.nodes.placesVersion
+	w.replacement.checkedAt = r.pass.engine.nodes.placesVersion
 	return true
 }
 
@@ -85,8 +85,8 @@ func (n *nodes) refusedItsPods(w *workload) bool {
 // keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
 // that it lost to a pod that is leaving needs none: it is its own again once that pod is gone. Where all its pods move, as
 // those of a slice do, some of the promised places may be its own: these are free for it, although not beside it.
-func (p *pass) keepsReplacement(w *workload) (keeps bool) {
-	if w.replacement == nil || p.engine.nodes.departing == 0 {
+func (r *repairPass) keepsReplacement(w *workload) (keeps bool) {
+	if w.replacement == nil || r.pass.engine.nodes.departing == 0 {
 		return false
 	}
 	promised := map[string]int32{}
@@ -96,12 +96,12 @@ func (p *pass) keepsReplacement(w *workload) (keeps bool) {
 		promised[set.Ask.PodSet] += countOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
 	}
-	p.engine.nodes.places.Try(func() {
-		p.engine.nodes.places.Hold(replacementKey(w.Key), nil)
-		needed, ok := p.engine.nodes.finder.RepairOnceGone(w.Key)
+	r.pass.engine.nodes.places.Try(func() {
+		r.pass.engine.nodes.places.Hold(replacementKey(w.Key), nil)
+		needed, ok := r.pass.engine.nodes.finder.RepairOnceGone(w.Key)
 		lacks := func(set place.Assignment) bool { return countOf(set.Nodes) > promised[set.PodSet] }
 		enough := !slices.ContainsFunc(needed.Gained, lacks)
-		keeps = ok && enough && (samePlaces(at, needed.Gained) || p.engine.nodes.finder.FitsAt(asks, at, place.Planned))
+		keeps = ok && enough && (samePlaces(at, needed.Gained) || r.pass.engine.nodes.finder.FitsAt(asks, at, place.Planned))
 	})
 	return keeps
 }
@@ -118,36 +118,36 @@ func countOf(places []place.NodeCount) (sum int32) {
 }
 
 // promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
-func (p *pass) promiseReplacement(w *workload) bool {
-	if p.engine.nodes.departing == 0 {
+func (r *repairPass) promiseReplacement(w *workload) bool {
+	if r.pass.engine.nodes.departing == 0 {
 		return false
 	}
-	found, ok := p.engine.nodes.finder.RepairOnceGone(w.Key)
+	found, ok := r.pass.engine.nodes.finder.RepairOnceGone(w.Key)
 	if ok {
-		p.engine.nodes.holdReplacement(w, found.Gained)
+		r.pass.engine.nodes.holdReplacement(w, found.Gained)
 	}
 	return ok
 }
 
 // preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
 // eviction helps.
-func (p *pass) preemptForReplacement(w *workload) bool {
-	found, gained := p.engine.evaluator.victimsForReplacement(w)
+func (r *repairPass) preemptForReplacement(w *workload) bool {
+	found, gained := r.pass.engine.evaluator.victimsForReplacement(w)
 	if len(found.victims)+len(found.yields) == 0 {
 		return false
 	}
-	p.budget -= len(found.victims) + len(found.yields)
-	before, lost := len(p.decisions), p.engine.nodes.places.InvalidNodes(w.Key)
+	r.pass.budget -= len(found.victims) + len(found.yields)
+	before, lost := len(r.pass.decisions), r.pass.engine.nodes.places.InvalidNodes(w.Key)
 	for _, v := range found.victims {
-		p.evict(v, w)
+		r.pass.evictions.evict(v, w)
 	}
 	for _, y := range found.yields {
-		p.resize(y.w, y.at, y.given, w.Key)
+		r.pass.resize(y.w, y.at, y.given, w.Key)
 	}
-	for i := range p.decisions[before:] {
-		p.decisions[before+i].Lost = lost
+	for i := range r.pass.decisions[before:] {
+		r.pass.decisions[before+i].Lost = lost
 	}
-	p.engine.nodes.holdReplacement(w, gained)
+	r.pass.engine.nodes.holdReplacement(w, gained)
 	return true
 }
 

@@ -152,7 +152,7 @@ func (r *resizable) yieldsTo(priority int32) *elastic.Yielding {
 func (r *resizable) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
 	var spared []int
 	for _, i := range indices {
-		for key, uid := range r.members[i].displaced {
+		for key, uid := range r.members[i].preempted {
 			if n, known := r.find(key); known && r.members[n].UID == uid {
 				spared = append(spared, n)
 			}

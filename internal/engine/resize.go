@@ -89,8 +89,8 @@ func (w *workload) podSet(name string) *PodSet {
 	return nil
 }
 
-// listElastic lists the workload among the elastic ones of its queue, or removes it.
-func (e *Engine) listElastic(w *workload) {
+// list lists the workload among the elastic ones of its queue, or removes it.
+func (g *growths) list(w *workload) {
 	was, may := w.listedIn, w.queue != nil && w.resizableSet() >= 0
 	if was != nil && (!may || was != w.queue) {
 		was.removeElastic(w)

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -81,33 +82,52 @@ func addTo(all *sums, v quota.Vector, sign int64) {
 	}
 }
 
+// tallies counts the workloads of queues, and has the queues and cohorts whose numbers may have changed.
+type tallies struct {
+	options     Options
+	tree        *quota.Tree
+	ledgers     ledgers
+	queues      map[string]*clusterQueue
+	localQueues map[Key]*localQueue
+	// unready counts the admitted workloads whose pods are not ready.
+	unready int
+	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
+	// TakeChangedQueues.
+	usageChanged      sets.Set[string]
+	localUsageChanged sets.Set[Key]
+	// activeChanged are the queues for which it may have changed whether they can admit.
+	activeChanged sets.Set[Key]
+	// sharesChanged are the cohorts whose share may have changed since TakeChangedCohorts.
+	sharesChanged sets.Set[string]
+}
+
 // recount updates the numbers of the queues from one state to the next.
 func (e *Engine) recount(was, now charges) {
 	if was.queue == now.queue && was.local == now.local && was.count == now.count && slices.Equal(was.held, now.held) {
 		return
 	}
-	e.count(was, -1)
-	e.count(now, 1)
+	e.tallies.count(was, -1)
+	e.tallies.count(now, 1)
 	if was.queue != nil && was.queue != now.queue {
 		e.forgetIfUnused(was.queue)
 	}
-	if was.count.unready && e.unready == 0 && e.options.BlockUntilReady == BlockAll {
+	if was.count.unready && e.tallies.unready == 0 && e.options.BlockUntilReady == BlockAll {
 		for _, f := range e.families {
 			f.enqueue() // all families waited for this workload
 		}
 	}
 	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
-		e.updateStanding(was.local)
-		e.updateStanding(now.local)
+		e.usageHistory.updateStanding(was.local)
+		e.usageHistory.updateStanding(now.local)
 	}
 }
 
-func (e *Engine) count(c charges, sign int) {
+func (t *tallies) count(c charges, sign int) {
 	if q := c.queue; q != nil {
 		q.add(c.count, c.held, sign)
 		if c.count.unready {
 			q.unready += sign
-			e.unready += sign
+			t.unready += sign
 		}
 		if c.count.leaving {
 			q.leaving += sign
@@ -115,40 +135,40 @@ func (e *Engine) count(c charges, sign int) {
 		if f := q.family; f != nil && (c.count.leaving || c.count.unready) && sign < 0 {
 			f.enqueue()
 		}
-		e.usageChanged.Insert(q.Name)
+		t.usageChanged.Insert(q.Name)
 	}
 	if c.local != nil {
 		c.local.add(c.count, c.held, sign)
-		e.localUsageChanged.Insert(c.local.Key)
+		t.localUsageChanged.Insert(c.local.Key)
 	}
 }
 
 // TakeChangedQueues returns the queues whose usage or counts may have changed since the last call, sorted by name.
-func (e *Engine) TakeChangedQueues() (clusterQueues []string, localQueues []Key) {
-	clusterQueues = sets.List(e.usageChanged)
-	localQueues = e.localUsageChanged.UnsortedList()
+func (t *tallies) TakeChangedQueues() (clusterQueues []string, localQueues []Key) {
+	clusterQueues = sets.List(t.usageChanged)
+	localQueues = t.localUsageChanged.UnsortedList()
 	slices.SortFunc(localQueues, order.CompareKeys)
-	e.usageChanged.Clear()
-	e.localUsageChanged.Clear()
+	t.usageChanged.Clear()
+	t.localUsageChanged.Clear()
 	return clusterQueues, localQueues
 }
 
-// markUsageChanged marks a ClusterQueue, and the LocalQueues that point to it, as queues to report: whether they can
+// markUsage marks a ClusterQueue, and the LocalQueues that point to it, as queues to report: whether they can
 // admit may have changed.
-func (e *Engine) markUsageChanged(name string) {
-	e.usageChanged.Insert(name)
-	e.activeChanged.Insert(Key{Name: name})
-	for key := range e.queue(name).locals {
-		e.localUsageChanged.Insert(key)
-		e.activeChanged.Insert(key)
+func (t *tallies) markUsage(name string) {
+	t.usageChanged.Insert(name)
+	t.activeChanged.Insert(Key{Name: name})
+	for key := range t.queues[name].locals {
+		t.localUsageChanged.Insert(key)
+		t.activeChanged.Insert(key)
 	}
 }
 
 // TakeActiveChanged returns the queues for which it may have changed since the last call whether they can admit. A
 // ClusterQueue has no namespace. TakeChangedQueues lists them too.
-func (e *Engine) TakeActiveChanged() sets.Set[Key] {
-	out := e.activeChanged
-	e.activeChanged = sets.New[Key]()
+func (t *tallies) TakeActiveChanged() sets.Set[Key] {
+	out := t.activeChanged
+	t.activeChanged = sets.New[Key]()
 	return out
 }
 
@@ -167,14 +187,14 @@ type Usage struct {
 }
 
 // QueueUsage returns the usage of a ClusterQueue; ok is false if it does not exist.
-func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
-	q := e.queues[name]
+func (t *tallies) QueueUsage(name string) (u Usage, ok bool) {
+	q := t.queues[name]
 	if q == nil || !q.exists {
 		return Usage{}, false
 	}
-	u = e.ledgers.usageOf(q.tally)
-	node := e.tree.Queue(name)
-	u.Cyclic, u.Share = node.Cyclic(), e.shareOf(node)
+	u = t.ledgers.usageOf(q.tally)
+	node := t.tree.Queue(name)
+	u.Cyclic, u.Share = node.Cyclic(), t.shareOf(node)
 	return u, true
 }
 
@@ -186,7 +206,7 @@ func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
 		return Usage{}, false
 	}
 	u = e.ledgers.usageOf(l.tally)
-	u.Consumption = e.consumptionOf(l)
+	u.Consumption = e.usageHistory.consumptionOf(l)
 	return u, true
 }
 
@@ -203,4 +223,49 @@ func (l *ledgers) named(all sums) map[quota.FlavorResource]int64 {
 		out[l.tree.Name(i)] = sum.Value()
 	}
 	return out
+}
+
+// moveShares notes that the usage of a queue has changed.
+func (t *tallies) moveShares(q *clusterQueue) {
+	if t.options.FairSharing == nil || q == nil || q.family == nil {
+		return
+	}
+	q.family.waits.SharesMoved()
+	t.markShares(q)
+}
+
+// markShares notes that the shares of the cohorts above a queue may have changed.
+func (t *tallies) markShares(q *clusterQueue) {
+	if t.options.FairSharing == nil || q.node == nil || q.node.Cyclic() {
+		return
+	}
+	for n := q.node.Parent(); n != nil; n = n.Parent() {
+		t.sharesChanged.Insert(n.Name())
+	}
+}
+
+// TakeChangedCohorts returns the cohorts whose share may have changed since the last call, sorted by name.
+func (t *tallies) TakeChangedCohorts() []string {
+	names := sets.List(t.sharesChanged)
+	t.sharesChanged.Clear()
+	return names
+}
+
+// CohortShare returns the share of a cohort beside its siblings, in thousandths; ok is false if fair sharing is off
+// or there is no such cohort.
+func (t *tallies) CohortShare(name string) (share int64, ok bool) {
+	node := t.tree.Cohort(name)
+	if t.options.FairSharing == nil || node == nil {
+		return 0, false
+	}
+	return *t.shareOf(node), true
+}
+
+// shareOf returns the share of what is held, in thousandths; nil if fair sharing is off.
+func (t *tallies) shareOf(n *quota.Node) *int64 {
+	if t.options.FairSharing == nil {
+		return nil
+	}
+	share := fair.Of(n, quota.Held, nil).Thousandths()
+	return &share
 }

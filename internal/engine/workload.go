@@ -49,7 +49,7 @@ type workload struct {
 	// resizedBefore is ResizedAt before the last resize was decided.
 	resizedBefore time.Time
 	// promise is capacity that was promised to it, for which it waits.
-	promise *promise
+	nomination *nomination
 	// growing is what is planned for it beyond what it holds, once other workloads have released it.
 	growing quota.Vector
 	// growthFailed is set if other workloads shrank for its growth and it still could not grow.
@@ -57,7 +57,7 @@ type workload struct {
 	// growthAwaits is the placesVersion for which pods were on the nodes yet that its growth is planned for.
 	growthAwaits int
 	// displaced has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
-	displaced map[Key]string
+	preempted map[Key]string
 	// vacated are the places of pods that have to terminate and may still exist.
 	vacated []place.NodeCount
 	// listedIn is the queue that lists it among its elastic workloads.
@@ -119,7 +119,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 	if w.held == nil && ws.Admission == nil && w.shape == shape && w.waitsLike(ws.Workload) {
 		// Nothing relevant changed: it keeps its position, and what it was promised.
 		w.Workload = ws.Workload
-		e.refreshReason(w)
+		e.reports.refresh(w)
 		return
 	}
 	e.leave(w)
@@ -128,7 +128,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 	}
 	if w.Generation != ws.Generation {
 		e.forgetPrecedence(w.Key)
-		e.clearRefusal(w)
+		e.refusals.clear(w)
 	}
 	w.Workload, w.shape = ws.Workload, shape
 	if w.local == nil {
@@ -139,9 +139,9 @@ func (ws WorkloadSet) apply(e *Engine) {
 		w.why, w.reported = reason.Reason{Code: ws.ReportedCode, Detail: ws.ReportedMessage}, ws.ReportedMessage
 	}
 	e.observeAdmission(w, ws.Admission)
-	e.trackWithdrawn(w)
+	e.evictions.trackWithdrawn(w)
 	e.route(w)
-	e.refreshReason(w)
+	e.reports.refresh(w)
 	if w.listedIn != nil && w.queue.family != nil {
 		w.queue.family.enqueue() // it may be able to grow now, or no longer
 	}
@@ -179,7 +179,7 @@ func (e *Engine) observeAdmission(w *workload, observed *Admission) {
 		}
 	case w.assumed != admits:
 		if w.held != nil {
-			e.clearRefusal(w) // the rejected change was to what it held
+			e.refusals.clear(w) // the rejected change was to what it held
 		}
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
@@ -188,7 +188,7 @@ func (e *Engine) observeAdmission(w *workload, observed *Admission) {
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
-		w.growing, w.growthFailed, w.displaced, w.withdrawn = nil, false, nil, nil
+		w.growing, w.growthFailed, w.preempted, w.withdrawn = nil, false, nil, nil
 	}
 }
 
@@ -242,15 +242,15 @@ func (wr Written) apply(e *Engine) {
 	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
 	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, wr.Version
-	e.trackWithdrawn(w)
-	e.clearRefusal(w)
+	e.evictions.trackWithdrawn(w)
+	e.refusals.clear(w)
 	e.updateCharges(w)
 	e.nodes.queueRepair(w)
 }
 
 func (r Refused) apply(e *Engine) {
 	if w := e.unconfirmed(r.Key, r.UID, r.Serial); w != nil {
-		e.backOff(w, r)
+		e.refusals.backOff(w, r)
 		e.rollBack(w)
 	}
 }
@@ -289,15 +289,14 @@ func (e *Engine) forget(w *workload) {
 	e.leave(w)
 	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
 	w.gone = true
-	e.writtenWithdrawals.Delete(w.Key)
+	e.evictions.written.Delete(w.Key)
 	e.nodes.deferredRepairs.Delete(w.Key)
 	e.updateCharges(w)
 	e.leaveLocal(w)
 	e.releaseShape(w.shape)
-	e.unreported.drop(w.Key)
-	e.refused.Remove(w.Key)
-	e.avoiding.Delete(w.Key)
-	e.forgetting.Remove(w.Key)
+	e.reports.unreported.drop(w.Key)
+	e.refusals.due.stop(w.Key)
+	e.avoidances.forget(w.Key)
 	e.forgetPrecedence(w.Key)
 	delete(e.superseded, w.Key)
 	delete(e.workloads, w.Key)
@@ -314,8 +313,8 @@ func (e *Engine) leave(w *workload) {
 	if w.class != nil {
 		e.leaveClass(w)
 	}
-	if w.promise != nil {
-		e.breakPromise(w)
+	if w.nomination != nil {
+		e.withdrawNomination(w)
 	}
 	w.queueEntry.remove()
 }
@@ -332,10 +331,10 @@ func (e *Engine) route(w *workload) {
 		w.queue = e.queue(w.local.ClusterQueue)
 	}
 	e.updateCharges(w)
-	e.limitAvoidance(w)
+	e.avoidances.limit(w)
 	if w.held != nil {
 		w.why = reason.Reason{}
-		e.unreported.drop(w.Key)
+		e.reports.unreported.drop(w.Key)
 		e.nodes.queueRepair(w)
 		return
 	}
@@ -347,7 +346,7 @@ func (e *Engine) route(w *workload) {
 		w.queue.waiting.add(&w.queueEntry)
 	}
 	if why := e.whyInadmissible(w); why.Code != reason.None {
-		e.setReason(w, why)
+		e.reports.set(w, why)
 		return
 	}
 	e.joinClass(w, w.queue)

@@ -291,7 +291,7 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 // many samples of the LocalQueues' usage in between.
 func (w *world) due() (at time.Time, some bool) {
 	dues := slices.Collect(maps.Values(w.engine.growths.due))
-	if next, ok := w.engine.refused.Peek(); ok {
+	if next, ok := w.engine.refusals.due.times.Peek(); ok {
 		dues = append(dues, next.Since)
 	}
 	if len(dues) == 0 {

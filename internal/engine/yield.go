@@ -24,7 +24,7 @@ func (ev *evaluator) byYielding(w *workload, c *class) (found outcome, ok bool) 
 	form := ev.formOf(c)
 	least := form.ReducedBy(form.Reducible())
 	if form.Reducible() > 0 {
-		if alone := ev.consider(w, c, least); alone.verdict == admissible || alone.verdict == promisable {
+		if alone := ev.consider(w, c, least); alone.verdict == admissible || alone.verdict == nominable {
 			return outcome{}, false
 		}
 	}
@@ -39,7 +39,7 @@ func (ev *evaluator) byYielding(w *workload, c *class) (found outcome, ok bool) 
 					found = ev.consider(w, c, least)
 				}
 			})
-			return found.verdict == promisable || found.verdict == admissible
+			return found.verdict == nominable || found.verdict == admissible
 		}
 		if y.Len() > 0 && fits(y.Sizes(y.Len())) {
 			sizes = y.Sizes(smallest(y.Len(), func(n int) bool { return fits(y.Sizes(n)) }))

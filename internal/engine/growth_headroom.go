@@ -33,7 +33,7 @@ func (g *growths) podsOn(on place.Ledger, t *resizable, i int, most int32) int32
 
 // rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once they
 // are limited, if these grow as well. It is found for those that are asked for.
-type rooms struct {
+type headroom struct {
 	growths *growths
 	queue   *clusterQueue
 	of      *resizable
@@ -41,58 +41,58 @@ type rooms struct {
 	sizes   map[int]int32
 }
 
-func (g *growths) roomsOf(q *clusterQueue, t *resizable, on place.Ledger) *rooms {
-	return &rooms{growths: g, queue: q, of: t, on: on, sizes: map[int]int32{}}
+func (g *growths) headroomOf(q *clusterQueue, t *resizable, on place.Ledger) *headroom {
+	return &headroom{growths: g, queue: q, of: t, on: on, sizes: map[int]int32{}}
 }
 
 // hold reports whether the nodes hold the workload at the index with this size.
-func (r *rooms) hold(i int, size int32) bool {
-	most, known := r.sizes[i]
+func (h *headroom) hold(i int, size int32) bool {
+	most, known := h.sizes[i]
 	if !known {
-		job := &r.of.jobs[i]
-		most = job.Size + r.growths.podsOn(r.on, r.of, i, job.Max-job.Size)
-		r.sizes[i] = most
+		job := &h.of.jobs[i]
+		most = job.Size + h.growths.podsOn(h.on, h.of, i, job.Max-job.Size)
+		h.sizes[i] = most
 	}
 	if size > most {
-		r.queue.cramped = true
+		h.queue.cramped = true
 	}
 	return size <= most
 }
 
 // share shares out what is free, one pod at a time, among the workloads at the indices, and then among those at the later
 // ones, each before lower priorities. It returns them all with their sizes after that.
-func (r *rooms) share(first, later []int, free func(quota.Index) int64) []elastic.Job {
+func (h *headroom) share(first, later []int, free func(quota.Index) int64) []elastic.Job {
 	indices := slices.Concat(first, later)
-	ranks := r.ranks(indices)
+	ranks := h.ranks(indices)
 	jobs := make([]elastic.Job, len(indices))
 	for tries := 0; ; tries++ {
 		for n, i := range indices {
-			jobs[n] = r.of.jobs[i]
+			jobs[n] = h.of.jobs[i]
 			if jobs[n].Priority = ranks[jobs[n].Priority]; n >= len(first) {
 				jobs[n].Priority--
 			}
 		}
 		taken := freeAmounts{}
 		var steps []int
-		r.growths.policy.Grow(jobs, func(n int) bool {
+		h.growths.policy.Grow(jobs, func(n int) bool {
 			i := indices[n]
-			if !r.hold(i, jobs[n].Size+1) || !taken.take(r.of.each[i], free) {
+			if !h.hold(i, jobs[n].Size+1) || !taken.take(h.of.each[i], free) {
 				return false
 			}
 			steps = append(steps, i)
 			return true
 		})
-		if tries == maxSharedGrowths || !r.limit(steps) {
+		if tries == maxSharedGrowths || !h.limit(steps) {
 			return jobs
 		}
 	}
 }
 
 // ranks returns even numbers in the order of the priorities of the workloads at the indices.
-func (r *rooms) ranks(indices []int) map[int32]int32 {
+func (h *headroom) ranks(indices []int) map[int32]int32 {
 	out := map[int32]int32{}
 	for _, i := range indices {
-		out[r.of.jobs[i].Priority] = 0
+		out[h.of.jobs[i].Priority] = 0
 	}
 	for n, priority := range slices.Sorted(maps.Keys(out)) {
 		out[priority] = 2 * int32(n)
@@ -107,25 +107,25 @@ const maxSharedGrowths, maxSharedPods = 4, 128
 // limit limits the size of one workload if the nodes hold each of those that grow, but not all of them together: the
 // first in the order of the steps that has no nodes beside what those before it were given. It reports whether there is
 // one. Each step is one more pod for the workload at that index.
-func (r *rooms) limit(steps []int) bool {
-	if len(r.growths.nodes.topologies) == 0 || len(steps) > maxSharedPods || r.holdTogether(steps) {
+func (h *headroom) limit(steps []int) bool {
+	if len(h.growths.nodes.topologies) == 0 || len(steps) > maxSharedPods || h.holdTogether(steps) {
 		return false
 	}
-	n := sort.Search(len(steps)-1, func(n int) bool { return !r.holdTogether(steps[:n+1]) })
+	n := sort.Search(len(steps)-1, func(n int) bool { return !h.holdTogether(steps[:n+1]) })
 	last := steps[n]
-	r.sizes[last] = r.of.jobs[last].Size
+	h.sizes[last] = h.of.jobs[last].Size
 	for _, i := range steps[:n] {
 		if i == last {
-			r.sizes[last]++
+			h.sizes[last]++
 		}
 	}
-	r.queue.cramped = true
+	h.queue.cramped = true
 	return true
 }
 
 // holdTogether reports whether the nodes hold all these pods, in the order in which workloads are enlarged; also if
 // there are too many workloads to tell.
-func (r *rooms) holdTogether(steps []int) (fit bool) {
+func (h *headroom) holdTogether(steps []int) (fit bool) {
 	more := map[int]int32{}
 	for _, i := range steps {
 		more[i]++
@@ -134,20 +134,20 @@ func (r *rooms) holdTogether(steps []int) (fit bool) {
 		return true
 	}
 	jobs := slices.SortedFunc(maps.Keys(more), func(a, b int) int {
-		return cmp.Or(cmp.Compare(r.of.jobs[b].Priority, r.of.jobs[a].Priority), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(h.of.jobs[b].Priority, h.of.jobs[a].Priority), cmp.Compare(a, b))
 	})
-	r.growths.nodes.places.Try(func() {
-		fit = !slices.ContainsFunc(jobs, func(i int) bool { return !r.enlarge(i, more[i]) })
+	h.growths.nodes.places.Try(func() {
+		fit = !slices.ContainsFunc(jobs, func(i int) bool { return !h.enlarge(i, more[i]) })
 	})
 	return fit
 }
 
 // enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
-func (r *rooms) enlarge(i int, pods int32) bool {
-	w, at := r.of.members[i], r.of.at[i]
-	nodes, ok := r.growths.nodes.moreOnNodes(w, at, pods, r.on)
+func (h *headroom) enlarge(i int, pods int32) bool {
+	w, at := h.of.members[i], h.of.at[i]
+	nodes, ok := h.growths.nodes.moreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
-		r.growths.nodes.places.Hold(w.Key, r.growths.nodes.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
+		h.growths.nodes.places.Hold(w.Key, h.growths.nodes.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

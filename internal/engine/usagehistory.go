@@ -35,31 +35,45 @@ type account struct {
 	prepaid sums
 }
 
+// usageHistory is the recent usage of all LocalQueues, and when it is sampled.
+type usageHistory struct {
+	options     Options
+	ledgers     ledgers
+	tallies     *tallies
+	queues      map[string]*clusterQueue
+	localQueues map[Key]*localQueue
+	workloads   map[Key]*workload
+	// due is when the usage is sampled next, zero if that is not scheduled; unsampled is set when there is something to
+	// sample.
+	due       time.Time
+	unsampled bool
+}
+
 // ranksByUsage reports whether the LocalQueue is ordered by its usage.
-func (e *Engine) ranksByUsage(l *localQueue) bool {
-	if e.options.AdmissionFairSharing == nil || l == nil || !l.exists {
+func (u *usageHistory) ranksByUsage(l *localQueue) bool {
+	if u.options.AdmissionFairSharing == nil || l == nil || !l.exists {
 		return false
 	}
-	q := e.queues[l.ClusterQueue]
+	q := u.queues[l.ClusterQueue]
 	return q != nil && q.byUsage
 }
 
-// restoreUsage takes the usage from the LocalQueue's status unless the engine has a newer sample.
-func (e *Engine) restoreUsage(l *localQueue) {
+// restore takes the usage from the LocalQueue's status unless the engine has a newer sample.
+func (u *usageHistory) restore(l *localQueue) {
 	if l.ConsumedAt.After(l.sampledAt) {
 		l.consumed, l.sampledAt = maps.Clone(l.Consumed), l.ConsumedAt
 	}
-	e.updateStanding(l)
+	u.updateStanding(l)
 }
 
 // prepay charges the workload's LocalQueue in advance for what the workload is given.
-func (e *Engine) prepay(w *workload) {
-	if l := w.local; e.ranksByUsage(l) {
+func (u *usageHistory) prepay(w *workload) {
+	if l := w.local; u.ranksByUsage(l) {
 		l.refund(w.Key)
 		if l.entered == nil {
 			l.entered = map[Key]quota.Vector{}
 		}
-		l.entered[w.Key] = e.ledgers.vectorOf(w.held)
+		l.entered[w.Key] = u.ledgers.vectorOf(w.held)
 		addTo(&l.prepaid, l.entered[w.Key], 1)
 	}
 }
@@ -73,14 +87,14 @@ func (l *localQueue) refund(key Key) {
 }
 
 // updateStanding updates the standing of the LocalQueue, and the order of its ClusterQueue.
-func (e *Engine) updateStanding(l *localQueue) {
-	if !e.ranksByUsage(l) {
+func (u *usageHistory) updateStanding(l *localQueue) {
+	if !u.ranksByUsage(l) {
 		return
 	}
-	e.unsampled = true
-	if standing := e.standingOf(l); standing != l.Standing {
+	u.unsampled = true
+	if standing := u.standingOf(l); standing != l.Standing {
 		l.rank(standing)
-		e.queues[l.ClusterQueue].reordered()
+		u.queues[l.ClusterQueue].reordered()
 	}
 }
 
@@ -88,48 +102,48 @@ func (e *Engine) updateStanding(l *localQueue) {
 // before.
 func (l *localQueue) rank(standing float64) {
 	var ready []*waiting.Class
-	var claimants []*class
+	var entitled []*class
 	for c := range l.classes {
 		if c.IsReady() {
 			ready = append(ready, &c.Class)
 		}
-		if c.claimAt.In() {
-			claimants = append(claimants, c)
-			c.queue.claimants.Remove(c)
+		if c.entitledAt.In() {
+			entitled = append(entitled, c)
+			c.queue.entitled.Remove(c)
 		}
 	}
 	waiting.Move(ready, func() { l.Standing = standing })
-	for _, c := range claimants {
-		c.queue.claimants.Put(c)
+	for _, c := range entitled {
+		c.queue.entitled.Put(c)
 	}
 	for _, q := range l.left {
 		q.reordered()
 	}
 }
 
-func (e *Engine) standingOf(l *localQueue) float64 {
-	sharing := e.options.AdmissionFairSharing
+func (u *usageHistory) standingOf(l *localQueue) float64 {
+	sharing := u.options.AdmissionFairSharing
 	if sharing.HalfLife == 0 {
-		return fair.Standing(e.ledgers.units(l.reserved).Weighed(sharing.Weights), l.Weight)
+		return fair.Standing(u.ledgers.units(l.reserved).Weighed(sharing.Weights), l.Weight)
 	}
 	advance := fair.Fading(sharing.Interval, sharing.HalfLife)
-	return fair.Standing(l.consumed.Weighed(sharing.Weights)+float64(advance*e.ledgers.units(l.prepaid).Weighed(sharing.Weights)), l.Weight)
+	return fair.Standing(l.consumed.Weighed(sharing.Weights)+float64(advance*u.ledgers.units(l.prepaid).Weighed(sharing.Weights)), l.Weight)
 }
 
 // reorder sorts the classes of the queue again after the rule of their order may have changed.
 func (cq *clusterQueue) reorder() {
 	cq.waits.Rearrange()
-	cq.claimants.Rearrange()
+	cq.entitled.Rearrange()
 	cq.reordered()
 }
 
 // reordered does what follows from another order of the queue's classes.
 func (cq *clusterQueue) reordered() {
 	cq.waits.Reordered()
-	if cq.claimants.Len() > 0 && cq.family != nil {
-		cq.family.enqueue() // another class may have the claim
+	if cq.entitled.Len() > 0 && cq.family != nil {
+		cq.family.enqueue() // another class may have the hold-back
 	}
-	if cq.promised.Len() > 0 && cq.family != nil {
+	if cq.nominated.Len() > 0 && cq.family != nil {
 		cq.family.enqueue() // another class may come before those with a promise
 	}
 }
@@ -154,37 +168,37 @@ func (l *ledgers) units(several ...sums) fair.Consumption {
 }
 
 // sample updates the usage of LocalQueues if a sample is due.
-func (e *Engine) sample(now time.Time) {
-	sharing := e.options.AdmissionFairSharing
+func (u *usageHistory) sample(now time.Time) {
+	sharing := u.options.AdmissionFairSharing
 	if sharing == nil {
 		return
 	}
 	now = now.Round(0) // drop the monotonic clock, which a replay does not have
 	next := now.Add(sharing.Interval)
 	switch {
-	case e.sampleDue.IsZero() && e.unsampled:
-		e.catchUp(now)
-		e.sampleDue = next
+	case u.due.IsZero() && u.unsampled:
+		u.catchUp(now)
+		u.due = next
 		return
-	case e.sampleDue.After(next): // the clock was set back
-		e.sampleDue = next
+	case u.due.After(next): // the clock was set back
+		u.due = next
 		return
-	case e.sampleDue.IsZero() || now.Before(e.sampleDue):
+	case u.due.IsZero() || now.Before(u.due):
 		return
 	}
-	e.sampleDue = time.Time{}
-	for _, l := range e.ranked() {
-		if e.sampleOne(l, now) {
-			e.sampleDue = next
+	u.due = time.Time{}
+	for _, l := range u.ranked() {
+		if u.sampleOne(l, now) {
+			u.due = next
 		}
 	}
-	e.unsampled = false
+	u.unsampled = false
 }
 
 // ranked returns the LocalQueues that are ordered by usage, sorted by key.
-func (e *Engine) ranked() (out []*localQueue) {
-	for _, key := range slices.SortedFunc(maps.Keys(e.localQueues), order.CompareKeys) {
-		if l := e.localQueues[key]; e.ranksByUsage(l) {
+func (u *usageHistory) ranked() (out []*localQueue) {
+	for _, key := range slices.SortedFunc(maps.Keys(u.localQueues), order.CompareKeys) {
+		if l := u.localQueues[key]; u.ranksByUsage(l) {
 			out = append(out, l)
 		}
 	}
@@ -192,40 +206,40 @@ func (e *Engine) ranked() (out []*localQueue) {
 }
 
 // catchUp ages the usage from the status of LocalQueues to the same time. It does not mark their usage as changed.
-func (e *Engine) catchUp(now time.Time) {
-	for _, l := range e.ranked() {
+func (u *usageHistory) catchUp(now time.Time) {
+	for _, l := range u.ranked() {
 		if !l.sampledAt.IsZero() && len(l.entered) == 0 {
-			e.age(l, now, e.ledgers.units(l.reserved))
+			u.age(l, now, u.ledgers.units(l.reserved))
 		}
 	}
 }
 
 // sampleOne samples a LocalQueue, and reports whether it has anything to sample the next time. A workload that was
 // admitted and left again since the last sample is charged for one interval, like any other.
-func (e *Engine) sampleOne(l *localQueue, now time.Time) bool {
+func (u *usageHistory) sampleOne(l *localQueue, now time.Time) bool {
 	for key := range l.entered {
-		if w := e.workloads[key]; w != nil && w.local == l && w.held != nil {
+		if w := u.workloads[key]; w != nil && w.local == l && w.held != nil {
 			l.refund(key)
 		}
 	}
-	used := e.ledgers.units(l.reserved, l.prepaid)
+	used := u.ledgers.units(l.reserved, l.prepaid)
 	if len(used) > 0 {
-		e.localUsageChanged.Insert(l.Key) // otherwise the last reported usage still says it all
+		u.tallies.localUsageChanged.Insert(l.Key) // otherwise the last reported usage still says it all
 	}
 	l.entered, l.prepaid = nil, nil
-	e.age(l, now, used)
+	u.age(l, now, used)
 	return len(used) > 0 || len(l.consumed) > 0
 }
 
 // age decays what was consumed until now, and adds the usage since the last sample.
-func (e *Engine) age(l *localQueue, now time.Time, used fair.Consumption) {
-	sharing := e.options.AdmissionFairSharing
+func (u *usageHistory) age(l *localQueue, now time.Time, used fair.Consumption) {
+	sharing := u.options.AdmissionFairSharing
 	elapsed := sharing.Interval
 	if !l.sampledAt.IsZero() {
 		elapsed = now.Sub(l.sampledAt)
 	}
 	l.consumed, l.sampledAt = l.consumed.After(elapsed, sharing.HalfLife, used), now
-	e.updateStanding(l)
+	u.updateStanding(l)
 }
 
 // Consumption is the recent usage of a LocalQueue as of a time.
@@ -235,8 +249,8 @@ type Consumption struct {
 }
 
 // consumptionOf returns the usage of the LocalQueue, nil if it is not ordered by usage or was never sampled.
-func (e *Engine) consumptionOf(l *localQueue) *Consumption {
-	if !e.ranksByUsage(l) || l.sampledAt.IsZero() {
+func (u *usageHistory) consumptionOf(l *localQueue) *Consumption {
+	if !u.ranksByUsage(l) || l.sampledAt.IsZero() {
 		return nil
 	}
 	return &Consumption{Resources: maps.Clone(l.consumed), At: l.sampledAt}

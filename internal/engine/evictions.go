@@ -6,45 +6,60 @@ import (
 	"sort"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
+// evictions has which workloads were evicted for which other ones, and the evictions that are still to be decided.
+type evictions struct {
+	precedence *preempt.Precedence
+	// written are withdrawn workloads whose admission was written all the same: the next pass decides whether to evict
+	// them.
+	written sets.Set[Key]
+}
+
+// evictionPass is the evictions in a pass.
+type evictionPass struct{ pass *pass }
+
 // evict evicts the victim. A workload with only a promise is routed again, and one whose admission may not be written
 // yet is withdrawn.
-func (p *pass) evict(v preempt.Victim, preemptor *workload) {
-	w := p.engine.workloads[v.Key]
-	p.engine.precedence.Note(preemptor.Key, w.Key)
+func (e *evictionPass) evict(v preempt.Victim, preemptor *workload) {
+	w := e.pass.engine.workloads[v.Key]
+	e.pass.engine.evictions.precedence.Note(preemptor.Key, w.Key)
 	if v.Promised {
-		p.engine.route(w)
+		e.pass.engine.route(w)
 		return
 	}
 	eviction := &Eviction{Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
 		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue)}
 	if w.assumed == admits {
 		w.withdrawn = eviction
-		p.engine.updateCharges(w)
-		p.addDecision(w, preemptor.Priority, Decision{Withdraw: true})
+		e.pass.engine.updateCharges(w)
+		e.pass.addDecision(w, preemptor.Priority, Decision{Withdraw: true})
 		return
 	}
-	p.decideEviction(w, eviction, preemptor.Priority)
+	e.decideEviction(w, eviction, preemptor.Priority)
 }
 
 // NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
 // decided, it bars the one from preempting the other.
 func (e *Engine) NoteEviction(evicted, preemptor Key) {
-	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil && !e.precedence.Over(preemptor).Has(evicted) {
-		e.precedence.Note(preemptor, evicted)
+	precedence := e.evictions.precedence
+	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil &&
+		!precedence.Over(preemptor).Has(evicted) {
+		precedence.Note(preemptor, evicted)
 	}
 }
 
 // forgetPrecedence forgets which workloads were evicted for the given one, and for which it was. It unblocks those that
 // were evicted for it: they may evict it now, or those for which it was evicted.
 func (e *Engine) forgetPrecedence(key Key) {
-	under := e.precedence.Under(key)
-	e.precedence.Forget(key)
+	under := e.evictions.precedence.Under(key)
+	e.evictions.precedence.Forget(key)
 	for loser := range under {
 		if w := e.workloads[loser]; w != nil && w.class != nil && w.class.Head().Key == loser {
 			w.class.Reevaluate()
@@ -52,50 +67,50 @@ func (e *Engine) forgetPrecedence(key Key) {
 	}
 }
 
-func (p *pass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
+func (e *evictionPass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
 	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
-	p.engine.updateCharges(w)
-	p.addDecision(w, urgency, Decision{Evict: eviction})
+	e.pass.engine.updateCharges(w)
+	e.pass.addDecision(w, urgency, Decision{Evict: eviction})
 }
 
 // evictWithdrawn evicts withdrawn workloads whose admission was written all the same, if another workload still waits
 // for their capacity and may still evict them. They count as leaving until then: otherwise the waiting workload would
 // lose its promise, others evicted for it would be admitted again, and it would evict them again, without end.
-func (p *pass) evictWithdrawn() {
-	if p.engine.writtenWithdrawals.Len() == 0 {
+func (e *evictionPass) evictWithdrawn() {
+	if e.pass.engine.evictions.written.Len() == 0 {
 		return
 	}
-	p.engine.markUnsorted(math.MaxInt)
-	keys := p.engine.writtenWithdrawals.UnsortedList()
+	e.pass.engine.markUnsorted(math.MaxInt)
+	keys := e.pass.engine.evictions.written.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
 	for _, key := range keys {
-		w := p.engine.workloads[key]
+		w := e.pass.engine.workloads[key]
 		if f := w.queue.family; f != nil && f.unsorted {
 			continue // the workload that waits for it may be about to leave the queue
 		}
-		p.engine.writtenWithdrawals.Delete(key)
+		e.pass.engine.evictions.written.Delete(key)
 		eviction := w.withdrawn
 		w.withdrawn = nil
-		by := p.waiterFor(w, eviction)
+		by := e.waiterFor(w, eviction)
 		if w.Evicted || by == nil {
-			p.engine.updateCharges(w)
+			e.pass.engine.updateCharges(w)
 			continue
 		}
-		p.makeWay(w, by, p.evictionFor(w, by, eviction))
+		e.makeWay(w, by, e.evictionFor(w, by, eviction))
 	}
 }
 
 // makeWay evicts a workload whose withdrawn admission was written, unless it can keep what it has, or some of its pods,
 // beside what is promised to others.
-func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
-	if p.fitsBeside(w, w.held) {
-		p.engine.updateCharges(w)
+func (e *evictionPass) makeWay(w, by *workload, eviction *Eviction) {
+	if e.fitsBeside(w, w.held) {
+		e.pass.engine.updateCharges(w)
 		return
 	}
-	p.engine.precedence.Note(by.Key, w.Key)
+	e.pass.engine.evictions.precedence.Note(by.Key, w.Key)
 	at := w.resizableSet()
 	if at < 0 || !w.Admitted {
-		p.decideEviction(w, eviction, by.Priority)
+		e.decideEviction(w, eviction, by.Priority)
 		return
 	}
 	set := &w.held.PodSets[at]
@@ -103,51 +118,51 @@ func (p *pass) makeWay(w, by *workload, eviction *Eviction) {
 	fewer := 1 + sort.Search(most, func(n int) bool {
 		given := w.held.sized(at, set.Count-int32(n)-1, nil)
 		given.PodSets[at].Surplus = nil // it counts only until it is gone
-		return p.fitsBeside(w, given)
+		return e.fitsBeside(w, given)
 	})
 	if fewer > most {
-		p.decideEviction(w, eviction, by.Priority)
+		e.decideEviction(w, eviction, by.Priority)
 		return
 	}
-	p.resize(w, at, w.held.sized(at, set.Count-int32(fewer), nil), by.Key)
+	e.pass.resize(w, at, w.held.sized(at, set.Count-int32(fewer), nil), by.Key)
 }
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
-func (p *pass) fitsBeside(w *workload, given *Admission) bool {
-	if replicasPlanned(w.queue.node, p.engine.ledgers.vectorOf(given)) == 0 {
+func (e *evictionPass) fitsBeside(w *workload, given *Admission) bool {
+	if replicasPlanned(w.queue.node, e.pass.engine.ledgers.vectorOf(given)) == 0 {
 		return false
 	}
-	asks := p.engine.nodes.asksOf(w.PodSets, given.PodSets, avoidance{})
-	return !given.onNodes() || p.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	asks := e.pass.engine.nodes.asksOf(w.PodSets, given.PodSets, avoidance{})
+	return !given.onNodes() || e.pass.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
-func (e *Engine) trackWithdrawn(w *workload) {
+func (e *evictions) trackWithdrawn(w *workload) {
 	if w.withdrawn != nil && w.assumed == nothing {
-		e.writtenWithdrawals.Insert(w.Key)
+		e.written.Insert(w.Key)
 	} else {
-		e.writtenWithdrawals.Delete(w.Key)
+		e.written.Delete(w.Key)
 	}
 }
 
 // waiterFor returns the workload that waits for what the given one holds and may evict it by the rules as they are now:
 // the preemptor, or the first in order of those that took over what was promised to the preemptor. It returns nil if
 // there is none.
-func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
-	preemptor := p.engine.workloads[eviction.Preemptor]
+func (e *evictionPass) waiterFor(w *workload, eviction *Eviction) *workload {
+	preemptor := e.pass.engine.workloads[eviction.Preemptor]
 	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
 		return nil
 	}
-	has := p.engine.ledgers.vectorOf(w.held)
+	has := e.pass.engine.ledgers.vectorOf(w.held)
 	waits := func(by *workload) bool {
-		return by.awaitsAnyOf(has) && !by.mustTry() && p.engine.evaluator.mayEvict(by, w)
+		return by.awaitsAnyOf(has) && !by.mustTry() && e.pass.engine.evaluator.mayEvict(by, w)
 	}
 	if waits(preemptor) {
 		return preemptor
 	}
 	var first *workload
-	for key := range p.engine.precedence.Over(preemptor.Key) {
-		if by := p.engine.workloads[key]; waits(by) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
+	for key := range e.pass.engine.evictions.precedence.Over(preemptor.Key) {
+		if by := e.pass.engine.workloads[key]; waits(by) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
 			first = by
 		}
 	}
@@ -158,17 +173,17 @@ func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
 func (ev *evaluator) mayEvict(by, w *workload) bool {
 	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
 	ev.ledgers.setSpare(w, h)
-	p := ev.preemptor(by, by.queue, by.promise.usage, nil)
+	p := ev.preemptor(by, by.queue, by.nomination.usage, nil)
 	return w.queue.node != nil && p.MayEvict(h, w.queue.node)
 }
 
 // awaitsAnyOf reports whether the workload was promised some of any of the amounts.
 func (w *workload) awaitsAnyOf(amounts quota.Vector) bool {
-	return w.promise != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.promise.usage.Of(a.Index) > 0 })
+	return w.nomination != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.nomination.usage.Of(a.Index) > 0 })
 }
 
 // evictionFor returns the eviction with the workload that waits now as its preemptor.
-func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
+func (e *evictionPass) evictionFor(w, by *workload, was *Eviction) *Eviction {
 	if by.Key == was.Preemptor {
 		return was
 	}
@@ -178,7 +193,7 @@ func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
 		cause = preempt.InQueue
 	case by.reclaimsFrom(w.queue.node):
 		cause = preempt.Reclaimed
-	case p.engine.options.FairSharing != nil:
+	case e.pass.engine.options.FairSharing != nil:
 		cause = preempt.FairShare
 	}
 	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: path(by.queue.node), Path: was.Path}
@@ -192,7 +207,7 @@ func (w *workload) reclaimsFrom(other *quota.Node) bool {
 		above[n] = true
 	}
 	for n := w.queue.node; n != nil && !above[n]; n = n.Parent() {
-		if !slices.ContainsFunc(w.promise.usage, func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, 0) > 0 }) {
+		if !slices.ContainsFunc(w.nomination.usage, func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, 0) > 0 }) {
 			return true
 		}
 	}

@@ -57,7 +57,7 @@ func (w *workload) mustTry() bool {
 // try asks the API server whether it would accept this admission. The workload waits aside until the answer.
 func (p *pass) try(w *workload, given *Admission) {
 	w.assumed, w.decidedOn = tries, w.Version
-	p.engine.setReason(w, w.refusal.why())
+	p.engine.reports.set(w, w.refusal.why())
 	p.addDecision(w, w.Priority, Decision{Try: given})
 }
 
@@ -105,8 +105,13 @@ func (w *workload) isRefused(of changeKind) bool {
 
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
-// backOff backs off from the rejected change.
-func (e *Engine) backOff(w *workload, ev Refused) {
+// refusals has the workloads for which the API server rejected a change, until the next try.
+type refusals struct {
+	due timers
+}
+
+// backOff notes that a change to the workload was rejected, and until when none of its kind is tried again.
+func (r *refusals) backOff(w *workload, ev Refused) {
 	if ev.Generation != w.Generation {
 		return // its spec has changed since
 	}
@@ -116,7 +121,7 @@ func (e *Engine) backOff(w *workload, ev Refused) {
 	}
 	w.refusal = refusal{message: ev.Message, generation: ev.Generation, kind: of, times: times, waiting: true}
 	w.growing = nil
-	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
+	r.due.set(w.Key, ev.At.Round(0).Add(retryAfter(times)))
 }
 
 // replanGrowers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
@@ -127,8 +132,8 @@ func (e *Engine) replanGrowers(w *workload) {
 	}
 	for _, q := range w.queue.family.queues {
 		for _, grower := range q.elastic {
-			if uid, asked := grower.displaced[w.Key]; asked && uid == w.UID {
-				delete(grower.displaced, w.Key)
+			if uid, asked := grower.preempted[w.Key]; asked && uid == w.UID {
+				delete(grower.preempted, w.Key)
 				grower.growing = nil
 				e.updateCharges(grower)
 			}
@@ -136,10 +141,10 @@ func (e *Engine) replanGrowers(w *workload) {
 	}
 }
 
-// clearRefusal clears the refusal of the workload.
-func (e *Engine) clearRefusal(w *workload) {
+// clear forgets the rejection of a change to the workload.
+func (r *refusals) clear(w *workload) {
 	w.refusal = refusal{}
-	e.refused.Remove(w.Key)
+	r.due.stop(w.Key)
 }
 
 // retryAfter returns the delay after so many rejections.
@@ -153,16 +158,10 @@ func retryAfter(times int) time.Duration {
 	return wait
 }
 
-// retryRefused routes the workloads again whose delay is over. A delay longer than the maximum was set before the clock
-// was set back, and counts as over.
+// retryRefused routes the workloads again whose delay is over.
 func (e *Engine) retryRefused(now time.Time) {
-	for {
-		next, ok := e.refused.Peek()
-		if !ok || next.Since.After(now) && !next.Since.After(now.Add(longestRetry)) {
-			return
-		}
-		e.refused.Pop()
-		w := e.workloads[next.Key]
+	for key, due := e.refusals.due.take(now); due; key, due = e.refusals.due.take(now) {
+		w := e.workloads[key]
 		w.refusal.waiting = false
 		if w.held == nil {
 			e.route(w)
@@ -174,4 +173,31 @@ func (e *Engine) retryRefused(now time.Time) {
 			w.queue.family.enqueue() // and it may grow
 		}
 	}
+}
+
+// timers has a time for each of some workloads, none further off than the longest delay.
+type timers struct {
+	times   order.Queue
+	longest time.Duration
+}
+
+func (t *timers) set(key Key, at time.Time) { t.times.Push(order.Rank{Since: at, Key: key}) }
+
+func (t *timers) stop(key Key) { t.times.Remove(key) }
+
+// first returns the first of the times, zero if there is none.
+func (t *timers) first() time.Time {
+	next, _ := t.times.Peek()
+	return next.Since
+}
+
+// take removes and returns a workload whose time has come; ok is false if there is none. A time that is further off than
+// the longest delay was set before the clock was set back, and has come.
+func (t *timers) take(now time.Time) (_ Key, ok bool) {
+	next, ok := t.times.Peek()
+	if !ok || next.Since.After(now) && !next.Since.After(now.Add(t.longest)) {
+		return Key{}, false
+	}
+	t.times.Pop()
+	return next.Key, true
 }

@@ -11,42 +11,42 @@ import (
 // A job may come to want fewer pods than it has while it runs. Its workload is then shrunk as if others needed those
 // pods, so that their quota is free once they are gone; it can grow again if the job wants more.
 
-// noteUnwanted updates whether the workload is in unwanted.
-func (e *Engine) noteUnwanted(w *workload) {
+// noteSurplus notes whether the workload holds more pods than its job wants.
+func (g *growths) noteSurplus(w *workload) {
 	if at := w.elasticSet(); at >= 0 && w.held.PodSets[at].Count > w.podSet(w.held.PodSets[at].PodSet).Most() {
-		e.unwanted.Insert(w.Key)
+		g.surplus.Insert(w.Key)
 	} else {
-		e.unwanted.Delete(w.Key)
+		g.surplus.Delete(w.Key)
 	}
 }
 
-// shrinkUnwanted shrinks these workloads before any other shrinks for what they have too much. One with a decision in
+// shrinkSurplus shrinks these workloads before any other shrinks for what they have too much. One with a decision in
 // flight, or a rejected one, is skipped: updateCharges notes it again once that is resolved.
-func (p *pass) shrinkUnwanted() {
-	for _, key := range slices.SortedFunc(maps.Keys(p.engine.unwanted), order.CompareKeys) {
-		if p.budget <= 0 {
+func (g *growthPass) shrinkSurplus() {
+	for _, key := range slices.SortedFunc(maps.Keys(g.pass.engine.growths.surplus), order.CompareKeys) {
+		if g.pass.budget <= 0 {
 			return
 		}
-		p.engine.unwanted.Delete(key)
-		w := p.engine.workloads[key]
+		g.pass.engine.growths.surplus.Delete(key)
+		w := g.pass.engine.workloads[key]
 		at := w.elasticSet()
 		if at < 0 || !w.mayResize() || w.assumed != nothing {
 			continue
 		}
-		p.budget--
-		given := p.sizedToRunning(w, at, w.podSet(w.held.PodSets[at].PodSet).Most())
-		p.resize(w, at, given, Key{})
-		p.decisions[len(p.decisions)-1].Resize.Unwanted = true
+		g.pass.budget--
+		given := g.sizedToRunning(w, at, w.podSet(w.held.PodSets[at].PodSet).Most())
+		g.pass.resize(w, at, given, Key{})
+		g.pass.decisions[len(g.pass.decisions)-1].Resize.Unwanted = true
 	}
 }
 
 // sizedToRunning returns the admission with fewer pods, at the places that have pods as far as possible: a job keeps the
 // pods that run, and may want fewer because others cannot be placed. Ranks in slices stay where they are.
-func (p *pass) sizedToRunning(w *workload, at int, to int32) *Admission {
+func (g *growthPass) sizedToRunning(w *workload, at int, to int32) *Admission {
 	set := &w.held.PodSets[at]
 	given := w.held.sized(at, to, nil)
 	if len(set.Places) > 0 && !w.podSet(set.PodSet).Tied() {
-		empty := beyond(merge(nil, set.Places), p.engine.nodes.places.PodNodes(w.Key, set.PodSet, nil))
+		empty := beyond(merge(nil, set.Places), g.pass.engine.nodes.places.PodNodes(w.Key, set.PodSet, nil))
 		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)
 	}
 	return given

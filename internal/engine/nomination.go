@@ -12,7 +12,7 @@ import (
 
 // promise is capacity that a workload will be given once evicted workloads have released it. It is charged to the
 // planned ledger, so that it is given to no other workload and never promised twice.
-type promise struct {
+type nomination struct {
 	given *Admission
 	usage quota.Vector
 	// why is the reason to wait, if it is for evicted workloads.
@@ -21,47 +21,47 @@ type promise struct {
 	checkedAt int
 }
 
-// promiseTo makes the workload wait for capacity that will be released.
-func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
-	w.promise = &promise{given: given, usage: usage, why: why, checkedAt: -1}
+// nominate makes the workload wait for capacity that will be released.
+func (e *Engine) nominate(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
+	w.nomination = &nomination{given: given, usage: usage, why: why, checkedAt: -1}
 	e.updateCharges(w)
-	e.setReason(w, why)
+	e.reports.set(w, why)
 	q := w.queue
-	q.family.promised.Push(w.rank())
-	q.promised.Push(w.rank())
+	q.family.nominated.Push(w.rank())
+	q.nominated.Push(w.rank())
 	if q.Strategy == Strict {
-		e.reportReady(q, whyBehind(q))
+		e.reports.reportReady(q, whyBehind(q))
 	}
 }
 
-// breakPromise takes the promise back. The caller must update the charges of the workload.
-func (e *Engine) breakPromise(w *workload) {
-	w.promise = nil
-	w.queue.promised.Remove(w.Key)
+// withdrawNomination takes the promise back. The caller must update the charges of the workload.
+func (e *Engine) withdrawNomination(w *workload) {
+	w.nomination = nil
+	w.queue.nominated.Remove(w.Key)
 	if f := w.queue.family; f != nil {
-		f.promised.Remove(w.Key)
+		f.nominated.Remove(w.Key)
 		f.enqueue()
 	}
 }
 
-// keepPromises admits the workloads whose promised capacity is available. It routes the others again if nothing is
+// admitNominated admits the workloads whose promised capacity is available. It routes the others again if nothing is
 // left that they could wait for. A workload that has to wait for ready pods keeps its promise: others were evicted
 // for it.
-func (p *pass) keepPromises(f *family) {
-	ranks := slices.Clone(f.promised.All())
+func (p *pass) admitNominated(f *family) {
+	ranks := slices.Clone(f.nominated.All())
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		usage, onNodes := w.promise.usage, w.promise.given.onNodes()
+		usage, onNodes := w.nomination.usage, w.nomination.given.onNodes()
 		if why := p.engine.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
-			p.engine.setReason(w, why)
+			p.engine.reports.set(w, why)
 			continue
 		}
 		switch p.placesFor(w) {
 		case admissible:
 			if fits(w.queue.node, usage) {
-				given := w.promise.given
-				p.engine.breakPromise(w)
+				given := w.nomination.given
+				p.engine.withdrawNomination(w)
 				f.version++
 				p.admit(w, given)
 				continue
@@ -74,55 +74,55 @@ func (p *pass) keepPromises(f *family) {
 			p.engine.route(w)
 			continue
 		}
-		p.engine.setReason(w, w.promise.why) // it may have reported that it waits for ready pods
+		p.engine.reports.set(w, w.nomination.why) // it may have reported that it waits for ready pods
 	}
 }
 
 // breakOvercommitted takes back promises that exceed the quota because a workload was not evicted after all: first
 // those without evictions of their own, and of these the last in order.
 func (p *pass) breakOvercommitted(f *family) {
-	ranks := slices.Clone(f.promised.All())
-	cost := func(r order.Rank) int { return min(1, p.engine.workloads[r.Key].promise.why.Preempted) }
+	ranks := slices.Clone(f.nominated.All())
+	cost := func(r order.Rank) int { return min(1, p.engine.workloads[r.Key].nomination.why.Preempted) }
 	slices.SortFunc(ranks, func(a, b order.Rank) int { return cmp.Or(cmp.Compare(cost(a), cost(b)), order.Compare(b, a)) })
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		if slices.ContainsFunc(w.promise.usage, func(a quota.Amount) bool { return w.queue.node.Available(quota.Planned, a.Index) < 0 }) {
+		if slices.ContainsFunc(w.nomination.usage, func(a quota.Amount) bool { return w.queue.node.Available(quota.Planned, a.Index) < 0 }) {
 			p.engine.route(w)
 		}
 	}
 }
 
-// canKeepPromise reports whether keepPromises has something to do. A promise may depend only on workloads that had no
+// canAdmitNominated reports whether admitNominated has something to do. A promise may depend only on workloads that had no
 // more than a promise themselves.
-func (e *Engine) canKeepPromise(f *family) bool {
-	if f.promised.Len() == 0 {
+func (e *Engine) canAdmitNominated(f *family) bool {
+	if f.nominated.Len() == 0 {
 		return false
 	}
 	left := f.leaving() > 0
-	return slices.ContainsFunc(f.promised.All(), func(r order.Rank) bool {
+	return slices.ContainsFunc(f.nominated.All(), func(r order.Rank) bool {
 		w := e.workloads[r.Key]
-		there := fits(w.queue.node, w.promise.usage)
+		there := fits(w.queue.node, w.nomination.usage)
 		switch {
 		case there && e.mustWait(w.queue).Code != reason.None:
 			return false
-		case !w.promise.given.onNodes():
+		case !w.nomination.given.onNodes():
 			return !left || there
 		}
-		return !left && e.nodes.departing == 0 || w.promise.checkedAt != e.nodes.placesVersion && there
+		return !left && e.nodes.departing == 0 || w.nomination.checkedAt != e.nodes.placesVersion && there
 	})
 }
 
 // placesFor determines whether the promised places, or equivalent ones, are available now (admissible), will be
-// (promisable), or not (hopeless). It replaces the promised places by those that it found.
+// (nominable), or not (hopeless). It replaces the promised places by those that it found.
 func (p *pass) placesFor(w *workload) verdict {
-	promised := w.promise
+	promised := w.nomination
 	if !promised.given.onNodes() {
 		return admissible
 	}
 	if promised.checkedAt == p.engine.nodes.placesVersion {
-		return promisable
+		return nominable
 	}
-	out, found := p.engine.nodes.findPromised(w)
+	out, found := p.engine.nodes.findNominated(w)
 	if out == hopeless {
 		return hopeless
 	}
@@ -130,15 +130,15 @@ func (p *pass) placesFor(w *workload) verdict {
 	given.PodSets = withPlaces(given.PodSets, found)
 	promised.given = &given
 	p.engine.updateCharges(w)
-	if out == promisable {
+	if out == nominable {
 		promised.checkedAt = p.engine.nodes.placesVersion
 	}
 	return out
 }
 
-// findPromised determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
-func (n *nodes) findPromised(w *workload) (out verdict, found []place.Assignment) {
-	given := w.promise.given.PodSets
+// findNominated determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
+func (n *nodes) findNominated(w *workload) (out verdict, found []place.Assignment) {
+	given := w.nomination.given.PodSets
 	asks := n.asksOf(w.shape.podSets, given, w.avoid)
 	n.places.Try(func() {
 		n.places.Hold(w.Key, n.holding(w, n.leftoverPods(w)))
@@ -157,10 +157,10 @@ func (n *nodes) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []pl
 		return admissible, found
 	}
 	if near && n.finder.FitsAt(asks, at, place.Planned) {
-		return promisable, at
+		return nominable, at
 	}
 	if found, ok := n.finder.TryFind(asks, place.Planned); ok {
-		return promisable, found
+		return nominable, found
 	}
 	return hopeless, nil
 }
@@ -199,10 +199,10 @@ func fits(n *quota.Node, v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return n.Available(quota.Held, a.Index) < a.Value })
 }
 
-// promisees returns the workloads of the queue with a promise, sorted by key.
-func (e *Engine) promisees(q *clusterQueue) []*workload {
+// nominees returns the workloads of the queue with a promise, sorted by key.
+func (e *Engine) nominees(q *clusterQueue) []*workload {
 	var out []*workload
-	for _, r := range q.promised.All() { // not all are holders: a promise may be of places alone
+	for _, r := range q.nominated.All() { // not all are holders: a promise may be of places alone
 		out = append(out, e.workloads[r.Key])
 	}
 	slices.SortFunc(out, func(a, b *workload) int { return order.CompareKeys(a.Key, b.Key) })

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterhq/muster/internal/engine/order"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
@@ -103,43 +104,51 @@ func (a *avoidance) duration() time.Duration {
 	return min(time.Duration(len(a.nodes)+len(a.limits))*retryAfter(a.times+1), longestAvoidance)
 }
 
-// limitAvoidance limits how long a workload without places avoids nodes, counted from the end of the next Decide.
-func (e *Engine) limitAvoidance(w *workload) {
+// avoidances has the workloads without places that avoid nodes.
+type avoidances struct {
+	workloads map[Key]*workload
+	// untimed are those for which no expiry is scheduled yet, due has the others by their expiry.
+	untimed sets.Set[Key]
+	due     timers
+}
+
+// forget forgets a workload that is gone.
+func (a *avoidances) forget(key Key) {
+	a.untimed.Delete(key)
+	a.due.stop(key)
+}
+
+// limit limits how long a workload without places avoids nodes, counted from the end of the next Decide.
+func (a *avoidances) limit(w *workload) {
 	if w.held == nil && w.avoid.any() && !w.avoid.timed {
-		e.avoiding.Insert(w.Key)
+		a.untimed.Insert(w.Key)
 	}
 }
 
-// scheduleForgetting schedules the expiry for workloads that have lost their places.
-func (e *Engine) scheduleForgetting(now time.Time) {
-	for key := range e.avoiding {
-		a := &e.workloads[key].avoid
-		a.timed = true
-		e.forgetting.Push(order.Rank{Since: now.Add(a.duration()), Key: key})
+// schedule schedules the expiry for workloads that have lost their places.
+func (a *avoidances) schedule(now time.Time) {
+	for key := range a.untimed {
+		of := &a.workloads[key].avoid
+		of.timed = true
+		a.due.set(key, now.Add(of.duration()))
 	}
-	clear(e.avoiding)
+	clear(a.untimed)
 }
 
-// forgetAvoidance clears the avoided nodes of workloads whose time is over. An expiry further off than the longest
-// one was scheduled before the clock was set back, and counts as over.
+// forgetAvoidance clears the avoided nodes of workloads whose time is over.
 func (e *Engine) forgetAvoidance(now time.Time) {
-	for {
-		next, ok := e.forgetting.Peek()
-		if !ok || next.Since.After(now) && !next.Since.After(now.Add(longestAvoidance)) {
-			return
-		}
-		e.forgetting.Pop()
-		w := e.workloads[next.Key]
+	for key, due := e.avoidances.due.take(now); due; key, due = e.avoidances.due.take(now) {
+		w := e.workloads[key]
 		w.avoid.timed = false
 		if w.held != nil {
 			continue // the time starts again when it loses its places
 		}
 		w.avoid = avoidance{times: w.avoid.times + 1}
-		if w.promise == nil {
+		if w.nomination == nil {
 			e.route(w)
 			continue
 		}
-		w.promise.checkedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
+		w.nomination.checkedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
 		w.placed.shape = nil
 		e.nodes.updatePlaces(w)
 		w.queue.family.enqueue()

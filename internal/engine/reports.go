@@ -54,7 +54,7 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 	switch {
 	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
 		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
-	case e.options.BlockUntilReady == BlockAll && e.unready > 0:
+	case e.options.BlockUntilReady == BlockAll && e.tallies.unready > 0:
 		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
 	}
 	return reason.Reason{}
@@ -71,10 +71,19 @@ func whyBehind(q *clusterQueue) reason.Reason {
 	return reason.Reason{Code: reason.WaitingForQuota, Detail: behindText(q)}
 }
 
-// setReason sets the reason for which a workload waits, and schedules a report of it if it changed.
-func (e *Engine) setReason(w *workload, why reason.Reason) {
+// reports has the workloads whose reason to wait must be reported.
+type reports struct {
+	workloads map[Key]*workload
+	// unreported has them, oldest first.
+	unreported keyQueue
+	// lagging is when reasons began to wait for a pass with budget to spare, zero if none waits.
+	lagging time.Time
+}
+
+// set sets the reason for which a workload waits, and schedules a report of it if it changed.
+func (r *reports) set(w *workload, why reason.Reason) {
 	if w.why.Code != why.Code || w.blameChanged(why) {
-		e.unreported.add(w.Key)
+		r.unreported.add(w.Key)
 	}
 	w.why = why
 }
@@ -104,27 +113,27 @@ func (c *class) isHead() bool {
 	return c.queue.waits.Head() == &c.Class || c.queue.Strategy == ByResource && c.IsBlocked() && c.HeldBy() == nil
 }
 
-// tellHead reports to the first workload of a head what it lacks, if it was told that it waits behind another.
-func (e *Engine) tellHead(head *class) {
-	w := e.workloads[head.Head().Key]
-	if e.setReason(w, head.why); w.blamesHead() {
-		e.unreported.add(w.Key)
+// notifyHead reports to the first workload of a head what it lacks, if it was told that it waits behind another.
+func (r *reports) notifyHead(head *class) {
+	w := r.workloads[head.Head().Key]
+	if r.set(w, head.why); w.blamesHead() {
+		r.unreported.add(w.Key)
 	}
 }
 
-// refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was
+// refresh reports the reason to wait again if the status shows another one: one that changed back before it was
 // written, or one from another writer.
-func (e *Engine) refreshReason(w *workload) {
+func (r *reports) refresh(w *workload) {
 	if w.held == nil && w.ReportedCode != reason.None && w.why.Code != w.ReportedCode {
-		e.unreported.add(w.Key)
+		r.unreported.add(w.Key)
 	}
 }
 
-// reportReason reports the reason to the workloads of the class that have not been told yet.
-func (e *Engine) reportReason(c *class, why reason.Reason) {
+// report reports the reason to the workloads of the class that have not been told yet.
+func (r *reports) report(c *class, why reason.Reason) {
 	for _, key := range c.unreported {
-		if w := e.workloads[key]; w != nil && w.class == c {
-			e.setReason(w, why)
+		if w := r.workloads[key]; w != nil && w.class == c {
+			r.set(w, why)
 		}
 	}
 	c.unreported = c.unreported[:0]
@@ -132,18 +141,18 @@ func (e *Engine) reportReason(c *class, why reason.Reason) {
 
 // reportOtherwise reports a reason for which the class is not evaluated. It is reported to few: those that have the
 // reason of the last evaluation keep it, unless that names something to fix and may be out of date.
-func (e *Engine) reportOtherwise(c *class, why reason.Reason) {
+func (r *reports) reportOtherwise(c *class, why reason.Reason) {
 	c.reportAgainIf(why)
 	if why.Code != c.why.Code {
 		c.otherwise, c.otherCode = append(c.otherwise, c.unreported...), why.Code
 		if len(c.otherwise) > 2*c.Len() { // most of them do not wait here any more
 			c.otherwise = slices.DeleteFunc(c.otherwise, func(key Key) bool {
-				w := e.workloads[key]
+				w := r.workloads[key]
 				return w == nil || w.class != c
 			})
 		}
 	}
-	e.reportReason(c, why)
+	r.report(c, why)
 }
 
 // reportAgainIf makes those unreported to which another reason than this one was reported, for which the class is not
@@ -172,7 +181,7 @@ func (c *class) reportAgain() {
 
 // reportReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
 // heap depends on its history.
-func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
+func (r *reports) reportReady(q *clusterQueue, why reason.Reason) {
 	var unreported []*class
 	for _, waits := range q.waits.All() {
 		c := classOf(waits)
@@ -183,7 +192,7 @@ func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	}
 	slices.SortFunc(unreported, func(a, b *class) int { return order.Compare(a.Head(), b.Head()) })
 	for _, c := range unreported {
-		e.reportOtherwise(c, why)
+		r.reportOtherwise(c, why)
 	}
 }
 
@@ -197,21 +206,21 @@ const (
 
 // reportReasons appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) reportReasons() {
-	if !p.engine.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.lagging) >= longestUnreported {
+	if !p.engine.reports.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.reports.lagging) >= longestUnreported {
 		p.budget = max(p.budget, lateReports)
 	}
 	p.reportWithinBudget()
 	switch {
-	case p.engine.unreported.len() == 0:
-		p.engine.lagging = time.Time{}
-	case p.engine.lagging.IsZero() || p.engine.growths.now.Before(p.engine.lagging): // or the clock was set back
-		p.engine.lagging = p.engine.growths.now
+	case p.engine.reports.unreported.len() == 0:
+		p.engine.reports.lagging = time.Time{}
+	case p.engine.reports.lagging.IsZero() || p.engine.growths.now.Before(p.engine.reports.lagging): // or the clock was set back
+		p.engine.reports.lagging = p.engine.growths.now
 	}
 }
 
 func (p *pass) reportWithinBudget() {
 	for p.budget > 0 {
-		key, ok := p.engine.unreported.take()
+		key, ok := p.engine.reports.unreported.take()
 		if !ok {
 			return
 		}

@@ -81,7 +81,7 @@ func TestWorkloadFitsAfterTheEndsThatAreNamed(t *testing.T) {
 		w.settle(t)
 		var waiting []Key
 		for key, j := range w.engine.workloads {
-			if j.class != nil || j.promise != nil {
+			if j.class != nil || j.nomination != nil {
 				waiting = append(waiting, key)
 			}
 		}
