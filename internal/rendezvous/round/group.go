@@ -88,7 +88,8 @@ type member struct {
 
 // New returns a group that gathers its first round. A round has between fewest and most members.
 func New(fewest, most int, timeouts Timeouts, now time.Time) *Group {
-	g := &Group{timeouts: timeouts, fewest: fewest, most: most, pods: map[string]*member{}, states: map[protocol.State]int{}}
+	g := &Group{timeouts: timeouts, fewest: fewest, most: most, pods: map[string]*member{},
+		states: map[protocol.State]int{}}
 	g.gather(now)
 	return g
 }
