@@ -21,17 +21,16 @@ const (
 // its value here; who brings it to the cap removes the row.
 var (
 	filesToday = map[string]int{
-		"internal/engine": 52,
+		"internal/engine": 47,
 	}
 	methodsToday = map[string]int{
-		"internal/engine.Engine":         209,
-		"internal/engine.pass":           75,
+		"internal/engine.Engine":         73,
 		"internal/engine/preempt.search": 42,
 		"test/scenario/harness.World":    49,
 	}
 	cyclesToday = map[string]int{
 		"cmd/muster/command": 14,
-		"internal/engine":    50,
+		"internal/engine":    39,
 	}
 )
 
