@@ -38,7 +38,8 @@ func FinalCompletions(job *batchv1.Job) int32 {
 	}
 	within := ptr.Deref(job.Spec.Completions, 0)
 	// No index is in both lists.
-	return CountIndexes(job.Status.CompletedIndexes, within) + CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
+	return CountIndexes(job.Status.CompletedIndexes, within) +
+		CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
 }
 
 // ReadyOrSucceeded counts the pods of a running Job that are ready or have succeeded. Pods that have just ended are
@@ -61,9 +62,9 @@ func TrueCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.Job
 	return nil
 }
 
-// HasNoPods reports whether a Job has no pods and will get none: it has ended, or it is suspended and the Job controller
-// has observed that. A Job that was created suspended and never changed cannot have had any. The count in the status
-// alone does not tell: it follows the pods that the Job controller creates.
+// HasNoPods reports whether a Job has no pods and will get none: it has ended, or it is suspended and the Job
+// controller has observed that. A Job that was created suspended and never changed cannot have had any. The count in
+// the status alone does not tell: it follows the pods that the Job controller creates.
 func HasNoPods(job *batchv1.Job) bool {
 	switch {
 	case job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
@@ -81,7 +82,8 @@ func HasNoPods(job *batchv1.Job) bool {
 func Stop(job *batchv1.Job, why *write.Event) write.Write {
 	stopped := job.DeepCopy()
 	if TrueCondition(job, batchv1.JobSuspended) != nil {
-		stopped.Status.Conditions = slices.DeleteFunc(stopped.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
+		stopped.Status.Conditions = slices.DeleteFunc(stopped.Status.Conditions,
+			func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
 		return write.ChangeStatus(job, stopped)
 	}
 	stopped.Spec.Suspend = ptr.To(true)
@@ -98,8 +100,8 @@ func Stops(writes []write.Write, job *batchv1.Job) bool {
 
 // Shrink returns the write that takes pods, and their quota, from a running Job. The status of a Job does not say of
 // which size it is: while it counts fewer pods than the Job is to have, the Job controller may have created more, and
-// once the Job is smaller these would seem to be gone. Therefore all of them are counted first, until the Job controller
-// writes its next status; the Job is made smaller in the next plan, with the event that says why, if any.
+// once the Job is smaller these would seem to be gone. Therefore all of them are counted first, until the Job
+// controller writes its next status; the Job is made smaller in the next plan, with the event that says why, if any.
 func Shrink(job, smaller *batchv1.Job, why *write.Event) write.Write {
 	if pods := PodsLeft(job); job.Status.Active < pods {
 		counted := job.DeepCopy()

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Each child has a copy of a template, which a user may make as large as an object of the API server and have copied for
-// thousands of children: ten thousand Jobs whose command has twenty thousand empty arguments, a text of 60 KB, take 3 GB of
-// memory. A plan therefore has only as many children as take some megabytes, and the next plan, right after it, has more.
-// A template of a few kilobytes is copied for more than a thousand children at once.
+// Each child has a copy of a template, which a user may make as large as an object of the API server and have copied
+// for thousands of children: ten thousand Jobs whose command has twenty thousand empty arguments, a text of 60 KB, take
+// 3 GB of memory. A plan therefore has only as many children as take some megabytes, and the next plan, right after it,
+// has more. A template of a few kilobytes is copied for more than a thousand children at once.
 
 var typeOfTime = reflect.TypeFor[time.Time]()
 

@@ -19,8 +19,8 @@ type Bounds struct {
 	Elastic     bool
 }
 
-// MostReplicas is the largest number of pods that an annotation can ask for, and more than the API accepts. Sizes decide
-// how much memory a plan takes, and jobs may have been stored before the API limited them.
+// MostReplicas is the largest number of pods that an annotation can ask for, and more than the API accepts. Sizes
+// decide how much memory a plan takes, and jobs may have been stored before the API limited them.
 const MostReplicas = 10000
 
 // BoundsOf returns the bounds of a pod set from the annotations of its pod template; count is how many pods its author

@@ -71,7 +71,9 @@ func (p PriorityFacts) PodDefault() *schedulingv1.PriorityClass {
 	var byDefault *schedulingv1.PriorityClass
 	for _, class := range p.Pod {
 		// Like the API server: of several defaults, the lowest counts.
-		if class.GlobalDefault && (byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value), cmp.Compare(class.Name, byDefault.Name)) < 0) {
+		if class.GlobalDefault &&
+			(byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value),
+				cmp.Compare(class.Name, byDefault.Name)) < 0) {
 			byDefault = class
 		}
 	}

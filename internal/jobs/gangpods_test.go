@@ -36,7 +36,8 @@ var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
 // reconcile lets the job create its missing pods and delete those in remove.
 func (c *crew) reconcile(remove ...string) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes}, Admission: Admission{Grant: Admitted}}
+	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes},
+		Admission: Admission{Grant: Admitted}}
 	for _, name := range c.names() {
 		if pod := c.pods[name]; pod != nil {
 			seen.Children = append(seen.Children, pod)
@@ -49,7 +50,9 @@ func (c *crew) reconcile(remove ...string) {
 	for _, name := range c.names() {
 		switch {
 		case c.pods[name] == nil && !c.succeeded[name]:
-			plan.Writes = append(plan.Writes, write.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kueue.PodSetLabel: "main"}}}))
+			plan.Writes = append(plan.Writes,
+				write.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name,
+					Labels: map[string]string{kueue.PodSetLabel: "main"}}}))
 		case c.pods[name] != nil && slices.Contains(remove, name):
 			plan.Writes = append(plan.Writes, write.Delete(c.pods[name], metav1.DeletePropagationBackground))
 		}
@@ -77,14 +80,17 @@ func (c *crew) reconcile(remove ...string) {
 // closed to others, do not wait for each other any more.
 func TestAGangOfAnEarlierStartHoldsNobodyBackOnClosedNodes(t *testing.T) {
 	closed := []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0",
+		Labels: map[string]string{kueue.PodSetLabel: "main"}}}
 	InPodGroup(&pod.Spec, "job-main.crew")
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
 	group := Gang{Name: "job-main.crew", Pods: 2}.podGroup(job, crewKind)
-	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true}, Admission: placedOn(closed, closed), Children: []client.Object{pod, group}}
+	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true}, Admission: placedOn(closed, closed),
+		Children: []client.Object{pod, group}}
 	var plan Plan
 	JoinGangs(seen, crewKind, map[string]int32{"main": 2}, &plan)
-	if len(plan.First) != 1 || plan.First[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
+	if len(plan.First) != 1 ||
+		plan.First[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("the plan writes %v, want the PodGroup with a minimum of one", plan.First)
 	}
 }
@@ -147,7 +153,8 @@ func (c *crew) scheduleGang(group *schedulingv1beta1.PodGroup) int {
 			continue
 		}
 		if *pod.Spec.Priority != *group.Spec.Priority {
-			c.t.Fatalf("%s has priority %d, and its PodGroup %s has %d", name, *pod.Spec.Priority, group.Name, *group.Spec.Priority)
+			c.t.Fatalf("%s has priority %d, and its PodGroup %s has %d", name, *pod.Spec.Priority, group.Name,
+				*group.Spec.Priority)
 		}
 		if pod.Status.Phase != corev1.PodSucceeded && pod.DeletionTimestamp == nil {
 			running = append(running, name)
@@ -176,17 +183,20 @@ func (c *crew) bind(name string) {
 func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 5).Draw(t, "size")
-		c := &crew{t: t, size: size, least: rapid.Int32Range(0, size).Draw(t, "least"), pods: map[string]*corev1.Pod{}, succeeded: map[string]bool{},
-			groups: map[string]*schedulingv1beta1.PodGroup{}, classes: PriorityFacts{Pod: podClasses()}}
+		c := &crew{t: t, size: size, least: rapid.Int32Range(0, size).Draw(t, "least"), pods: map[string]*corev1.Pod{},
+			succeeded: map[string]bool{},
+			groups:    map[string]*schedulingv1beta1.PodGroup{}, classes: PriorityFacts{Pod: podClasses()}}
 		reclassed := rapid.Bool().Draw(t, "classes change")
 		started := reclassed // pods created before a change of the classes may be a gang of their own, smaller than least
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			name := rapid.SampledFrom(c.names()).Draw(t, "name")
 			pod := c.pods[name]
-			switch step := rapid.SampledFrom([]string{"reconcile", "schedule", "succeed", "delete", "remove", "vanish", "class"}).Draw(t, "step"); {
+			switch step := rapid.SampledFrom([]string{"reconcile", "schedule", "succeed", "delete", "remove", "vanish",
+				"class"}).Draw(t, "step"); {
 			case step == "class" && reclassed:
-				c.classes.Pod = rapid.SampledFrom([]map[string]*schedulingv1.PriorityClass{podClasses(), podClasses(podClass("five", 5, true)),
-					podClasses(podClass("five", 5, false), podClass("nine", 9, true)), podClasses(podClass("five", 6, false)), podClasses(podClass("none", 0, true))}).Draw(t, "classes")
+				c.classes.Pod = rapid.SampledFrom([]map[string]*schedulingv1.PriorityClass{podClasses(),
+					podClasses(podClass("five", 5, true)), podClasses(podClass("five", 5, false), podClass("nine", 9, true)),
+					podClasses(podClass("five", 6, false)), podClasses(podClass("none", 0, true))}).Draw(t, "classes")
 			case step == "reconcile":
 				c.reconcile()
 			case step == "remove":
@@ -212,7 +222,8 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 		c.schedule()
 		for name, pod := range c.pods {
 			if pod.Spec.NodeName == "" {
-				t.Fatalf("%s waits for ever in the PodGroup %s; there are %d pods", name, *pod.Spec.SchedulingGroup.PodGroupName, len(c.pods))
+				t.Fatalf("%s waits for ever in the PodGroup %s; there are %d pods", name,
+					*pod.Spec.SchedulingGroup.PodGroupName, len(c.pods))
 			}
 		}
 		before := maps.Clone(c.groups)
@@ -227,10 +238,13 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 func placedOn(first, second []corev1.Taint) Admission {
 	nodes := Nodes{}
 	for name, taints := range map[string][]corev1.Taint{"a": first, "b": second} {
-		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Spec: corev1.NodeSpec{Taints: taints}}
+		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{corev1.LabelHostname: name}}, Spec: corev1.NodeSpec{Taints: taints}}
 	}
-	return Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Nodes: nodes, Places: podspec.Places{
-		{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 1}, {Domain: map[string]string{corev1.LabelHostname: "b"}, Count: 1}}}}}
+	return Admission{Grant: Admitted,
+		PodSets: map[string]PodSetAdmission{"main": {Count: 2, Nodes: nodes, Places: podspec.Places{
+			{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 1},
+			{Domain: map[string]string{corev1.LabelHostname: "b"}, Count: 1}}}}}
 }
 
 func TestWhichPodsJoinAGang(t *testing.T) {
@@ -250,29 +264,36 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		least     int32
 		want      string
 	}{
-		"admitted job":               {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
-		"nodes for all, open":        {func(*corev1.Pod) {}, placedOn(nil, nil), true, 2, "job-main.crew"},
-		"nodes closed to others":     {func(*corev1.Pod) {}, placedOn(closed, emptied), true, 2, ""},
-		"one of the nodes open":      {func(*corev1.Pod) {}, placedOn(closed, nil), true, 2, "job-main.crew"},
-		"nodes that others avoid":    {func(*corev1.Pod) {}, placedOn(closed, disliked), true, 2, "job-main.crew"},
-		"nodes being drained":        {func(*corev1.Pod) {}, placedOn(drained, drained), true, 2, "job-main.crew"},
-		"a place in a rack":          {func(*corev1.Pod) {}, racks, true, 2, "job-main.crew"},
-		"a node that is gone":        {func(*corev1.Pod) {}, gone, true, 2, "job-main.crew"},
-		"minimum of one":             {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
-		"cluster without gangs":      {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
-		"job without a queue":        {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},
-		"pod of no pod set":          {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, 2, ""},
-		"group set by the user":      {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted}, true, 2, "mine"},
-		"topology gate":              {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}} }, Admission{Grant: Admitted}, true, 2, ""},
-		"another scheduler":          {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, Admission{Grant: Admitted}, true, 2, ""},
-		"default scheduler, by name": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"admitted job":            {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"nodes for all, open":     {func(*corev1.Pod) {}, placedOn(nil, nil), true, 2, "job-main.crew"},
+		"nodes closed to others":  {func(*corev1.Pod) {}, placedOn(closed, emptied), true, 2, ""},
+		"one of the nodes open":   {func(*corev1.Pod) {}, placedOn(closed, nil), true, 2, "job-main.crew"},
+		"nodes that others avoid": {func(*corev1.Pod) {}, placedOn(closed, disliked), true, 2, "job-main.crew"},
+		"nodes being drained":     {func(*corev1.Pod) {}, placedOn(drained, drained), true, 2, "job-main.crew"},
+		"a place in a rack":       {func(*corev1.Pod) {}, racks, true, 2, "job-main.crew"},
+		"a node that is gone":     {func(*corev1.Pod) {}, gone, true, 2, "job-main.crew"},
+		"minimum of one":          {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
+		"cluster without gangs":   {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
+		"job without a queue":     {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},
+		"pod of no pod set":       {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, 2, ""},
+		"group set by the user": {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted},
+			true, 2, "mine"},
+		"topology gate": {func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}
+		}, Admission{Grant: Admitted}, true, 2, ""},
+		"another scheduler": {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" },
+			Admission{Grant: Admitted}, true, 2, ""},
+		"default scheduler, by name": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName },
+			Admission{Grant: Admitted}, true, 2, "job-main.crew"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0",
+				Labels: map[string]string{kueue.PodSetLabel: "main"}}}
 			tc.change(pod)
 			plan := Plan{Batch: write.Batch{Writes: []write.Write{write.Create(pod)}}}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind, map[string]int32{"main": tc.least}, &plan)
+			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind,
+				map[string]int32{"main": tc.least}, &plan)
 			got := ""
 			if g := pod.Spec.SchedulingGroup; g != nil {
 				got = *g.PodGroupName

@@ -46,7 +46,8 @@ func (p PriorityFacts) GangFor(name, class string, children []client.Object) (gr
 func (p PriorityFacts) suits(group *schedulingv1beta1.PodGroup, class string) bool {
 	value, known := p.OfPods(class)
 	policy := p.policyOf(class)
-	return known && value == *group.Spec.Priority && policy == corev1.PreemptionPolicy(ptr.Deref(group.Spec.PreemptionPolicy, schedulingv1beta1.PreemptionPolicy(policy)))
+	return known && value == *group.Spec.Priority &&
+		policy == corev1.PreemptionPolicy(ptr.Deref(group.Spec.PreemptionPolicy, schedulingv1beta1.PreemptionPolicy(policy)))
 }
 
 // Excludes reports whether kube-scheduler would not bind pods of the PodGroup that are created now with this class,

@@ -18,7 +18,8 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 		return &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: schedulingv1beta1.PodGroupSpec{PriorityClassName: class, Priority: &priority}}
 	}
-	classed := func(name, class string, priority int32, policy schedulingv1beta1.PreemptionPolicy) *schedulingv1beta1.PodGroup {
+	classed := func(name, class string, priority int32,
+		policy schedulingv1beta1.PreemptionPolicy) *schedulingv1beta1.PodGroup {
 		g := group(name, class, priority)
 		g.Spec.PreemptionPolicy = &policy
 		return g
@@ -36,19 +37,28 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 		group    string
 		pods     string
 	}{
-		"no PodGroup yet":                               {group: "g"},
-		"no PodGroup yet, a default class":              {classes: classes{five}, group: "g", pods: "five"},
-		"no PodGroup yet, a named class":                {class: "nine", classes: classes{five, podClass("nine", 9, false)}, group: "g", pods: "nine"},
-		"no change":                                     {existing: []client.Object{group("g", "", 0)}, group: "g"},
-		"default replaced by another class":             {classes: classes{podClass("five", 5, false), nine}, existing: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
-		"default created later":                         {classes: classes{nine}, existing: []client.Object{group("g", "", 0)}, group: "g.p9", pods: "nine"},
-		"default created later, PodGroup for it exists": {classes: classes{nine}, existing: []client.Object{group("g", "", 0), group("g.p9", "nine", 9)}, group: "g.p9", pods: "nine"},
-		"default of the same priority":                  {classes: classes{podClass("zero", 0, true)}, existing: []client.Object{group("g", "", 0)}, group: "g"},
-		"class recreated with another value":            {class: "five", classes: classes{podClass("five", -6, false)}, existing: []client.Object{group("g", "five", 5)}, group: "g.p-6", pods: "five"},
-		"default deleted":                               {existing: []client.Object{group("g", "five", 5)}, group: "g.p0"},
-		"class deleted, so that no pod can be created":  {class: "five", existing: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
-		"same priority, other preemption policy":        {classes: classes{polite}, existing: []client.Object{classed("g", "", 0, schedulingv1beta1.PreemptLowerPriority)}, group: "g.p0", pods: "polite"},
-		"PodGroup without a priority":                   {classes: classes{nine}, existing: []client.Object{unprioritized}, group: "g"},
+		"no PodGroup yet":                  {group: "g"},
+		"no PodGroup yet, a default class": {classes: classes{five}, group: "g", pods: "five"},
+		"no PodGroup yet, a named class": {class: "nine", classes: classes{five, podClass("nine", 9, false)},
+			group: "g", pods: "nine"},
+		"no change": {existing: []client.Object{group("g", "", 0)}, group: "g"},
+		"default replaced by another class": {classes: classes{podClass("five", 5, false), nine},
+			existing: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
+		"default created later": {classes: classes{nine},
+			existing: []client.Object{group("g", "", 0)}, group: "g.p9", pods: "nine"},
+		"default created later, PodGroup for it exists": {classes: classes{nine},
+			existing: []client.Object{group("g", "", 0), group("g.p9", "nine", 9)}, group: "g.p9", pods: "nine"},
+		"default of the same priority": {classes: classes{podClass("zero", 0, true)},
+			existing: []client.Object{group("g", "", 0)}, group: "g"},
+		"class recreated with another value": {class: "five", classes: classes{podClass("five", -6, false)},
+			existing: []client.Object{group("g", "five", 5)}, group: "g.p-6", pods: "five"},
+		"default deleted": {existing: []client.Object{group("g", "five", 5)}, group: "g.p0"},
+		"class deleted, so that no pod can be created": {class: "five", existing: []client.Object{group("g", "five", 5)},
+			group: "g", pods: "five"},
+		"same priority, other preemption policy": {classes: classes{polite},
+			existing: []client.Object{classed("g", "", 0, schedulingv1beta1.PreemptLowerPriority)},
+			group:    "g.p0", pods: "polite"},
+		"PodGroup without a priority": {classes: classes{nine}, existing: []client.Object{unprioritized}, group: "g"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group, pods := PriorityFacts{Pod: podClasses(tc.classes...)}.GangFor("g", tc.class, tc.existing)

@@ -46,7 +46,8 @@ func (p PodSetAdmission) ClosedToOthers() bool {
 // nodes that have a problem or are drained, and removes them again: these say nothing about for whom the node is.
 func keepsOthersAway(taint corev1.Taint) bool {
 	return taint.Effect != corev1.TaintEffectPreferNoSchedule &&
-		!strings.HasPrefix(taint.Key, "node.kubernetes.io/") && !strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
+		!strings.HasPrefix(taint.Key, "node.kubernetes.io/") &&
+		!strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
 }
 
 // Ensure returns the write that creates the gang's PodGroup or corrects its MinCount, and whether anything is to be
@@ -59,7 +60,8 @@ func (g Gang) Ensure(job client.Object, kind schema.GroupVersionKind, children [
 	case there.Spec.SchedulingPolicy.Gang == nil:
 		// A user changed the policy, and kube-scheduler follows it. A PodGroup that is being deleted stays in force
 		// too, as long as its pods exist.
-	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waiting:
+	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount ||
+		g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waiting:
 		other := there.DeepCopy()
 		other.Spec.SchedulingPolicy.Gang.MinCount = g.Pods
 		return write.Change(there, other), true

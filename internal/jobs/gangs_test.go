@@ -20,7 +20,8 @@ func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 	another := group("of-no-gang", 3)
 	another.Spec.SchedulingPolicy.Gang = nil
 	writes := RelaxPodGroups([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
-	if len(writes) != 1 || writes[0].Object().GetName() != "three" || writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
+	if len(writes) != 1 || writes[0].Object().GetName() != "three" ||
+		writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("writes = %+v, want only the PodGroup three with a minimum of 1", writes)
 	}
 }
@@ -30,7 +31,8 @@ func TestLeftoverPodGroupsAreRelaxed(t *testing.T) {
 func TestTerminatingPodGroupIsUpdated(t *testing.T) {
 	existing := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	existing.DeletionTimestamp = ptr.To(metav1.Now())
-	write, differs := Gang{Name: "g", Pods: 2, Waiting: true}.Ensure(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{existing})
+	write, differs := Gang{Name: "g", Pods: 2, Waiting: true}.Ensure(&corev1.Pod{}, schema.GroupVersionKind{},
+		[]client.Object{existing})
 	if !differs || write.Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 2 {
 		t.Errorf("differs: %v, write %+v; want a change to a minimum of 2", differs, write)
 	}

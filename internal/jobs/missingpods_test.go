@@ -22,7 +22,8 @@ func TestMissingPodsCountFromTheLastPodCreated(t *testing.T) {
 		uid     types.UID
 		missing int32
 		since   int // in seconds after the first step
-	}{{"u", 9, 0}, {"u", 9, 0}, {"u", 5, 2}, {"u", 6, 2}, {"u", 5, 2}, {"u", 4, 5}, {"other", 4, 6}, {"other", 0, 7}, {"other", 4, 8}, {"other", 4, 8}} {
+	}{{"u", 9, 0}, {"u", 9, 0}, {"u", 5, 2}, {"u", 6, 2}, {"u", 5, 2}, {"u", 4, 5}, {"other", 4, 6}, {"other", 0, 7},
+		{"other", 4, 8}, {"other", 4, 8}} {
 		now := start.Add(time.Duration(i) * time.Second)
 		before := known[step.uid]
 		if since := before.with(step.missing, now).Since; !since.Equal(start.Add(time.Duration(step.since) * time.Second)) {

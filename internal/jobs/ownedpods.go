@@ -14,8 +14,8 @@ import (
 
 // This file has what the APIs that create pods and Services themselves, by package replicas, do alike.
 
-// PodChanges returns Watch.Matters for a job made of pods and Services: a change of a pod matters if package replicas uses
-// what has changed, or if more, which may be nil, says so. A Service only has to exist.
+// PodChanges returns Watch.Matters for a job made of pods and Services: a change of a pod matters if package replicas
+// uses what has changed, or if more, which may be nil, says so. A Service only has to exist.
 func PodChanges(more func(before, after *corev1.Pod) bool) func(before, after client.Object) bool {
 	return func(before, after client.Object) bool {
 		is, isPod := after.(*corev1.Pod)
@@ -27,8 +27,8 @@ func PodChanges(more func(before, after *corev1.Pod) bool) func(before, after cl
 	}
 }
 
-// CreateReplicas adds the creation of the pods that newPod returns for replicas without one, each for its place if it has
-// one. newPod returns nil for a replica that gets no pod now. It reports whether the plan creates any.
+// CreateReplicas adds the creation of the pods that newPod returns for replicas without one, each for its place if it
+// has one. newPod returns nil for a replica that gets no pod now. It reports whether the plan creates any.
 func (p *Plan) CreateReplicas(
 	roster *replicas.Roster, a Admission, newPod func(*replicas.Replica, podspec.Places) *corev1.Pod,
 ) (creates bool) {
@@ -83,9 +83,10 @@ func (p *Plan) CreateServices(
 	}
 }
 
-// Expire deletes the object once ttl seconds have passed since the job ended, and otherwise makes the job be planned then.
-// With a ttl of nil it does nothing. An end that this plan is to record is recorded first.
-func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now time.Time, how metav1.DeletionPropagation) {
+// Expire deletes the object once ttl seconds have passed since the job ended, and otherwise makes the job be planned
+// then. With a ttl of nil it does nothing. An end that this plan is to record is recorded first.
+func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now time.Time,
+	how metav1.DeletionPropagation) {
 	if ttl == nil {
 		return
 	}
@@ -107,8 +108,8 @@ func (p *Plan) EndEvent(o *Outcome, succeededReason, failedReason string) {
 	p.Events = append(p.Events, e)
 }
 
-// End records in the progress that the job has ended. Pods that still run keep their quota until they end, and until then
-// the progress has no outcome: End reports whether there are any.
+// End records in the progress that the job has ended. Pods that still run keep their quota until they end, and until
+// then the progress has no outcome: End reports whether there are any.
 func (p *Progress) End(o *Outcome, a Admission) (runsOn bool) {
 	if p.Ended = p.Active && a.HoldsQuota(); !p.Ended {
 		p.Outcome = o

@@ -49,8 +49,9 @@ func (p *Plan) DueBy(at time.Time) {
 // childrenBytes is how much memory the children that one plan creates may take. A child may exceed it alone.
 const childrenBytes = 16 << 20
 
-// CreateChild adds the creation of a child, and a Warning of the given reason if the API server refuses it. It adds nothing
-// and returns false if the plan has enough children: another plan is then due as soon as this one is carried out.
+// CreateChild adds the creation of a child, and a Warning of the given reason if the API server refuses it. It adds
+// nothing and returns false if the plan has enough children: another plan is then due as soon as this one is carried
+// out.
 func (p *Plan) CreateChild(child client.Object, refused string) bool {
 	if p.childBytes >= childrenBytes {
 		p.Unfinished = true

@@ -44,8 +44,8 @@ type Progress struct {
 	Requeue bool
 }
 
-// Stage is a part of a job that starts after other parts, such as a replicated job with dependsOn. Its pods have the time
-// that pods may take to become ready from the start of the stage on.
+// Stage is a part of a job that starts after other parts, such as a replicated job with dependsOn. Its pods have the
+// time that pods may take to become ready from the start of the stage on.
 type Stage struct {
 	Name string
 	// Since is when its first pods, or their Jobs, were started. Zero means that this is not known yet.

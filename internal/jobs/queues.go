@@ -87,7 +87,8 @@ func IsNotFoundMessage(text, name, namespace string) bool {
 // created: it names a queue, or a user has created the LocalQueue named default. local is that LocalQueue, nil if there
 // is none.
 func IsQueued(job client.Object, local *kueue.LocalQueue) bool {
-	return job.GetLabels()[kueue.QueueLabel] != "" || job.GetAnnotations()[kueue.QueueAnnotation] != "" || PrebuiltName(job) != "" || local != nil && !MadeByMuster(local)
+	return job.GetLabels()[kueue.QueueLabel] != "" || job.GetAnnotations()[kueue.QueueAnnotation] != "" ||
+		PrebuiltName(job) != "" || local != nil && !MadeByMuster(local)
 }
 
 func MadeByMuster(q *kueue.LocalQueue) bool {

@@ -35,8 +35,10 @@ type refusedJob struct {
 // seen returns what a reconcile at a time sees.
 func (rj *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	after := func(seconds int) time.Time { return admission.Add(time.Duration(seconds) * time.Second) }
-	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}, Now: after(at),
-		Admission: Admission{Grant: Admitted, UnreadySince: admission}, Refusals: map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
+	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}},
+		Now:       after(at),
+		Admission: Admission{Grant: Admitted, UnreadySince: admission},
+		Refusals:  map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
 	if rj.waits {
 		out.Admission.Grant = Waiting
 	}
@@ -59,7 +61,8 @@ func (rj *refusedJob) refused() (at int, why string) {
 	observed, missing := -1, int32(-1)
 	for at := rj.from; at < 300; at++ {
 		seen := rj.seen(at)
-		if at != rj.ready && len(seen.Refusals["u"]) == observed && rj.missing(at) == missing && (due.IsZero() || seen.Now.Before(due)) {
+		if at != rj.ready && len(seen.Refusals["u"]) == observed && rj.missing(at) == missing &&
+			(due.IsZero() || seen.Now.Before(due)) {
 			continue
 		}
 		observed, missing, due = len(seen.Refusals["u"]), rj.missing(at), time.Time{}
@@ -102,14 +105,17 @@ func TestRefused(t *testing.T) {
 		at  int
 		why string
 	}{
-		"no refusal":                                  {refusedJob{missing: always}, 0, ""},
-		"one refusal, no pods after it":               {refusedJob{refusals: once(2), missing: always}, 17, "a"},
-		"two refusals, the last of which is reported": {refusedJob{refusals: append(once(2), observedRefusal{12, 12, "b"}), missing: always}, 17, "b"},
-		"refusal before this admission":               {refusedJob{refusals: []observedRefusal{{0, -20, "a"}}, missing: always}, 0, ""},
-		"refusals before and after this admission":    {refusedJob{refusals: []observedRefusal{{0, -20, "a"}, {5, 5, "a"}}, missing: always}, 20, "a"},
-		"PodsReady throughout":                        {refusedJob{refusals: once(2), ready: 300, missing: always}, 0, ""},
-		"PodsReady for a few seconds too long":        {refusedJob{refusals: once(2), ready: 4, missing: always}, 19, "a"},
-		"waiting job":                                 {refusedJob{refusals: once(2), waits: true, missing: always}, 0, ""},
+		"no refusal":                    {refusedJob{missing: always}, 0, ""},
+		"one refusal, no pods after it": {refusedJob{refusals: once(2), missing: always}, 17, "a"},
+		"two refusals, the last of which is reported": {refusedJob{refusals: append(once(2), observedRefusal{12, 12, "b"}),
+			missing: always}, 17, "b"},
+		"refusal before this admission": {refusedJob{refusals: []observedRefusal{{0, -20, "a"}},
+			missing: always}, 0, ""},
+		"refusals before and after this admission": {refusedJob{refusals: []observedRefusal{{0, -20, "a"}, {5, 5, "a"}},
+			missing: always}, 20, "a"},
+		"PodsReady throughout":                 {refusedJob{refusals: once(2), ready: 300, missing: always}, 0, ""},
+		"PodsReady for a few seconds too long": {refusedJob{refusals: once(2), ready: 4, missing: always}, 19, "a"},
+		"waiting job":                          {refusedJob{refusals: once(2), waits: true, missing: always}, 0, ""},
 		"pods created for a minute, then all exist": {
 			refusedJob{refusals: once(2, 30), missing: func(at int) int32 { return max(0, 600-int32(at)*10) }}, 0, ""},
 		"some pods created, the last after 60 s": {
@@ -122,8 +128,9 @@ func TestRefused(t *testing.T) {
 		"operator started later":     {refusedJob{refusals: once(2), from: 22, missing: always}, 37, "a"},
 		"operator started later, pods being created": {
 			refusedJob{refusals: once(2), from: 22, missing: func(at int) int32 { return max(0, 60-int32(at)) }}, 0, ""},
-		"refusal before all pods existed":            {refusedJob{refusals: once(2), missing: hasAllBetween(10, 60)}, 0, ""},
-		"refusals before and after all pods existed": {refusedJob{refusals: once(2, 70), missing: hasAllBetween(10, 60)}, 85, "a"},
+		"refusal before all pods existed": {refusedJob{refusals: once(2), missing: hasAllBetween(10, 60)}, 0, ""},
+		"refusals before and after all pods existed": {refusedJob{refusals: once(2, 70),
+			missing: hasAllBetween(10, 60)}, 85, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if at, why := tc.job.refused(); at != tc.at || why != tc.why {

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// Summary is what the spec and status of a job say for lists of jobs, without its Workload. Each API has a function that
-// returns it.
+// Summary is what the spec and status of a job say for lists of jobs, without its Workload. Each API has a function
+// that returns it.
 type Summary struct {
 	// Queue is the queue that the job names by the queue label or otherwise, "" if it names none.
 	Queue string

@@ -26,8 +26,9 @@ type Ranks struct {
 
 // topologyAnnotations are the annotations that RequestTopology reads.
 var topologyAnnotations = []string{
-	kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation, kueue.PodSetUnconstrainedTopologyAnnotation,
-	kueue.PodSetSliceRequiredTopologyAnnotation, kueue.PodSetSliceSizeAnnotation, kueue.PodSetSliceRequiredTopologyConstraintsAnnotation,
+	kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation,
+	kueue.PodSetUnconstrainedTopologyAnnotation, kueue.PodSetSliceRequiredTopologyAnnotation,
+	kueue.PodSetSliceSizeAnnotation, kueue.PodSetSliceRequiredTopologyConstraintsAnnotation,
 	kueue.PodSetGroupNameAnnotation,
 }
 
@@ -80,7 +81,8 @@ func TopologyOf(annotations map[string]string, count int32) (*kueue.PodSetTopolo
 			return nil, problem
 		}
 	}
-	if r.Required == nil && r.Preferred == nil && r.Unconstrained == nil && r.PodSetSliceRequiredTopology == nil && len(r.PodsetSliceRequiredTopologyConstraints) == 0 {
+	if r.Required == nil && r.Preferred == nil && r.Unconstrained == nil && r.PodSetSliceRequiredTopology == nil &&
+		len(r.PodsetSliceRequiredTopologyConstraints) == 0 {
 		return nil, "" // unconstrained: "false"
 	}
 	return &r, ""
@@ -89,7 +91,8 @@ func TopologyOf(annotations map[string]string, count int32) (*kueue.PodSetTopolo
 // readLevel reads the topology level within which all pods must, or should, be placed.
 func readLevel(r *kueue.PodSetTopologyRequest, annotations map[string]string) string {
 	var given []string
-	for _, key := range []string{kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation, kueue.PodSetUnconstrainedTopologyAnnotation} {
+	for _, key := range []string{kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation,
+		kueue.PodSetUnconstrainedTopologyAnnotation} {
 		value, ok := annotations[key]
 		if !ok {
 			continue
@@ -129,7 +132,8 @@ func notALevel(key, value string) string {
 
 // readSlices reads the topology level within which the pods of each slice must be placed.
 func readSlices(r *kueue.PodSetTopologyRequest, annotations map[string]string, count int32) string {
-	const levelKey, sizeKey, layersKey = kueue.PodSetSliceRequiredTopologyAnnotation, kueue.PodSetSliceSizeAnnotation, kueue.PodSetSliceRequiredTopologyConstraintsAnnotation
+	const levelKey, sizeKey, layersKey = kueue.PodSetSliceRequiredTopologyAnnotation, kueue.PodSetSliceSizeAnnotation,
+		kueue.PodSetSliceRequiredTopologyConstraintsAnnotation
 	level, hasLevel := annotations[levelKey]
 	text, hasSize := annotations[sizeKey]
 	layers, hasLayers := annotations[layersKey]
@@ -148,7 +152,8 @@ func readSlices(r *kueue.PodSetTopologyRequest, annotations map[string]string, c
 	}
 	size, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || size < 1 || size > int64(count) {
-		return fmt.Sprintf("the annotation %s is %q: it must be a number from 1 to %d, the pods of the pod set", sizeKey, text, count)
+		return fmt.Sprintf("the annotation %s is %q: it must be a number from 1 to %d, the pods of the pod set",
+			sizeKey, text, count)
 	}
 	r.PodSetSliceRequiredTopology, r.PodSetSliceSize = ptr.To(level), ptr.To(int32(size))
 	return ""
@@ -173,10 +178,12 @@ func readLayers(r *kueue.PodSetTopologyRequest, text string, count int32) string
 			return problem
 		}
 		if layer.Size < 1 || layer.Size > within {
-			return fmt.Sprintf("the annotation %s has a slice of %d pods: it must have from 1 to %d, the pods of what it divides", key, layer.Size, within)
+			return fmt.Sprintf("the annotation %s has a slice of %d pods: it must have from 1 to %d, the pods of what it divides",
+				key, layer.Size, within)
 		}
 		if i > 0 && within%layer.Size != 0 {
-			return fmt.Sprintf("the annotation %s has slices of %d pods in slices of %d: the larger must be a multiple of the smaller", key, layer.Size, within)
+			return fmt.Sprintf("the annotation %s has slices of %d pods in slices of %d: the larger must be a multiple of the smaller",
+				key, layer.Size, within)
 		}
 		within = layer.Size
 	}
@@ -192,9 +199,11 @@ func readGroup(r *kueue.PodSetTopologyRequest, annotations map[string]string) st
 	case !ok:
 		return ""
 	case group == "" || len(group) > validation.LabelValueMaxLength:
-		return fmt.Sprintf("the annotation %s is %q: it must have 1 to %d characters", key, group, validation.LabelValueMaxLength)
+		return fmt.Sprintf("the annotation %s is %q: it must have 1 to %d characters", key, group,
+			validation.LabelValueMaxLength)
 	case r.Required == nil && r.Preferred == nil:
-		return fmt.Sprintf("the annotation %s also needs %s or %s", key, kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation)
+		return fmt.Sprintf("the annotation %s also needs %s or %s", key, kueue.PodSetRequiredTopologyAnnotation,
+			kueue.PodSetPreferredTopologyAnnotation)
 	}
 	r.PodSetGroupName = ptr.To(group)
 	return ""
@@ -214,9 +223,11 @@ func checkGroups(podSets []kueue.PodSet) *write.Event {
 			first[group] = podSet
 			continue
 		}
-		if a, b := podSet.TopologyRequest, other.TopologyRequest; !ptr.Equal(a.Required, b.Required) || !ptr.Equal(a.Preferred, b.Preferred) {
-			return BadTopology(podSet, fmt.Sprintf("it is in group %s with pod set %s, and must ask for the same %s or %s", group, other.Name,
-				kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation))
+		if a, b := podSet.TopologyRequest, other.TopologyRequest; !ptr.Equal(a.Required, b.Required) ||
+			!ptr.Equal(a.Preferred, b.Preferred) {
+			return BadTopology(podSet,
+				fmt.Sprintf("it is in group %s with pod set %s, and must ask for the same %s or %s", group, other.Name,
+					kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation))
 		}
 	}
 	return nil

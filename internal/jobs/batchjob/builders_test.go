@@ -60,7 +60,8 @@ func (b builder) stopped() builder { b.job.Spec.Suspend = ptr.To(true); return b
 func (b builder) acknowledged() builder { return b.is(batchv1.JobSuspended, "") }
 
 func (b builder) is(kind batchv1.JobConditionType, message string) builder {
-	b.job.Status.Conditions = append(b.job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Message: message})
+	b.job.Status.Conditions = append(b.job.Status.Conditions,
+		batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Message: message})
 	return b
 }
 
@@ -130,7 +131,8 @@ func writes(p jobs.Plan) []string {
 	var out []string
 	for _, w := range p.Writes {
 		job := w.Object().(*batchv1.Job)
-		line := fmt.Sprintf("%s: suspend=%v parallelism=%d pool=%s", w.Verb(), *job.Spec.Suspend, *job.Spec.Parallelism, job.Spec.Template.Spec.NodeSelector["pool"])
+		line := fmt.Sprintf("%s: suspend=%v parallelism=%d pool=%s", w.Verb(), *job.Spec.Suspend, *job.Spec.Parallelism,
+			job.Spec.Template.Spec.NodeSelector["pool"])
 		if job.Status.StartTime == nil && w.Verb() == "change status of" {
 			line = "start time cleared"
 		}

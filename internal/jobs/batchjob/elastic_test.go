@@ -31,7 +31,8 @@ func sized(pods, asked int32) jobs.PodSetAdmission {
 	granted := grant(pods)
 	granted.Asked, granted.Left = asked, pods
 	granted.Template = &corev1.PodTemplateSpec{}
-	granted.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: strconv.Itoa(int(asked))}
+	granted.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "2",
+		muster.MaxReplicasAnnotation: strconv.Itoa(int(asked))}
 	granted.Template.Spec = newJob(4).job.Spec.Template.Spec
 	return granted
 }
@@ -71,8 +72,10 @@ func TestDescribeElasticJob(t *testing.T) {
 		"without pods for now":             {elastic(2, 0).started(sized(3, 4)).set(0, 0), 0, 0, ""},
 	} {
 		ps := describe(tc.job.job, jobs.Facts{}).PodSets[0]
-		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min || ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.annotation {
-			t.Errorf("%s: count %d, minimum %d, annotations %v; want %d, %d and %q", name, ps.Count, least, ps.Template.Annotations, tc.count, tc.min, tc.annotation)
+		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min ||
+			ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.annotation {
+			t.Errorf("%s: count %d, minimum %d, annotations %v; want %d, %d and %q", name, ps.Count, least,
+				ps.Template.Annotations, tc.count, tc.min, tc.annotation)
 		}
 	}
 }
@@ -100,30 +103,46 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		inUse   map[string]int32 // nil if unknown
 		ready   bool
 	}{
-		"starts": {elastic(2, 6), sized(3, 6), []string{"change: suspend=false parallelism=3 completions=3"}, nil, nil, false},
-		"starts with more than its own parallelism": {elastic(2, 6), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, nil, false},
-		"unchanged":                    {elastic(2, 6).started(sized(4, 6)).running(4), sized(4, 6), nil, nil, inUse(4), true},
-		"grows":                        {elastic(2, 6).started(sized(4, 6)).running(4), sized(6, 6), []string{"change: suspend=false parallelism=6 completions=6"}, nil, inUse(4), true},
-		"shrinks":                      {elastic(2, 6).started(sized(4, 6)).running(4), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
-		"shrunk, a pod terminating":    {elastic(2, 6).started(sized(2, 6)).running(2).terminating(1), sized(2, 6), nil, nil, inUse(3), true},
-		"shrunk, no pod terminating":   {elastic(2, 6).started(sized(2, 6)).running(2), sized(2, 6), nil, nil, inUse(2), true},
-		"no pods reported yet":         {elastic(2, 6).started(sized(2, 6)), sized(2, 6), nil, nil, nil, false},
-		"as many ready as the minimum": {elastic(2, 6).started(sized(4, 6)).running(2), sized(4, 6), nil, nil, inUse(2), true},
-		"fewer ready than the minimum": {elastic(2, 6).started(sized(4, 6)).running(1), sized(4, 6), nil, nil, inUse(1), false},
+		"starts": {elastic(2, 6), sized(3, 6), []string{"change: suspend=false parallelism=3 completions=3"},
+			nil, nil, false},
+		"starts with more than its own parallelism": {elastic(2, 6), sized(6, 6),
+			[]string{"change: suspend=false parallelism=6 completions=6"}, nil, nil, false},
+		"unchanged": {elastic(2, 6).started(sized(4, 6)).running(4), sized(4, 6), nil,
+			nil, inUse(4), true},
+		"grows": {elastic(2, 6).started(sized(4, 6)).running(4), sized(6, 6),
+			[]string{"change: suspend=false parallelism=6 completions=6"}, nil, inUse(4), true},
+		"shrinks": {elastic(2, 6).started(sized(4, 6)).running(4), sized(2, 6),
+			[]string{"change: suspend=false parallelism=2 completions=2"}, nil, nil, true},
+		"shrunk, a pod terminating": {elastic(2, 6).started(sized(2, 6)).running(2).terminating(1), sized(2, 6), nil,
+			nil, inUse(3), true},
+		"shrunk, no pod terminating": {elastic(2, 6).started(sized(2, 6)).running(2), sized(2, 6), nil,
+			nil, inUse(2), true},
+		"no pods reported yet": {elastic(2, 6).started(sized(2, 6)), sized(2, 6), nil, nil, nil, false},
+		"as many ready as the minimum": {elastic(2, 6).started(sized(4, 6)).running(2), sized(4, 6), nil,
+			nil, inUse(2), true},
+		"fewer ready than the minimum": {elastic(2, 6).started(sized(4, 6)).running(1), sized(4, 6), nil, nil,
+			inUse(1), false},
 
-		"grows while indexes are done":   {succeeding(sized(4, 6)), sized(6, 6), nil, nil, inUse(3), true},
-		"shrinks while indexes are done": {succeeding(sized(4, 6)), sized(2, 6), []string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, true},
-		"shrunk while indexes were done": {settled().set(2, 4).started(sized(2, 4)).running(2), sized(2, 4), nil, nil, inUse(2), true},
-		"shrinks when only an index beyond the new size is done": {elastic(2, 6).started(sized(4, 6)).running(3).completed("3"), sized(2, 6),
+		"grows while indexes are done": {succeeding(sized(4, 6)), sized(6, 6), nil, nil, inUse(3), true},
+		"shrinks while indexes are done": {succeeding(sized(4, 6)), sized(2, 6),
 			[]string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, true},
-		"shrinks to no fewer pods than there are left": {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2"), sized(2, 6),
+		"shrunk while indexes were done": {settled().set(2, 4).started(sized(2, 4)).running(2), sized(2, 4), nil,
+			nil, inUse(2), true},
+		"shrinks when only an index beyond the new size is done": {elastic(2, 6).started(sized(4, 6)).running(3).completed(
+			"3"), sized(2, 6),
+			[]string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, true},
+		"shrinks to no fewer pods than there are left": {elastic(2, 6).started(sized(4, 6)).running(1).completed(
+			"0-2"), sized(2, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, nil, nil, true},
-		"shrunk to no fewer pods than there were left": {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2").annotated(muster.GrantedPodsAnnotation, "2"), sized(2, 6),
+		"shrunk to no fewer pods than there were left": {elastic(2, 6).started(sized(4, 6)).running(1).completed("0-2").
+			annotated(muster.GrantedPodsAnnotation, "2"), sized(2, 6),
 			nil, nil, inUse(1), true},
-		"starts again after indexes were done":           {settled(), sized(4, 4), []string{"change: suspend=false parallelism=4 completions=4"}, nil, nil, false},
-		"starts again, smaller, after indexes were done": {settled(), sized(2, 4), []string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, false},
-		"raised by its user when indexes are done": {settled().started(sized(4, 4)).running(3).set(9, 9), left(sized(4, 4), 3),
-			[]string{"change: suspend=false parallelism=3 completions=9"},
+		"starts again after indexes were done": {settled(), sized(4, 4),
+			[]string{"change: suspend=false parallelism=4 completions=4"}, nil, nil, false},
+		"starts again, smaller, after indexes were done": {settled(), sized(2, 4),
+			[]string{"change: suspend=false parallelism=2 completions=4"}, nil, nil, false},
+		"raised by its user when indexes are done": {settled().started(sized(4, 4)).running(3).set(9, 9),
+			left(sized(4, 4), 3), []string{"change: suspend=false parallelism=3 completions=9"},
 			[]string{"Warning QueueDecides: spec.parallelism is 3 again: the Job has quota for as many pods; submit another Job for more"}, nil, true},
 
 		"suspended by its user": {elastic(2, 6).started(sized(4, 6)).stopped().running(4), sized(4, 6),
@@ -132,7 +151,8 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		"changed by its user, who gave a maximum": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, inUse(4), true},
 		"changed by its user, and it shrinks": {elastic(2, 6).started(sized(4, 6)).running(4).set(3, 3), sized(2, 6),
-			[]string{"change: suspend=false parallelism=2 completions=2"}, []string{strings.Replace(again, "4 again", "2 again", 1)}, nil, true},
+			[]string{"change: suspend=false parallelism=2 completions=2"},
+			[]string{strings.Replace(again, "4 again", "2 again", 1)}, nil, true},
 		"raised by its user": {elastic(2, 0).started(sized(4, 6)).running(4).set(9, 9), sized(4, 6),
 			[]string{"change: suspend=false parallelism=4 completions=4"}, []string{again}, nil, true},
 		"raised by its user, in slices": {elastic(2, 0).started(sized(2, 4)).running(2).set(4, 4), tied(sized(2, 4)),
@@ -140,21 +160,27 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 			[]string{"Warning QueueDecides: spec.parallelism is 2 again: pods that are placed in slices or a group do not become more until the Job is admitted anew"}, nil, true},
 		"lowered by its user, who has no maximum": {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 0), sized(4, 4),
 			[]string{"change: suspend=false parallelism=3 completions=3"}, nil, inUse(4), true},
-		"lowered by its user with completions":                            {elastic(2, 0).started(sized(4, 4)).running(4).set(3, 3), sized(4, 4), nil, nil, inUse(4), true},
-		"lowered by its user below its minimum, which its rules may need": {elastic(2, 0).started(sized(4, 4)).running(4).set(1, 0), sized(4, 4), nil, nil, inUse(4), true},
-		"without pods, as its user wants":                                 {elastic(2, 0).started(sized(4, 4)).running(0).set(0, 0), sized(4, 4), nil, nil, inUse(0), true},
+		"lowered by its user with completions": {elastic(2, 0).started(sized(4, 4)).running(4).
+			set(3, 3), sized(4, 4), nil, nil, inUse(4), true},
+		"lowered by its user below its minimum, which its rules may need": {elastic(2, 0).started(sized(4, 4)).running(4).
+			set(1, 0), sized(4, 4), nil, nil, inUse(4), true},
+		"without pods, as its user wants": {elastic(2, 0).started(sized(4, 4)).running(0).set(0, 0), sized(4, 4), nil,
+			nil, inUse(0), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.job.job, admitted(tc.granted))
 			var got []string
 			for i, w := range p.Writes {
 				if job := w.Object().(*batchv1.Job); recordedIn(job).setByUser(job) {
-					t.Errorf("the size that the queue chose is recorded as %d, so that %d is taken for its user's", *recordedIn(job).Size, *job.Spec.Parallelism)
+					t.Errorf("the size that the queue chose is recorded as %d, so that %d is taken for its user's",
+						*recordedIn(job).Size, *job.Spec.Parallelism)
 				}
-				got = append(got, writes(p)[i][:len(writes(p)[i])-len(" pool=f")]+" completions="+strconv.Itoa(int(*w.Object().(*batchv1.Job).Spec.Completions)))
+				got = append(got, writes(p)[i][:len(writes(p)[i])-len(" pool=f")]+" completions="+
+					strconv.Itoa(int(*w.Object().(*batchv1.Job).Spec.Completions)))
 			}
 			for what, diff := range map[string]string{
-				"writes": cmp.Diff(tc.writes, got), "events": cmp.Diff(tc.events, events(p)), "pods that use quota": cmp.Diff(tc.inUse, p.Progress.Pods),
+				"writes": cmp.Diff(tc.writes, got), "events": cmp.Diff(tc.events, events(p)),
+				"pods that use quota": cmp.Diff(tc.inUse, p.Progress.Pods),
 			} {
 				if diff != "" {
 					t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -167,8 +193,8 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	}
 }
 
-// TestUsersCanGiveAJobNoMorePodsThanItWasGranted: a running Job says how many pods it was granted, by which the API server
-// goes, and the quota of pods is not released before the Job says so.
+// TestUsersCanGiveAJobNoMorePodsThanItWasGranted: a running Job says how many pods it was granted, by which the API
+// server goes, and the quota of pods is not released before the Job says so.
 func TestUsersCanGiveAJobNoMorePodsThanItWasGranted(t *testing.T) {
 	said := func(job builder) string { return job.job.Annotations[muster.GrantedPodsAnnotation] }
 	partly := grant(1)
@@ -193,11 +219,13 @@ func TestUsersCanGiveAJobNoMorePodsThanItWasGranted(t *testing.T) {
 		want     string
 		released bool // so that the pods that the status counts are reported at once
 	}{
-		"started by an earlier version":          {unsaid, grant(3), "3", true},
-		"grows":                                  {elastic(2, 8).started(sized(2, 8)).running(2), sized(6, 8), "6", true},
-		"shrinks":                                {elastic(2, 8).started(sized(6, 8)).running(6), sized(3, 8), "3", false},
-		"shrinks to what its user has lowered":   {elastic(2, 0).started(sized(4, 4)).running(4).set(2, 2), sized(2, 4), "2", false},
-		"shrinks while it has no pods":           {elastic(2, 0).started(sized(4, 4)).running(4).set(0, 0), sized(2, 4), "2", false},
+		"started by an earlier version": {unsaid, grant(3), "3", true},
+		"grows":                         {elastic(2, 8).started(sized(2, 8)).running(2), sized(6, 8), "6", true},
+		"shrinks":                       {elastic(2, 8).started(sized(6, 8)).running(6), sized(3, 8), "3", false},
+		"shrinks to what its user has lowered": {elastic(2, 0).started(sized(4, 4)).running(4).set(2, 2),
+			sized(2, 4), "2", false},
+		"shrinks while it has no pods": {elastic(2, 0).started(sized(4, 4)).running(4).set(0, 0),
+			sized(2, 4), "2", false},
 		"is larger than what its queue has left": {newJob(4).indexed().started(grant(4)).running(4), sized(2, 4), "2", false},
 	} {
 		p := checkedPlan(t, tc.job.job, admitted(tc.granted))
@@ -214,7 +242,8 @@ func TestUsersCanGiveAJobNoMorePodsThanItWasGranted(t *testing.T) {
 	}
 }
 
-// TestALargerSizeThatTheAPIServerPutBackIsWhatTheUserWants: the queue chooses up to it, and the Job has it once it stops.
+// TestALargerSizeThatTheAPIServerPutBackIsWhatTheUserWants: the queue chooses up to it, and the Job has it once it
+// stops.
 func TestALargerSizeThatTheAPIServerPutBackIsWhatTheUserWants(t *testing.T) {
 	lowered := elastic(2, 0).started(sized(4, 8)).running(4).set(3, 3)
 	job := builder{checkedPlan(t, lowered.job, admitted(sized(3, 8))).Writes[0].Object().(*batchv1.Job)}
@@ -229,19 +258,23 @@ func TestALargerSizeThatTheAPIServerPutBackIsWhatTheUserWants(t *testing.T) {
 		t.Errorf("the Job asks for %d pods, want 6", got)
 	}
 	p := checkedPlan(t, job.job, admitted(sized(3, 8)))
-	if said := events(p); len(said) != 1 || !strings.HasPrefix(said[0], "Warning QueueDecides: spec.parallelism is 3 again") {
+	if said := events(p); len(said) != 1 ||
+		!strings.HasPrefix(said[0], "Warning QueueDecides: spec.parallelism is 3 again") {
 		t.Errorf("events %v, want one that says who chooses", said)
 	}
 	kept := p.Writes[0].Object().(*batchv1.Job)
 	if p = checkedPlan(t, kept, admitted(sized(3, 8))); len(p.Writes) > 0 {
 		t.Errorf("then writes %v, want none", writes(p))
 	}
-	if stopped := restored(kept); *stopped.Spec.Parallelism != 6 || *stopped.Spec.Completions != 6 || len(stopped.Annotations) != 1 {
-		t.Errorf("stopped: parallelism %d, completions %d, annotations %v; want 6, 6 and the mark alone", *stopped.Spec.Parallelism, *stopped.Spec.Completions, stopped.Annotations)
+	if stopped := restored(kept); *stopped.Spec.Parallelism != 6 || *stopped.Spec.Completions != 6 ||
+		len(stopped.Annotations) != 1 {
+		t.Errorf("stopped: parallelism %d, completions %d, annotations %v; want 6, 6 and the mark alone",
+			*stopped.Spec.Parallelism, *stopped.Spec.Completions, stopped.Annotations)
 	}
 	grown := checkedPlan(t, kept, admitted(sized(6, 8))).Writes[0].Object().(*batchv1.Job)
 	if *grown.Spec.Parallelism != 6 || recordedIn(grown).setByUser(grown) {
-		t.Errorf("granted 6: parallelism %d, taken for its user's: %v", *grown.Spec.Parallelism, recordedIn(grown).setByUser(grown))
+		t.Errorf("granted 6: parallelism %d, taken for its user's: %v", *grown.Spec.Parallelism,
+			recordedIn(grown).setByUser(grown))
 	}
 }
 
@@ -271,7 +304,8 @@ func TestPodsThatMayHaveBeenCreatedCountBeforeAShrink(t *testing.T) {
 	} {
 		p := checkedPlan(t, job.job, admitted(sized(4, 8)))
 		if len(p.Writes) != 1 || p.Writes[0].Verb() != "change status of" || len(events(p)) > 0 || p.Progress.Pods != nil {
-			t.Fatalf("%s: writes %v, events %v, pods that use quota %v; want only a status that counts all pods", name, writes(p), events(p), p.Progress.Pods)
+			t.Fatalf("%s: writes %v, events %v, pods that use quota %v; want only a status that counts all pods", name,
+				writes(p), events(p), p.Progress.Pods)
 		}
 		counted := p.Writes[0].Object().(*batchv1.Job)
 		if want := jobs.PodsLeft(counted); counted.Status.Active != want {
@@ -287,7 +321,8 @@ func TestPodsThatMayHaveBeenCreatedCountBeforeAShrink(t *testing.T) {
 	}
 }
 
-// TestEndedPodsOfAnElasticJobAreReported, and those that were not granted with them, so that quota is held for the others.
+// TestEndedPodsOfAnElasticJobAreReported, and those that were not granted with them, so that quota is held for the
+// others.
 func TestEndedPodsOfAnElasticJobAreReported(t *testing.T) {
 	for done, want := range map[string]int32{"": 0, "0": 3, "0-2": 5} {
 		p := checkedPlan(t, elastic(2, 6).started(sized(4, 6)).running(1).completed(done).job, admitted(sized(4, 6)))
@@ -297,16 +332,18 @@ func TestEndedPodsOfAnElasticJobAreReported(t *testing.T) {
 	}
 }
 
-// TestJobAdmittedWithAFixedSizeKeepsItsCompletions: an earlier version of Muster did not read the annotations, and let such
-// a Job run with fewer pods at once.
+// TestJobAdmittedWithAFixedSizeKeepsItsCompletions: an earlier version of Muster did not read the annotations, and let
+// such a Job run with fewer pods at once.
 func TestJobAdmittedWithAFixedSizeKeepsItsCompletions(t *testing.T) {
 	fixed := grant(2)
 	fixed.Asked, fixed.Template = 4, newJob(4).job.Spec.Template.DeepCopy()
 	before := elastic(2, 0).annotated(kueue.JobMinParallelismAnnotation, "2")
-	for name, granted := range map[string]jobs.PodSetAdmission{"not admitted anew": fixed, "of a Workload that is elastic": sized(2, 4)} {
+	for name, granted := range map[string]jobs.PodSetAdmission{"not admitted anew": fixed,
+		"of a Workload that is elastic": sized(2, 4)} {
 		p := checkedPlan(t, before.started(fixed).running(2).job, admitted(granted))
 		if len(p.Writes) > 0 {
-			t.Errorf("%s: writes %v, completions %d; want none", name, writes(p), *p.Writes[0].Object().(*batchv1.Job).Spec.Completions)
+			t.Errorf("%s: writes %v, completions %d; want none", name, writes(p),
+				*p.Writes[0].Object().(*batchv1.Job).Spec.Completions)
 		}
 	}
 	if job := started(before.job, fixed); *job.Spec.Parallelism != 2 || *job.Spec.Completions != 4 {
@@ -329,7 +366,8 @@ func TestFixedJobWithAnElasticWorkloadReportsThatItHasShrunk(t *testing.T) {
 	}
 	fixed.annotated(muster.GrantedPodsAnnotation, "2")
 	for terminating, want := range map[int32]int32{1: 3, 0: 2} {
-		if got := checkedPlan(t, fixed.running(2).terminating(terminating).job, admitted(granted)).Progress.Pods["main"]; got != want {
+		if got := checkedPlan(t, fixed.running(2).terminating(terminating).job,
+			admitted(granted)).Progress.Pods["main"]; got != want {
 			t.Errorf("shrunk, %d pods terminating: %d use quota, want %d", terminating, got, want)
 		}
 	}
@@ -356,7 +394,8 @@ func TestStoppedElasticJobIsAsItsUserMadeIt(t *testing.T) {
 		}
 		got := p.Writes[0].Object().(*batchv1.Job)
 		if *got.Spec.Parallelism != tc.pods || *got.Spec.Completions != tc.pods || len(got.Annotations) != 1 {
-			t.Errorf("%s: parallelism %d, completions %d, annotations %v; want %d pods and the mark alone", name, *got.Spec.Parallelism, *got.Spec.Completions, got.Annotations, tc.pods)
+			t.Errorf("%s: parallelism %d, completions %d, annotations %v; want %d pods and the mark alone", name,
+				*got.Spec.Parallelism, *got.Spec.Completions, got.Annotations, tc.pods)
 		}
 	}
 }
@@ -376,7 +415,8 @@ func TestAStopIsNotRefusedForCompletions(t *testing.T) {
 			t.Fatalf("%s: writes = %v, want one", name, writes(p))
 		}
 		got := p.Writes[0].Object().(*batchv1.Job)
-		if *got.Spec.Completions != *was.Spec.Completions && *got.Spec.Completions != *got.Spec.Parallelism || *got.Spec.Completions == 0 || len(got.Annotations) != 1 {
+		if *got.Spec.Completions != *was.Spec.Completions && *got.Spec.Completions != *got.Spec.Parallelism ||
+			*got.Spec.Completions == 0 || len(got.Annotations) != 1 {
 			t.Errorf("%s: parallelism %d, completions %d instead of %d, annotations %v; want completions as before or as parallelism, and the mark alone",
 				name, *got.Spec.Parallelism, *got.Spec.Completions, *was.Spec.Completions, got.Annotations)
 		}
@@ -389,7 +429,8 @@ func TestPodsOfAnElasticJobAreGatedUntilPlaced(t *testing.T) {
 	granted := sized(2, 6)
 	granted.Places = podspec.Places{{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 2}}
 	template := started(elastic(2, 6).job, granted).Spec.Template
-	if gates := template.Spec.SchedulingGates; len(gates) != 1 || gates[0].Name != kueue.TopologyGate || template.Spec.NodeSelector[corev1.LabelHostname] != "" {
+	if gates := template.Spec.SchedulingGates; len(gates) != 1 || gates[0].Name != kueue.TopologyGate ||
+		template.Spec.NodeSelector[corev1.LabelHostname] != "" {
 		t.Errorf("gates %v, node selector %v; want the gate and no host", gates, template.Spec.NodeSelector)
 	}
 }

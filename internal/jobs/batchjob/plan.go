@@ -17,7 +17,8 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
 	}}
-	if granted := seen.Admission.PodSets[string(podSet)]; seen.Admission.Grant == jobs.Admitted && p.Progress.Outcome == nil {
+	if granted := seen.Admission.PodSets[string(podSet)]; seen.Admission.Grant == jobs.Admitted &&
+		p.Progress.Outcome == nil {
 		p.Progress.Pods = podsInUse(job, granted)
 		if b := admittedBounds(job, restored(job), granted); b.Elastic {
 			elasticProgress(&p.Progress, job, b, granted)

@@ -54,34 +54,43 @@ func TestPlan(t *testing.T) {
 			[]string{"change: suspend=false parallelism=3 pool=f"}, nil, false},
 		"admitted with as many pods as completions are left": {newJob(4).pods(0, 0, 2), admitted(grant(2)),
 			[]string{"change: suspend=false parallelism=4 pool=f"}, nil, false},
-		"admitted, flavor missing":              {newJob(2), missing, nil, nil, false},
-		"admitted, conflicting node selectors":  {newJob(2), clashing, nil, nil, false},
-		"admitted, nothing to add":              {newJob(2), admitted(jobs.PodSetAdmission{Count: 2, Left: 2}), []string{"change: suspend=false parallelism=2 pool="}, nil, false},
-		"admitted without pods, as it asked":    {newJob(0), admitted(grant(0)), []string{"change: suspend=false parallelism=0 pool=f"}, nil, false},
+		"admitted, flavor missing":             {newJob(2), missing, nil, nil, false},
+		"admitted, conflicting node selectors": {newJob(2), clashing, nil, nil, false},
+		"admitted, nothing to add": {newJob(2), admitted(jobs.PodSetAdmission{Count: 2, Left: 2}),
+			[]string{"change: suspend=false parallelism=2 pool="}, nil, false},
+		"admitted without pods, as it asked": {newJob(0), admitted(grant(0)),
+			[]string{"change: suspend=false parallelism=0 pool=f"}, nil, false},
 		"admitted, suspension not observed yet": {newJob(2).stopped(), admitted(grant(2)), nil, nil, false},
-		"admitted, earlier pods terminating":    {newJob(2).stopped().acknowledged().terminating(1), admitted(grant(2)), nil, nil, false},
-		"admitted, with a start time, which makes the template immutable": {newJob(2).stopped().acknowledged().startedAt(now), admitted(grant(2)),
-			[]string{"start time cleared"}, nil, false},
+		"admitted, earlier pods terminating": {newJob(2).stopped().acknowledged().terminating(1), admitted(grant(2)),
+			nil, nil, false},
+		"admitted, with a start time, which makes the template immutable": {newJob(2).stopped().acknowledged().startedAt(now),
+			admitted(grant(2)), []string{"start time cleared"}, nil, false},
 
-		"running":                              {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), nil, nil, false},
-		"running, flavor missing":              {newJob(2).started(grant(2)).pods(2, 2, 0), missing, nil, nil, false},
-		"running on other nodes than admitted": {newJob(2).unheld(), admitted(grant(2)), []string{"change: suspend=true parallelism=2 pool="}, nil, false},
+		"running": {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)),
+			nil, nil, false},
+		"running, flavor missing": {newJob(2).started(grant(2)).pods(2, 2, 0), missing, nil, nil, false},
+		"running on other nodes than admitted": {newJob(2).unheld(), admitted(grant(2)),
+			[]string{"change: suspend=true parallelism=2 pool="}, nil, false},
 		"running, suspended by its user": {newJob(2).started(grant(2)).stopped().pods(2, 0, 0), admitted(grant(2)),
 			[]string{"change: suspend=false parallelism=2 pool=f"}, []string{suspendReverted}, false},
 		"running, parallelism raised by its user": {grown, admitted(grant(2)),
 			[]string{"change: suspend=false parallelism=2 pool=f"},
 			[]string{"Warning QueueDecides: spec.parallelism is 2 again: the Job has quota for as many pods; submit another Job for more"}, false},
-		"running, raised by its user when indexes are done": {newJob(4).indexed().started(grant(4)).pods(1, 1, 3).completed("0-2").set(8, 8), admitted(reclaimed),
+		"running, raised by its user when indexes are done": {newJob(4).indexed().started(grant(4)).pods(1, 1,
+			3).completed("0-2").set(8, 8), admitted(reclaimed),
 			[]string{"change: suspend=false parallelism=1 pool=f"},
 			[]string{"Warning QueueDecides: spec.parallelism is 1 again: the Job has quota for as many pods; submit another Job for more"}, false},
 
 		"evicted, running": {newJob(2).started(grant(2)).pods(2, 2, 0), stopping,
 			[]string{"change: suspend=true parallelism=2 pool=f"}, nil, false},
-		"evicted, pods terminating":                  {newJob(2).started(grant(2)).stopped().acknowledged().terminating(1), stopping, nil, nil, false},
-		"evicted, suspension not observed yet":       {newJob(2).started(grant(2)).stopped(), stopping, nil, nil, false},
-		"evicted, stopped":                           {newJob(2).started(grant(2)).stopped().acknowledged(), stopping, []string{"change: suspend=true parallelism=2 pool="}, nil, false},
-		"evicted, stopped, admitted with fewer pods": {newJob(4).started(grant(3)).stopped().acknowledged(), stopping, []string{"change: suspend=true parallelism=4 pool="}, nil, false},
-		"evicted, never started":                     {newJob(2), stopping, nil, nil, false},
+		"evicted, pods terminating": {newJob(2).started(grant(2)).stopped().acknowledged().terminating(1),
+			stopping, nil, nil, false},
+		"evicted, suspension not observed yet": {newJob(2).started(grant(2)).stopped(), stopping, nil, nil, false},
+		"evicted, stopped": {newJob(2).started(grant(2)).stopped().acknowledged(), stopping,
+			[]string{"change: suspend=true parallelism=2 pool="}, nil, false},
+		"evicted, stopped, admitted with fewer pods": {newJob(4).started(grant(3)).stopped().acknowledged(), stopping,
+			[]string{"change: suspend=true parallelism=4 pool="}, nil, false},
+		"evicted, never started": {newJob(2), stopping, nil, nil, false},
 
 		"completed":          {newJob(2).started(grant(2)).is(batchv1.JobComplete, "m"), admitted(grant(2)), nil, nil, false},
 		"failed and evicted": {newJob(2).started(grant(2)).is(batchv1.JobFailed, "m"), stopping, nil, nil, false},
@@ -147,7 +156,8 @@ func TestAJobIsMarkedOnce(t *testing.T) {
 			}
 			if marked {
 				done := p.Writes[0].Object().(*batchv1.Job)
-				if again := checkedPlan(t, done, tc.admission); len(again.Writes) > 0 && again.Writes[0].Object().GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
+				if again := checkedPlan(t, done, tc.admission); len(again.Writes) > 0 &&
+					again.Writes[0].Object().GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
 					t.Error("the next plan removes the mark")
 				}
 			}
@@ -174,7 +184,8 @@ func TestChangedJobIsNotStarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.job.job, admitted(granted))
-			if p.Progress.Requeue != tc.changed || tc.changed && !slices.Equal(events(p), []string{"Warning QueueDecides: " + otherPodsMessage}) {
+			if p.Progress.Requeue != tc.changed ||
+				tc.changed && !slices.Equal(events(p), []string{"Warning QueueDecides: " + otherPodsMessage}) {
 				t.Errorf("progress = %+v, events %v, want it requeued: %v", p.Progress, events(p), tc.changed)
 			}
 			if started := len(p.Writes) > 0; started == tc.changed {
@@ -191,7 +202,8 @@ func TestJobChangedAndResumedAtOnceIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			running := newJob(2).started(granted)
 			if larger {
-				running.job.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("64")}
+				running.job.Spec.Template.Spec.Containers[0].Resources.Requests =
+					corev1.ResourceList{"cpu": resource.MustParse("64")}
 			}
 			p := checkedPlan(t, running.job, admitted(granted))
 			if stopped := len(p.Writes) == 1 && strings.Contains(writes(p)[0], "suspend=true"); stopped != larger {
@@ -211,45 +223,69 @@ func TestProgress(t *testing.T) {
 		"waiting, created running":           {newJob(2).unheld(), waiting, jobs.Progress{Active: true}},
 		"running, no pods in the status yet": {newJob(2).started(grant(2)), admitted(grant(2)), jobs.Progress{Active: true}},
 		"a pod succeeded, not counted yet": {
-			newJob(2).started(grant(2)).pods(1, 1, 0).uncounted("a"), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+			newJob(2).started(grant(2)).pods(1, 1, 0).uncounted("a"), admitted(grant(2)),
+			jobs.Progress{Active: true, Ready: true}},
 		"a failed index, the other pods ready": {
-			newJob(3).indexed().started(grant(3)).pods(2, 2, 0).failed("1"), admitted(grant(3)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(1)}},
-		"a failed index, another pod not ready": {newJob(3).indexed().started(grant(3)).pods(2, 1, 0).failed("1"), admitted(grant(3)), jobs.Progress{Active: true, Reclaimable: main(1)}},
-		"a pod not ready":                       {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)), jobs.Progress{Active: true}},
-		"all pods ready":                        {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"a pod succeeded, more to come":         {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"all granted pods ready":                {newJob(4).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"pods succeeded, no more to come":       {newJob(4).started(grant(4)).pods(1, 1, 3), admitted(grant(4)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(3)}},
-		"pods succeeded, replaced by others":    {newJob(2).completions(9).started(grant(2)).pods(2, 2, 7), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"parallelism 1":                         {newJob(1).completions(3).started(grant(1)).pods(0, 0, 3), admitted(grant(1)), jobs.Progress{Active: true, Ready: true}},
+			newJob(3).indexed().started(grant(3)).pods(2, 2, 0).failed("1"), admitted(grant(3)),
+			jobs.Progress{Active: true, Ready: true, Reclaimable: main(1)}},
+		"a failed index, another pod not ready": {newJob(3).indexed().started(grant(3)).pods(2, 1, 0).failed("1"),
+			admitted(grant(3)), jobs.Progress{Active: true, Reclaimable: main(1)}},
+		"a pod not ready": {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)),
+			jobs.Progress{Active: true}},
+		"all pods ready": {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)),
+			jobs.Progress{Active: true, Ready: true}},
+		"a pod succeeded, more to come": {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)),
+			jobs.Progress{Active: true, Ready: true}},
+		"all granted pods ready": {newJob(4).started(grant(2)).pods(2, 2, 0), admitted(grant(2)),
+			jobs.Progress{Active: true, Ready: true}},
+		"pods succeeded, no more to come": {newJob(4).started(grant(4)).pods(1, 1, 3), admitted(grant(4)),
+			jobs.Progress{Active: true, Ready: true, Reclaimable: main(3)}},
+		"pods succeeded, replaced by others": {newJob(2).completions(9).started(grant(2)).pods(2, 2, 7), admitted(grant(2)),
+			jobs.Progress{Active: true, Ready: true}},
+		"parallelism 1": {newJob(1).completions(3).started(grant(1)).pods(0, 0, 3), admitted(grant(1)),
+			jobs.Progress{Active: true, Ready: true}},
 		"fewer pods granted, some not needed any more": {
-			newJob(10).started(grant(3)).pods(2, 2, 8), admitted(grant(3)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
+			newJob(10).started(grant(3)).pods(2, 2, 8), admitted(grant(3)),
+			jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
 		"one pod granted, not needed any more": {
-			newJob(4).started(grant(1)).pods(0, 0, 4), admitted(grant(1)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(4)}},
+			newJob(4).started(grant(1)).pods(0, 0, 4), admitted(grant(1)),
+			jobs.Progress{Active: true, Ready: true, Reclaimable: main(4)}},
 		"fewer pods granted, all needed": {
-			newJob(10).completions(100).started(grant(3)).pods(3, 3, 50), admitted(grant(3)), jobs.Progress{Active: true, Ready: true}},
+			newJob(10).completions(100).started(grant(3)).pods(3, 3, 50), admitted(grant(3)),
+			jobs.Progress{Active: true, Ready: true}},
 		"synced completions, none done": {
-			newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").started(grant(3)).pods(3, 3, 0), admitted(grant(3)),
+			newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").started(grant(3)).pods(3, 3,
+				0), admitted(grant(3)),
 			jobs.Progress{Active: true, Ready: true}},
 		"no completions, a pod succeeded": {
-			newJob(10).withoutCompletions().started(grant(3)).pods(2, 2, 1), admitted(grant(3)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
-		"synced completions, one done": {
-			newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").started(grant(3)).pods(2, 2, 1).completed("0"), admitted(grant(3)),
+			newJob(10).withoutCompletions().started(grant(3)).pods(2, 2, 1), admitted(grant(3)),
 			jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
-		"stopped, suspension not observed yet": {newJob(2).started(grant(2)).stopped(), stopping, jobs.Progress{Active: true}},
-		"stopped, not restored yet":            {newJob(2).started(grant(2)).stopped().acknowledged(), stopping, jobs.Progress{Active: true}},
-		"stopped and restored":                 {newJob(2).stopped().acknowledged(), stopping, jobs.Progress{}},
-		"complete":                             {newJob(2).started(grant(2)).pods(0, 0, 2).is(batchv1.JobComplete, "Reached expected number of succeeded pods"), admitted(grant(2)), jobs.Progress{Reclaimable: main(2), Outcome: &jobs.Outcome{Succeeded: true, Message: "Reached expected number of succeeded pods"}}},
-		"failed":                               {newJob(2).started(grant(2)).is(batchv1.JobFailed, "too often"), admitted(grant(2)), jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
-		"failed while it is being stopped":     {newJob(2).started(grant(2)).stopped().is(batchv1.JobFailed, "too often"), stopping, jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
-		"FailureTarget, pods terminating":      {newJob(2).started(grant(2)).pods(1, 1, 0).is(batchv1.JobFailureTarget, "m"), admitted(grant(2)), jobs.Progress{Active: true}},
+		"synced completions, one done": {
+			newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").started(grant(3)).pods(2, 2,
+				1).completed("0"), admitted(grant(3)),
+			jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
+		"stopped, suspension not observed yet": {newJob(2).started(grant(2)).stopped(), stopping,
+			jobs.Progress{Active: true}},
+		"stopped, not restored yet": {newJob(2).started(grant(2)).stopped().acknowledged(), stopping,
+			jobs.Progress{Active: true}},
+		"stopped and restored": {newJob(2).stopped().acknowledged(), stopping, jobs.Progress{}},
+		"complete": {newJob(2).started(grant(2)).pods(0, 0, 2).is(batchv1.JobComplete,
+			"Reached expected number of succeeded pods"), admitted(grant(2)), jobs.Progress{Reclaimable: main(2),
+			Outcome: &jobs.Outcome{Succeeded: true, Message: "Reached expected number of succeeded pods"}}},
+		"failed": {newJob(2).started(grant(2)).is(batchv1.JobFailed, "too often"),
+			admitted(grant(2)), jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
+		"failed while it is being stopped": {newJob(2).started(grant(2)).stopped().is(batchv1.JobFailed, "too often"),
+			stopping, jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
+		"FailureTarget, pods terminating": {newJob(2).started(grant(2)).pods(1, 1, 0).is(batchv1.JobFailureTarget, "m"),
+			admitted(grant(2)), jobs.Progress{Active: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := checkedPlan(t, tc.job.job, tc.admission).Progress
 			if got.Reclaimable["main"] == 0 {
 				got.Reclaimable = nil
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(jobs.Progress{}, "Missing")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(jobs.Progress{}, "Missing")); diff != "" {
 				t.Errorf("progress (-want +got):\n%s", diff)
 			}
 		})
@@ -264,7 +300,8 @@ func placed(pods int32, places ...podspec.Place) jobs.PodSetAdmission {
 	g := grant(pods)
 	g.Places, g.Nodes = places, jobs.Nodes{}
 	for _, name := range []string{"a", "b", "c"} {
-		g.Nodes[name] = &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}}
+		g.Nodes[name] = &corev1.Node{
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}}
 	}
 	return g
 }
@@ -310,7 +347,8 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 			}
 			again := p.Writes[0].Object().(*batchv1.Job)
 			if *again.Spec.Suspend || !tc.after.All().Reached(again.Spec.Template) {
-				t.Errorf("suspend %v, template %+v, want it started on the new nodes", *again.Spec.Suspend, again.Spec.Template.Spec)
+				t.Errorf("suspend %v, template %+v, want it started on the new nodes", *again.Spec.Suspend,
+					again.Spec.Template.Spec)
 			}
 		})
 	}
@@ -355,12 +393,14 @@ func TestStopBeforeTheStartIsObserved(t *testing.T) {
 	for step := 0; !suspended(b.job); step++ {
 		p := checkedPlan(t, b.job, stopping)
 		if len(p.Writes) != 1 || !p.Progress.Active || step > 1 {
-			t.Fatalf("step %d: writes %v, active %t, want one write at a time until the Job is suspended", step, writes(p), p.Progress.Active)
+			t.Fatalf("step %d: writes %v, active %t, want one write at a time until the Job is suspended", step, writes(p),
+				p.Progress.Active)
 		}
 		b = builder{p.Writes[0].Object().(*batchv1.Job).DeepCopy()}
 	}
 	if p := checkedPlan(t, b.changed().job, stopping); len(p.Writes) > 0 || !p.Progress.Active {
-		t.Errorf("before the Job controller has answered: writes %v, active %t, want none and true", writes(p), p.Progress.Active)
+		t.Errorf("before the Job controller has answered: writes %v, active %t, want none and true", writes(p),
+			p.Progress.Active)
 	}
 	if p := checkedPlan(t, b.acknowledged().job, stopping); len(p.Writes) != 1 {
 		t.Errorf("after that: writes %v, want the Job restored", writes(p))

@@ -10,12 +10,13 @@ import (
 // isReady reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally
 // failed, all that it still needs.
 func isReady(job *batchv1.Job) bool {
-	return !suspended(job) && outcome(job) == nil && (jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job))
+	return !suspended(job) && outcome(job) == nil &&
+		(jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job))
 }
 
 // podsInUse counts the pods of an admitted Job that may still use quota. It is nil while what the status counts is of
-// another size, or of none: until the Job controller has observed this one. It is nil, too, while users can still give the
-// Job more pods than it was granted: the quota of pods is not released as long as they can be added again.
+// another size, or of none: until the Job controller has observed this one. It is nil, too, while users can still give
+// the Job more pods than it was granted: the quota of pods is not released as long as they can be added again.
 func podsInUse(job *batchv1.Job, granted jobs.PodSetAdmission) map[string]int32 {
 	if suspended(job) || job.Status.StartTime == nil || max(jobs.PodsLeft(job), mayBeGiven(job)) > granted.Count {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
-// A Job that restarts as a whole, see jobs.RestartsWhole, is an Indexed Job that runs all its pods at once. For example,
-// index 0 of 4 is done when the Job is evicted. What follows is found in the Job and its pods at each step:
+// A Job that restarts as a whole, see jobs.RestartsWhole, is an Indexed Job that runs all its pods at once. For
+// example, index 0 of 4 is done when the Job is evicted. What follows is found in the Job and its pods at each step:
 //
 //  1. The Job is suspended and restored, as any other. Its status still says that index 0 is done.
 //  2. The pod of index 0 is deleted: it would count as one of those that need no place any more.
@@ -34,7 +34,8 @@ var completedPods = &jobs.PodsOf[*batchv1.Job]{
 	},
 }
 
-// podsGonePoll is how often the pods of a Job that is to be restarted are read until the Job controller has let them go.
+// podsGonePoll is how often the pods of a Job that is to be restarted are read until the Job controller has let them
+// go.
 const podsGonePoll = 250 * time.Millisecond
 
 // The events about it.
@@ -45,16 +46,17 @@ const (
 	restartsWholeMessage = "The Job was stopped when %d of its %d indexes were done: all of them are run again"
 )
 
-// isToRestart reports whether the Job runs all its indexes again before its next start. Until it is restored, it has not
-// stopped.
+// isToRestart reports whether the Job runs all its indexes again before its next start. Until it is restored, it has
+// not stopped.
 func isToRestart(job *batchv1.Job) bool {
 	return jobs.RestartsWhole(job) && !hasStarted(job) && hasElasticShape(job) && isPartlyDone(job)
 }
 
-// isPartlyDone reports whether some indexes of the Job are done, and some are to be run. The end of a Job may be decided
-// before all are.
+// isPartlyDone reports whether some indexes of the Job are done, and some are to be run. The end of a Job may be
+// decided before all are.
 func isPartlyDone(job *batchv1.Job) bool {
-	for _, decided := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget} {
+	for _, decided := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed,
+		batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget} {
 		if jobs.TrueCondition(job, decided) != nil {
 			return false
 		}
@@ -73,8 +75,8 @@ func asNew(job *batchv1.Job) *batchv1.Job {
 	return out
 }
 
-// restoredWhole is restored for a Job that has stopped. An elastic Job whose size was settled, because an index was done,
-// gets the size that it asked for if all indexes are run again.
+// restoredWhole is restored for a Job that has stopped. An elastic Job whose size was settled, because an index was
+// done, gets the size that it asked for if all indexes are run again.
 func restoredWhole(job *batchv1.Job) *batchv1.Job {
 	if jobs.RestartsWhole(job) && isPartlyDone(job) {
 		whole := restored(asNew(job))
@@ -105,13 +107,14 @@ func restart(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	if waits := deleteCompleted(p, seen); waits {
 		return
 	}
-	said := write.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
+	said := write.Warning(jobs.RestartsWholeReason,
+		fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
 	p.Writes = append(p.Writes, write.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(said))
 }
 
 // deleteCompleted deletes the pods that have succeeded, and reports whether to wait for them: the Job controller would
-// count one that has its finalizer again. A pod that only somebody else's finalizer keeps is not waited for, or its owner
-// could keep the quota with it.
+// count one that has its finalizer again. A pod that only somebody else's finalizer keeps is not waited for, or its
+// owner could keep the quota with it.
 func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 	for _, pod := range seen.Pods {
 		if !metav1.IsControlledBy(pod, seen.Job) || pod.Status.Phase == corev1.PodFailed {
@@ -120,7 +123,8 @@ func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 		switch {
 		case pod.Status.Phase != corev1.PodSucceeded: // the Job says that it has ended; the cache is behind
 		case pod.DeletionTimestamp.IsZero():
-			p.Writes = append(p.Writes, write.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
+			p.Writes = append(p.Writes,
+				write.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
 			p.DueIfDone = seen.Now // pods are not watched here
 		case !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
 			continue

@@ -22,7 +22,8 @@ func (b builder) whole() builder { return b.annotated(muster.RestartWholeAnnotat
 
 // podOf returns a pod of the Job in the phase, with the finalizers.
 func podOf(job *batchv1.Job, name string, phase corev1.PodPhase, finalizers ...string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: job.Namespace, UID: types.UID(name), Finalizers: finalizers,
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: job.Namespace, UID: types.UID(name),
+		Finalizers:      finalizers,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
 		Status: corev1.PodStatus{Phase: phase}}
 }
@@ -61,40 +62,66 @@ func TestAPartlyDoneJobRestartsAsAWhole(t *testing.T) {
 		due       time.Duration
 		needed    int32 // pods that it needs at its next admission
 	}{
-		"it runs": {done(newJob(4).indexed().whole().started(grant(4))).pods(3, 3, 1), admitted(grant(4)), nil, false, nil, nil, true, 0, 3},
+		"it runs": {done(newJob(4).indexed().whole().started(grant(4))).pods(3, 3, 1), admitted(grant(4)), nil, false, nil,
+			nil, true, 0, 3},
 		"evicted": {done(newJob(4).indexed().whole().started(grant(4))).pods(3, 3, 1), stopping, nil, false,
 			[]string{"change Job j: 1 of 4 done"}, nil, true, 0, 3},
-		"its pods terminate":                  {evicted().terminating(3), stopping, nil, false, nil, nil, true, 0, 3},
-		"it has stopped":                      {evicted(), stopping, nil, false, []string{"change Job j: 1 of 4 done"}, nil, true, 0, 3},
-		"restored, with a done pod":           {restored(), stopping, []*corev1.Pod{pod(corev1.PodSucceeded)}, false, []string{"delete Pod p"}, nil, true, podsGonePoll, 4},
-		"a pod that the Job controller holds": {restored(), stopping, []*corev1.Pod{deleted(pod(corev1.PodSucceeded, batchv1.JobTrackingFinalizer))}, false, nil, nil, true, podsGonePoll, 4},
-		"a pod that somebody else holds":      {restored(), stopping, []*corev1.Pod{deleted(pod(corev1.PodSucceeded, "a.user/holds"))}, false, []string{again}, []string{said}, true, 0, 4},
-		"a pod of which the cache is behind":  {restored(), stopping, []*corev1.Pod{pod(corev1.PodRunning)}, false, nil, nil, true, podsGonePoll, 4},
-		"a failed pod":                        {restored(), stopping, []*corev1.Pod{pod(corev1.PodFailed)}, false, []string{again}, []string{said}, true, 0, 4},
-		"a pod of somebody else":              {restored(), stopping, []*corev1.Pod{foreign}, false, []string{again}, []string{said}, true, 0, 4},
-		"restored":                            {restored(), stopping, nil, false, []string{again}, []string{said}, true, 0, 4},
-		"pods are not counted yet":            {restored().uncounted("u"), stopping, nil, false, nil, nil, true, 0, 4},
-		"restarted":                           {restored().pods(0, 0, 0).completed(""), stopping, nil, false, nil, nil, false, 0, 4},
-		"the API server refuses it":           {restored(), stopping, nil, true, []string{again}, []string{said}, false, 0, 3},
-		"a deletion is refused":               {restored(), stopping, []*corev1.Pod{pod(corev1.PodSucceeded)}, true, []string{"delete Pod p"}, nil, false, 0, 3},
+		"its pods terminate": {evicted().terminating(3), stopping, nil, false, nil, nil, true, 0, 3},
+		"it has stopped": {evicted(), stopping, nil, false, []string{"change Job j: 1 of 4 done"},
+			nil, true, 0, 3},
+		"restored, with a done pod": {restored(), stopping, []*corev1.Pod{pod(corev1.PodSucceeded)}, false,
+			[]string{"delete Pod p"}, nil, true, podsGonePoll, 4},
+		"a pod that the Job controller holds": {restored(), stopping,
+			[]*corev1.Pod{deleted(pod(corev1.PodSucceeded, batchv1.JobTrackingFinalizer))}, false, nil, nil, true,
+			podsGonePoll, 4},
+		"a pod that somebody else holds": {restored(), stopping,
+			[]*corev1.Pod{deleted(pod(corev1.PodSucceeded, "a.user/holds"))}, false, []string{again},
+			[]string{said}, true, 0, 4},
+		"a pod of which the cache is behind": {restored(), stopping, []*corev1.Pod{pod(corev1.PodRunning)}, false, nil, nil,
+			true, podsGonePoll, 4},
+		"a failed pod": {restored(), stopping, []*corev1.Pod{pod(corev1.PodFailed)}, false, []string{again},
+			[]string{said}, true, 0, 4},
+		"a pod of somebody else": {restored(), stopping, []*corev1.Pod{foreign}, false, []string{again},
+			[]string{said}, true, 0, 4},
+		"restored":                  {restored(), stopping, nil, false, []string{again}, []string{said}, true, 0, 4},
+		"pods are not counted yet":  {restored().uncounted("u"), stopping, nil, false, nil, nil, true, 0, 4},
+		"restarted":                 {restored().pods(0, 0, 0).completed(""), stopping, nil, false, nil, nil, false, 0, 4},
+		"the API server refuses it": {restored(), stopping, nil, true, []string{again}, []string{said}, false, 0, 3},
+		"a deletion is refused": {restored(), stopping, []*corev1.Pod{pod(corev1.PodSucceeded)}, true,
+			[]string{"delete Pod p"}, nil, false, 0, 3},
 
-		"the annotation is set while it waits":   {restored(), waiting, nil, false, []string{again}, []string{said}, false, 0, 4},
-		"admitted in time for all":               {restored(), admitted(grant(4)), nil, false, []string{again}, []string{said}, false, 0, 4},
-		"admitted, and the API server refuses":   {restored(), admitted(grant(4)), nil, true, []string{"change Job j: 1 of 4 done"}, nil, false, 0, 3},
-		"admitted for the rest alone":            {restored(), admitted(less), nil, false, []string{"change Job j: 1 of 4 done"}, nil, false, 0, 3},
-		"moved by a repair":                      {evicted(), admitted(grant(4)), nil, false, []string{"change Job j: 1 of 4 done"}, []string{"Warning QueueDecides: " + suspendRevertedMessage}, false, 0, 3},
-		"the annotation has another value":       {restored().annotated(muster.RestartWholeAnnotation, "yes"), stopping, nil, false, nil, nil, false, 0, 3},
-		"no index is done":                       {restored().pods(0, 0, 0).completed(""), waiting, nil, false, nil, nil, false, 0, 4},
-		"all indexes are done":                   {restored().pods(0, 0, 4).completed("0-3"), stopping, nil, false, nil, nil, false, 0, 0},
-		"its success is decided":                 {restored().is(batchv1.JobSuccessCriteriaMet, ""), stopping, nil, false, nil, nil, false, 0, 3},
-		"an index has failed for good":           {restored().failed("3"), stopping, nil, false, []string{again}, []string{said}, true, 0, 4},
-		"it has no indexes":                      {newJob(4).whole().changed().acknowledged().pods(0, 0, 1), stopping, nil, false, nil, []string{ignored}, false, 0, 3},
-		"it has more completions":                {done(newJob(4).indexed().completions(6).whole()).changed().acknowledged(), stopping, nil, false, nil, []string{ignored}, false, 0, 4},
-		"it is to run no pods for now":           {done(newJob(0).indexed().completions(4).whole()).changed().acknowledged(), waiting, nil, false, nil, nil, false, 0, 0},
-		"it runs with fewer pods than it wanted": {done(newJob(4).indexed().whole().started(grant(2))).stopped().acknowledged(), stopping, nil, false, []string{"change Job j: 1 of 4 done"}, nil, true, 0, 1},
+		"the annotation is set while it waits": {restored(), waiting, nil, false, []string{again},
+			[]string{said}, false, 0, 4},
+		"admitted in time for all": {restored(), admitted(grant(4)), nil, false, []string{again},
+			[]string{said}, false, 0, 4},
+		"admitted, and the API server refuses": {restored(), admitted(grant(4)), nil, true,
+			[]string{"change Job j: 1 of 4 done"}, nil, false, 0, 3},
+		"admitted for the rest alone": {restored(), admitted(less), nil, false,
+			[]string{"change Job j: 1 of 4 done"}, nil, false, 0, 3},
+		"moved by a repair": {evicted(), admitted(grant(4)), nil, false,
+			[]string{"change Job j: 1 of 4 done"}, []string{"Warning QueueDecides: " + suspendRevertedMessage}, false, 0, 3},
+		"the annotation has another value": {restored().annotated(muster.RestartWholeAnnotation, "yes"), stopping, nil,
+			false, nil, nil, false, 0, 3},
+		"no index is done": {restored().pods(0, 0, 0).completed(""), waiting, nil, false, nil,
+			nil, false, 0, 4},
+		"all indexes are done": {restored().pods(0, 0, 4).completed("0-3"), stopping, nil, false, nil,
+			nil, false, 0, 0},
+		"its success is decided": {restored().is(batchv1.JobSuccessCriteriaMet, ""), stopping, nil, false,
+			nil, nil, false, 0, 3},
+		"an index has failed for good": {restored().failed("3"), stopping, nil, false, []string{again},
+			[]string{said}, true, 0, 4},
+		"it has no indexes": {newJob(4).whole().changed().acknowledged().pods(0, 0, 1), stopping, nil,
+			false, nil, []string{ignored}, false, 0, 3},
+		"it has more completions": {done(newJob(4).indexed().completions(6).whole()).changed().acknowledged(),
+			stopping, nil, false, nil, []string{ignored}, false, 0, 4},
+		"it is to run no pods for now": {done(newJob(0).indexed().completions(4).whole()).changed().acknowledged(),
+			waiting, nil, false, nil, nil, false, 0, 0},
+		"it runs with fewer pods than it wanted": {done(newJob(4).indexed().whole().started(grant(2))).stopped().
+			acknowledged(), stopping, nil, false, []string{"change Job j: 1 of 4 done"}, nil, true, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan(jobs.Seen[*batchv1.Job]{Job: tc.job.job, Admission: tc.admission, Pods: tc.pods, MustGoOn: tc.mustGoOn, Now: now})
+			p := plan(jobs.Seen[*batchv1.Job]{Job: tc.job.job, Admission: tc.admission, Pods: tc.pods,
+				MustGoOn: tc.mustGoOn, Now: now})
 			var got []string
 			for _, w := range p.Writes {
 				line := fmt.Sprintf("%s %s", w.Verb(), "Pod "+w.Object().GetName())
@@ -138,7 +165,8 @@ func TestARestartedElasticJobIsAsItsUserMadeIt(t *testing.T) {
 	}
 	restored := p.Writes[0].Object().(*batchv1.Job)
 	if *restored.Spec.Parallelism != 4 || *restored.Spec.Completions != 4 || hasStarted(restored) {
-		t.Fatalf("restored with parallelism %d, completions %d, annotations %v; want 4 and 4", *restored.Spec.Parallelism, *restored.Spec.Completions, restored.Annotations)
+		t.Fatalf("restored with parallelism %d, completions %d, annotations %v; want 4 and 4", *restored.Spec.Parallelism,
+			*restored.Spec.Completions, restored.Annotations)
 	}
 	p = checkedPlan(t, restored, stopping)
 	if len(p.Writes) != 1 || p.Writes[0].Verb() != "change status of" || !p.Progress.Active {
@@ -171,7 +199,8 @@ func TestOnlyAJobThatIsToBeRestartedReadsItsPods(t *testing.T) {
 			t.Errorf("%s: pods are read: %t, want %t", name, got, tc.want)
 		}
 	}
-	if keys := API.Reads.Pods.Labels(partly().whole().job); !slices.Equal([]string{keys[batchv1.ControllerUidLabel]}, []string{"uid"}) {
+	if keys := API.Reads.Pods.Labels(partly().whole().job); !slices.Equal([]string{keys[batchv1.ControllerUidLabel]},
+		[]string{"uid"}) {
 		t.Errorf("labels = %v, want those of the Job with the UID", keys)
 	}
 }

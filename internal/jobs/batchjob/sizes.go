@@ -65,7 +65,8 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	size := b.Size(granted.Count)
 	original, resized := restored(job), job.DeepCopy()
 	setSize(resized, size)
-	sameSize := ptr.Equal(job.Spec.Parallelism, resized.Spec.Parallelism) && ptr.Equal(job.Spec.Completions, resized.Spec.Completions)
+	sameSize := ptr.Equal(job.Spec.Parallelism, resized.Spec.Parallelism) &&
+		ptr.Equal(job.Spec.Completions, resized.Spec.Completions)
 	if sameSize && boundsUsers(job, granted) && !wantsMore(job, size) {
 		return
 	}
@@ -79,7 +80,8 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	}
 	var reverted *write.Event
 	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
-		why := fmt.Sprintf("the queue chooses how many pods this Job has, from %d to %d until it is admitted anew", b.Least, min(b.Most, granted.Asked))
+		why := fmt.Sprintf("the queue chooses how many pods this Job has, from %d to %d until it is admitted anew", b.Least,
+			min(b.Most, granted.Asked))
 		if granted.Tied {
 			why = "pods that are placed in slices or a group do not become more until the Job is admitted anew"
 		}
@@ -95,8 +97,8 @@ func wantsMore(job *batchv1.Job, size int32) bool {
 }
 
 // changeSize returns the write that changes the size of a running Job, with the event that says why, if any. Where the
-// queue chose more pods before, the quota of those that it takes is released once they are gone. Pods that only the user
-// has added never had any, and are removed at once.
+// queue chose more pods before, the quota of those that it takes is released once they are gone. Pods that only the
+// user has added never had any, and are removed at once.
 func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *write.Event) write.Write {
 	if before := recordedIn(job).Size; before != nil && granted.Count < *before {
 		return jobs.Shrink(job, resized, why)

@@ -192,8 +192,8 @@ func (r replacedFields) setByUser(job *batchv1.Job) bool {
 	return set
 }
 
-// userSize returns the size that the user of an elastic Job has set since the queue chose one, and false if there is none.
-// Where the user set more than was granted, the API server has put that back, and noted it.
+// userSize returns the size that the user of an elastic Job has set since the queue chose one, and false if there is
+// none. Where the user set more than was granted, the API server has put that back, and noted it.
 func (r replacedFields) userSize(job *batchv1.Job) (size int32, set bool) {
 	if r.Size == nil || paused(job) {
 		return 0, false
@@ -217,7 +217,8 @@ func restored(job *batchv1.Job) *batchv1.Job {
 		return out
 	}
 	for _, key := range []string{
-		muster.BeforeAdmissionAnnotation, muster.AskedPodsAnnotation, muster.GrantedPodsAnnotation, muster.WantedPodsAnnotation,
+		muster.BeforeAdmissionAnnotation, muster.AskedPodsAnnotation, muster.GrantedPodsAnnotation,
+		muster.WantedPodsAnnotation,
 	} {
 		out.Annotations = without(out.Annotations, key)
 	}

@@ -65,7 +65,8 @@ func anyAffinity(t *rapid.T) *corev1.Affinity {
 		out = &corev1.Affinity{}
 	}
 	if how > 1 {
-		out.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "rack"}}}
+		out.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "rack"}}}
 	}
 	if how > 2 {
 		out.NodeAffinity = &corev1.NodeAffinity{}
@@ -75,14 +76,16 @@ func anyAffinity(t *rapid.T) *corev1.Affinity {
 		for range rapid.IntRange(1, 2).Draw(t, "terms") {
 			out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = append(
 				out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, corev1.NodeSelectorTerm{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: keys.Draw(t, "key"), Operator: corev1.NodeSelectorOpExists}}})
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: keys.Draw(t, "key"),
+						Operator: corev1.NodeSelectorOpExists}}})
 		}
 	}
 	return out
 }
 
 func anyGates(t *rapid.T) []corev1.PodSchedulingGate {
-	return rapid.SampledFrom([][]corev1.PodSchedulingGate{nil, {{Name: "mine"}}, {{Name: kueue.TopologyGate}}}).Draw(t, "gates")
+	return rapid.SampledFrom([][]corev1.PodSchedulingGate{nil, {{Name: "mine"}},
+		{{Name: kueue.TopologyGate}}}).Draw(t, "gates")
 }
 
 // anyPlaces returns places on two nodes that fit four pods each: the pods fill the nodes, share one, or are gated.
@@ -90,7 +93,8 @@ func anyPlaces(t *rapid.T, count int32) (podspec.Places, jobs.Nodes) {
 	var places podspec.Places
 	nodes := jobs.Nodes{}
 	for _, name := range []string{"a", "b"} {
-		nodes[name] = &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}}}
+		nodes[name] = &corev1.Node{
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}}}
 		if n := min(rapid.Int32Range(0, 4).Draw(t, "places on "+name), count-places.Count()); n > 0 {
 			places = append(places, podspec.Place{Domain: map[string]string{corev1.LabelHostname: name}, Count: n})
 		}
@@ -157,10 +161,11 @@ func TestStopRestoresTheJob(t *testing.T) {
 	})
 }
 
-// TestAPartlyAdmittedJobStaysWithoutPods: a user who lets a Job run no pods has it so after a stop, too. Its completions
-// cannot be restored without parallelism.
+// TestAPartlyAdmittedJobStaysWithoutPods: a user who lets a Job run no pods has it so after a stop, too. Its
+// completions cannot be restored without parallelism.
 func TestAPartlyAdmittedJobStaysWithoutPods(t *testing.T) {
-	job := newJob(10).indexed().annotated(kueue.JobMinParallelismAnnotation, "2").annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true")
+	job := newJob(10).indexed().annotated(kueue.JobMinParallelismAnnotation,
+		"2").annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true")
 	running := job.started(grant(4))
 	running.job.Spec.Parallelism = ptr.To[int32](0)
 	if d := describe(running.job, jobs.Facts{}); d.Mistake != nil {
@@ -202,7 +207,8 @@ func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := started(tc.job.job, grant(tc.granted))
 			if *out.Spec.Parallelism != tc.parallelism || *out.Spec.Completions != tc.completions {
-				t.Errorf("parallelism %d, completions %d, want %d, %d", *out.Spec.Parallelism, *out.Spec.Completions, tc.parallelism, tc.completions)
+				t.Errorf("parallelism %d, completions %d, want %d, %d", *out.Spec.Parallelism, *out.Spec.Completions,
+					tc.parallelism, tc.completions)
 			}
 			if after := restored(out); *after.Spec.Parallelism != 10 || *after.Spec.Completions != 10 {
 				t.Errorf("restored: parallelism %d, completions %d, want 10, 10", *after.Spec.Parallelism, *after.Spec.Completions)

@@ -21,9 +21,9 @@ import (
 // webhookPath is the path of the webhook, which charts/muster/webhook/job-hold.yaml names.
 const webhookPath = "/hold-batch-v1-job"
 
-// AddWebhook registers a mutating webhook for the creation of Jobs that suspends and marks those with a queue. It replaces
-// the admission policies muster-job-hold where these are not served. Jobs that the operator, of this user name, creates
-// are not held: it creates them for jobs that are queued for them.
+// AddWebhook registers a mutating webhook for the creation of Jobs that suspends and marks those with a queue. It
+// replaces the admission policies muster-job-hold where these are not served. Jobs that the operator, of this user
+// name, creates are not held: it creates them for jobs that are queued for them.
 func AddWebhook(mgr ctrl.Manager, operator string) {
 	handler := &holder{cache: mgr.GetClient(), operator: operator, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
@@ -60,9 +60,11 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 // markIn returns the patch that marks the Job as one that queues for itself.
 func markIn(job *batchv1.Job) jsonpatch.Operation {
 	if len(job.Annotations) == 0 {
-		return jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{muster.QueuedAnnotation: muster.QueuedItself})
+		return jsonpatch.NewOperation("add", "/metadata/annotations",
+			map[string]string{muster.QueuedAnnotation: muster.QueuedItself})
 	}
-	return jsonpatch.NewOperation("add", "/metadata/annotations/"+strings.ReplaceAll(muster.QueuedAnnotation, "/", "~1"), muster.QueuedItself)
+	return jsonpatch.NewOperation("add", "/metadata/annotations/"+strings.ReplaceAll(muster.QueuedAnnotation, "/", "~1"),
+		muster.QueuedItself)
 }
 
 // admitUnheld admits a Job unchanged. If it should have been held, it is stopped once it is observed.

@@ -43,7 +43,9 @@ func TestWebhookDeniesNoJob(t *testing.T) {
 		"invalid JSON":    `{`,
 		"unknown version": `{"apiVersion": "batch/v9", "kind": "Job"}`,
 	} {
-		answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
+		answer := h.Handle(t.Context(),
+			admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns",
+				Object: runtime.RawExtension{Raw: []byte(text)}}})
 		if !answer.Allowed || len(answer.Patches) > 0 {
 			t.Errorf("%s: response %+v, want it allowed and unchanged", name, answer)
 		}
@@ -60,7 +62,8 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 	foreignSuspended := label(newJob(1), kueue.QueueLabel, "q")
 	foreignSuspended.job.Spec.ManagedBy = ptr.To("example.com/other")
 	ofJobSet := label(newJob(1).unheld(), kueue.QueueLabel, "q")
-	ofJobSet.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "j", UID: "js", Controller: ptr.To(true)}}
+	ofJobSet.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet",
+		Name: "j", UID: "js", Controller: ptr.To(true)}}
 	userQueue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
 	musterQueue := userQueue.DeepCopy()
 	musterQueue.Labels = map[string]string{muster.MadeForLabel: muster.DefaultQueue}
@@ -110,9 +113,11 @@ func TestWebhookHoldsJobsWithAQueue(t *testing.T) {
 				}
 				return patched(t, raw, answer)
 			}
-			if got := ask("ada"); suspended(got) != (tc.held || suspended(tc.job.job)) || (got.Annotations[muster.QueuedAnnotation] == muster.QueuedItself) != tc.held ||
+			if got := ask("ada"); suspended(got) != (tc.held || suspended(tc.job.job)) ||
+				(got.Annotations[muster.QueuedAnnotation] == muster.QueuedItself) != tc.held ||
 				len(got.Annotations) < len(tc.job.job.Annotations) {
-				t.Errorf("of a user: suspended: %t, annotations %v, want it held and marked: %t", suspended(got), got.Annotations, tc.held)
+				t.Errorf("of a user: suspended: %t, annotations %v, want it held and marked: %t", suspended(got),
+					got.Annotations, tc.held)
 			}
 			if got := ask("operator"); suspended(got) != suspended(tc.job.job) {
 				t.Error("a Job that the operator creates is held")

@@ -38,13 +38,14 @@ func Abandon[T client.Object](mgr ctrl.Manager, x *write.Executor, api jobs.API[
 }
 
 // AbandonFormer adds a controller to the manager that deletes the Workloads that Muster made for jobs of the API while
-// that had another API group. They are deleted only once no pods use their quota, so that jobs run on undisturbed if the
-// former group is configured again.
+// that had another API group. They are deleted only once no pods use their quota, so that jobs run on undisturbed if
+// the former group is configured again.
 func AbandonFormer[T client.Object](mgr ctrl.Manager, x *write.Executor, api jobs.API[T]) error {
 	return abandonedIn(mgr, x, api, "former", true)
 }
 
-func abandonedIn[T client.Object](mgr ctrl.Manager, x *write.Executor, api jobs.API[T], name string, former bool) error {
+func abandonedIn[T client.Object](mgr ctrl.Manager, x *write.Executor, api jobs.API[T], name string,
+	former bool) error {
 	kind := api.Kind.GroupKind().String()
 	read := &reader[T]{api: served[T]{api}, client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	a := abandoned[T]{api: api, read: read, executor: x, clock: clock.RealClock{}, former: former}
@@ -65,7 +66,8 @@ func (a abandoned[T]) isMade(w client.Object) bool {
 		return false
 	}
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && (gv.Group != a.api.Kind.Group) == a.former && workloads.IsName(w.GetName(), gv.WithKind(owner.Kind), owner.Name, owner.UID)
+	return err == nil && (gv.Group != a.api.Kind.Group) == a.former &&
+		workloads.IsName(w.GetName(), gv.WithKind(owner.Kind), owner.Name, owner.UID)
 }
 
 // Reconcile deletes the Workload, and removes its finalizer once none of the job's pods uses its quota.

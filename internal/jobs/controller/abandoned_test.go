@@ -30,9 +30,10 @@ import (
 
 // abandonedAPI is an API whose pods are labelled with their job's UID.
 func abandonedAPI() jobs.API[*corev1.ConfigMap] {
-	return jobs.API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), PodLabels: func(uid types.UID) map[string]string {
-		return map[string]string{"job": string(uid)}
-	}}
+	return jobs.API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		PodLabels: func(uid types.UID) map[string]string {
+			return map[string]string{"job": string(uid)}
+		}}
 }
 
 // noon is the time of tests, and eleven an hour earlier.
@@ -43,14 +44,16 @@ var (
 
 // waitingWorkload returns a Workload with two pods that waits for quota.
 func waitingWorkload() *kueue.Workload {
-	return &kueue.Workload{Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 2}}, Active: ptr.To(true)}}
+	return &kueue.Workload{Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 2}},
+		Active: ptr.To(true)}}
 }
 
 // admittedWorkload returns one that was admitted at eleven.
 func admittedWorkload() *kueue.Workload {
 	w := waitingWorkload()
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
-	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "Quota reserved in ClusterQueue cq", eleven)
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved",
+		"Quota reserved in ClusterQueue cq", eleven)
 	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, "Admitted", "The workload is admitted", eleven)
 	return w
 }
@@ -65,8 +68,10 @@ func finishedWorkload() *kueue.Workload {
 // abandonedWorkload returns a Workload as Muster creates it for a job of the kind, changed by edit.
 func abandonedWorkload(kind string, edit func(*kueue.Workload)) *kueue.Workload {
 	w := waitingWorkload()
-	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloads.Names(abandonedAPI().Kind, "job", "u")[0], Finalizers: []string{kueue.ResourceInUseFinalizer},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "job", UID: "u", Controller: ptr.To(true)}}}
+	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloads.Names(abandonedAPI().Kind, "job", "u")[0],
+		Finalizers: []string{kueue.ResourceInUseFinalizer},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "job", UID: "u",
+			Controller: ptr.To(true)}}}
 	edit(w)
 	return w
 }
@@ -85,15 +90,17 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 			t.Fatal(err)
 		}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&kueue.Workload{}).WithInterceptorFuncs(interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			options := (&client.ListOptions{}).ApplyOptions(opts)
-			options.FieldSelector = nil // the fake API server supports no != selectors
-			return c.List(ctx, list, options)
-		},
-	}).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&kueue.Workload{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				options := (&client.ListOptions{}).ApplyOptions(opts)
+				options.FieldSelector = nil // the fake API server supports no != selectors
+				return c.List(ctx, list, options)
+			},
+		}).Build()
 	read := &reader[*corev1.ConfigMap]{api: served[*corev1.ConfigMap]{abandonedAPI()}, client: c, live: c}
-	return abandoned[*corev1.ConfigMap]{api: abandonedAPI(), read: read, executor: write.NewExecutor(c, events.NewFakeRecorder(1000)), clock: now}
+	return abandoned[*corev1.ConfigMap]{api: abandonedAPI(), read: read,
+		executor: write.NewExecutor(c, events.NewFakeRecorder(1000)), clock: now}
 }
 
 // TestAbandonDeletesWorkloadsOncePodsAreGone checks that the Workloads that Muster created for jobs of another
@@ -109,13 +116,15 @@ func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 		matches  bool // whether the controller reconciles it
 		deleted  bool
 	}{
-		"waiting":                        {of("ConfigMap", asItIs), nil, true, true},
-		"with quota, without pods":       {of("ConfigMap", admitted), nil, true, true},
-		"with quota and a pod":           {of("ConfigMap", admitted), []client.Object{pod}, true, false},
-		"of a job of another kind":       {of("Secret", asItIs), nil, false, false},
-		"created by a user":              {of("ConfigMap", func(w *kueue.Workload) { w.Name = "mine" }), nil, false, false},
-		"without an owner":               {of("ConfigMap", func(w *kueue.Workload) { w.OwnerReferences = nil }), nil, false, false},
-		"with another finalizer":         {of("ConfigMap", func(w *kueue.Workload) { w.Finalizers = append(w.Finalizers, "a/b") }), nil, true, false},
+		"waiting":                  {of("ConfigMap", asItIs), nil, true, true},
+		"with quota, without pods": {of("ConfigMap", admitted), nil, true, true},
+		"with quota and a pod":     {of("ConfigMap", admitted), []client.Object{pod}, true, false},
+		"of a job of another kind": {of("Secret", asItIs), nil, false, false},
+		"created by a user":        {of("ConfigMap", func(w *kueue.Workload) { w.Name = "mine" }), nil, false, false},
+		"without an owner": {of("ConfigMap", func(w *kueue.Workload) { w.OwnerReferences = nil }),
+			nil, false, false},
+		"with another finalizer": {of("ConfigMap",
+			func(w *kueue.Workload) { w.Finalizers = append(w.Finalizers, "a/b") }), nil, true, false},
 		"waiting, though there is a pod": {of("ConfigMap", asItIs), []client.Object{pod}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +158,8 @@ func TestAbandonDeletesWorkloadsOncePodsAreGone(t *testing.T) {
 // run for weeks.
 func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 	for since, want := range map[time.Duration]time.Duration{
-		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: podsLeftPoll, 4 * time.Minute: 30 * time.Second, 240 * time.Hour: time.Minute,
+		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: podsLeftPoll, 4 * time.Minute: 30 * time.Second,
+		240 * time.Hour: time.Minute,
 	} {
 		w := abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
 			w.Status, w.DeletionTimestamp = admittedWorkload().Status, &metav1.Time{Time: eleven}
@@ -157,14 +167,15 @@ func TestPodsOfAbandonedJobsAreListedLessAndLessOften(t *testing.T) {
 		a := abandonedWorld(t, clocktesting.NewFakePassiveClock(eleven.Add(since)), w, abandonedPod())
 		result, err := a.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		if err != nil || result.RequeueAfter != want {
-			t.Errorf("%v after the deletion the Workload is requeued after %v, want %v (error %v)", since, result.RequeueAfter, want, err)
+			t.Errorf("%v after the deletion the Workload is requeued after %v, want %v (error %v)", since,
+				result.RequeueAfter, want, err)
 		}
 	}
 }
 
 // TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone checks the Workloads of jobs of an API that was installed under
-// another group: no controller runs these jobs, so that their Workloads would get quota, and keep it beyond the deletion
-// of the job and of its namespace.
+// another group: no controller runs these jobs, so that their Workloads would get quota, and keep it beyond the
+// deletion of the job and of its namespace.
 func TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone(t *testing.T) {
 	of := func(version string, status *kueue.Workload) *kueue.Workload {
 		return abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
@@ -183,11 +194,15 @@ func TestWorkloadsOfAFormerGroupAreDeletedOncePodsAreGone(t *testing.T) {
 		matches, deleted bool
 		again            time.Duration
 	}{
-		"waiting":                    {workload: of("former.example.com/v1", waitingWorkload()), matches: true, deleted: true},
-		"running":                    {workload: of("former.example.com/v1", running), pod: true, matches: true, again: longestPoll},
-		"its pods have ended":        {workload: of("former.example.com/v1", running), matches: true, deleted: true},
-		"deleted, its pods run":      {workload: of("former.example.com/v1", running), pod: true, jobDeleted: true, matches: true, again: podsLeftPoll},
-		"deleted, its pods ended":    {workload: of("former.example.com/v1", running), jobDeleted: true, matches: true, deleted: true},
+		"waiting": {workload: of("former.example.com/v1", waitingWorkload()),
+			matches: true, deleted: true},
+		"running": {workload: of("former.example.com/v1", running), pod: true, matches: true,
+			again: longestPoll},
+		"its pods have ended": {workload: of("former.example.com/v1", running), matches: true, deleted: true},
+		"deleted, its pods run": {workload: of("former.example.com/v1", running), pod: true, jobDeleted: true,
+			matches: true, again: podsLeftPoll},
+		"deleted, its pods ended": {workload: of("former.example.com/v1", running), jobDeleted: true,
+			matches: true, deleted: true},
 		"finished":                   {workload: of("former.example.com/v1", finishedWorkload()), matches: true},
 		"of the group of these days": {workload: of("v1", waitingWorkload())},
 	} {

@@ -51,8 +51,9 @@ func TestStartFailureIsReportedOnceTheRecorderHasCapacity(t *testing.T) {
 	w.reconcile()
 	w.admit()
 	given := list[kueue.WorkloadList](w.world).Items[0]
-	given.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "budget", State: kueue.CheckStateReady, LastTransitionTime: metav1.NewTime(epoch),
-		PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", NodeSelector: map[string]string{"rack": "b"}}}}}
+	given.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "budget", State: kueue.CheckStateReady,
+		LastTransitionTime: metav1.NewTime(epoch),
+		PodSetUpdates:      []kueue.PodSetUpdate{{Name: "main", NodeSelector: map[string]string{"rack": "b"}}}}}
 	w.updateStatus(&given)
 	w.reconcile()
 	if again := w.reconcile().RequeueAfter; again <= 0 || again > time.Minute {
@@ -111,7 +112,8 @@ func TestQueueChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 	if got := changeQueue("cq"); len(got) != 0 {
 		t.Errorf("events = %v, want none while the queue is the same", got)
 	}
-	if got := changeQueue("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "moves to queue another") {
+	if got := changeQueue("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") ||
+		!strings.Contains(got[0], "moves to queue another") {
 		t.Errorf("events = %v, want one that names both queues", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
@@ -147,7 +149,8 @@ func TestNoStandingEventAfterAConflict(t *testing.T) {
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	w.fault = fault{write: fmt.Sprintf("status Workload %s #%d", held.Name, w.seen["status Workload "+held.Name]+1),
 		err: apierrors.NewConflict(kueue.Resource("workloads"), held.Name, errors.New("changed since"))}
-	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
+	if _, err := w.reconciler.Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
 		t.Fatalf("error %v, conflict %v, want a conflict and no error", err, w.faultFired)
 	}
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
@@ -191,12 +194,14 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		t.Errorf("events = %v, want none for a class that does not exist", got)
 	}
 	got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "soon", kueue.MaxExecTimeSecondsLabel: "60"})
-	if len(got) != 1 || !strings.Contains(got[0], "the change of kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds takes effect when it is queued again") {
+	if len(got) != 1 ||
+		!strings.Contains(got[0], "the change of kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds takes effect when it is queued again") {
 		t.Errorf("events = %v, want one that names both labels", got)
 	}
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	if spec := held.Spec; *spec.Priority != 0 || spec.MaximumExecutionTimeSeconds != nil {
-		t.Errorf("the running job has priority %d and a limit of %v seconds, want 0 and none", *spec.Priority, spec.MaximumExecutionTimeSeconds)
+		t.Errorf("the running job has priority %d and a limit of %v seconds, want 0 and none", *spec.Priority,
+			spec.MaximumExecutionTimeSeconds)
 	}
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
 	w.updateStatus(&held)
@@ -204,8 +209,10 @@ func TestLabelChangeOfARunningJobIsReportedAsDeferred(t *testing.T) {
 		w.reconcile()
 		w.runJob()
 	}
-	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 7 || *spec.MaximumExecutionTimeSeconds != 60 {
-		t.Errorf("the evicted job has priority %d and a limit of %d seconds, want 7 and 60", *spec.Priority, *spec.MaximumExecutionTimeSeconds)
+	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 7 ||
+		*spec.MaximumExecutionTimeSeconds != 60 {
+		t.Errorf("the evicted job has priority %d and a limit of %d seconds, want 7 and 60", *spec.Priority,
+			*spec.MaximumExecutionTimeSeconds)
 	}
 	w.admit()
 	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "now"}); len(got) != 1 {
@@ -236,7 +243,8 @@ func TestQueueDecidesIsReportedOnce(t *testing.T) {
 		}
 	}
 	if !*w.batchJob().Spec.Suspend || reported != 1 {
-		t.Errorf("suspended: %v, reported %d times, want true and once: %v", *w.batchJob().Spec.Suspend, reported, w.events.events)
+		t.Errorf("suspended: %v, reported %d times, want true and once: %v", *w.batchJob().Spec.Suspend,
+			reported, w.events.events)
 	}
 }
 
@@ -260,7 +268,8 @@ func TestBatchJobKeepsThePriorityOfADeletedClass(t *testing.T) {
 	}
 	w.reconcile()
 	waiting := list[kueue.WorkloadList](w.world).Items
-	if len(waiting) != 1 || *waiting[0].Spec.Priority != 7 || waiting[0].Spec.PriorityClassName != "soon" || waiting[0].Spec.QueueName != "another" {
+	if len(waiting) != 1 || *waiting[0].Spec.Priority != 7 || waiting[0].Spec.PriorityClassName != "soon" ||
+		waiting[0].Spec.QueueName != "another" {
 		t.Errorf("Workloads = %+v, want one in queue another with priority 7 of class soon", waiting)
 	}
 	for _, event := range w.events.events {
@@ -301,15 +310,18 @@ func TestRunningJobKeepsItsClassWithoutTheLabel(t *testing.T) {
 	w.reconcile()
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	if held.Spec.PriorityClassName != "soon" || *held.Spec.Priority != 9 {
-		t.Errorf("the running job has priority %d of class %q, want 9 of soon", *held.Spec.Priority, held.Spec.PriorityClassName)
+		t.Errorf("the running job has priority %d of class %q, want 9 of soon", *held.Spec.Priority,
+			held.Spec.PriorityClassName)
 	}
 	w.evictWorkload(&held)
 	for range 12 {
 		w.reconcile()
 		w.runJob()
 	}
-	if waits := list[kueue.WorkloadList](w.world).Items[0]; waits.Spec.PriorityClassName != "" || *waits.Spec.Priority != 0 {
-		t.Errorf("queued again it has priority %d of class %q, want 0 and none", *waits.Spec.Priority, waits.Spec.PriorityClassName)
+	if waits := list[kueue.WorkloadList](w.world).Items[0]; waits.Spec.PriorityClassName != "" ||
+		*waits.Spec.Priority != 0 {
+		t.Errorf("queued again it has priority %d of class %q, want 0 and none", *waits.Spec.Priority,
+			waits.Spec.PriorityClassName)
 	}
 }
 
@@ -332,7 +344,8 @@ func TestMistakeOfABatchJobIsReportedOnce(t *testing.T) {
 		t.Errorf("the Job was queued with a mistake: %v", got)
 	}
 	changed := w.batchJob() // by the Job controller
-	changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
+	changed.Status.Conditions = append(changed.Status.Conditions,
+		batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
 	if err := w.api.Status().Update(t.Context(), changed); err != nil {
 		t.Fatal(err)
 	}
@@ -370,19 +383,23 @@ func TestMissingQueueIsReportedOnce(t *testing.T) {
 		t.Errorf("events = %v before the engine has evaluated the Workload, want none", got)
 	}
 	waiting := list[kueue.WorkloadList](w.world).Items[0]
-	meta.SetStatusCondition(&waiting.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
-		Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist", LastTransitionTime: metav1.NewTime(epoch)})
+	meta.SetStatusCondition(&waiting.Status.Conditions,
+		metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
+			Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist",
+			LastTransitionTime: metav1.NewTime(epoch)})
 	w.updateStatus(&waiting)
 	events()
 	want := []string{"QueueNotFound: The job waits: Queue nowhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are cq"}
 	if diff := cmp.Diff(want, events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
+	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
 	if got := events(); len(got) != 1 {
 		t.Errorf("events = %v once another queue exists, want the first only", got)
 	}
-	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
+	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
 	w.settle()
 	if got := events(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
 		t.Errorf("once the queue exists: events %v, Job status %+v, want one event and a finished Job", got, w.batchJob().Status)

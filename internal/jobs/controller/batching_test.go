@@ -16,12 +16,13 @@ import (
 	"github.com/musterhq/muster/internal/jobs/workloads"
 )
 
-// TestAChildThatChangesItsControllerTriggersAReconcile of the job that it leaves and of the one that it joins, even if no
-// update of such a child matters otherwise.
+// TestAChildThatChangesItsControllerTriggersAReconcile of the job that it leaves and of the one that it joins, even if
+// no update of such a child matters otherwise.
 func TestAChildThatChangesItsControllerTriggersAReconcile(t *testing.T) {
 	api := jobs.API[*corev1.Pod]{Watch: jobs.Watch{Matters: func(client.Object, client.Object) bool { return false }}}
 	controlledBy := func(uid types.UID) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: uid,
+			Controller: ptr.To(true)}}}}
 	}
 	for name, tc := range map[string]struct {
 		before, after *corev1.Pod
@@ -33,7 +34,8 @@ func TestAChildThatChangesItsControllerTriggersAReconcile(t *testing.T) {
 		"owner changed": {controlledBy("a"), controlledBy("b"), true},
 		"never owned":   {&corev1.Pod{}, &corev1.Pod{}, false},
 	} {
-		if got := Serve(api).(served[*corev1.Pod]).needsReconcile(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+		if got := Serve(api).(served[*corev1.Pod]).needsReconcile(event.UpdateEvent{ObjectOld: tc.before,
+			ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: the update triggers a reconcile: %t, want %t", name, got, tc.want)
 		}
 	}
@@ -46,15 +48,23 @@ func TestNewWorkloadDoesNotTriggerAReconcile(t *testing.T) {
 		change func(*kueue.Workload)
 		want   bool
 	}{
-		"created by the job":        {func(*kueue.Workload) {}, false},
-		"of another name":           {func(w *kueue.Workload) { w.Name = "prebuilt" }, true},
-		"without an owner":          {func(w *kueue.Workload) { w.OwnerReferences = nil }, true},
-		"terminating":               {func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.Now()) }, true},
-		"with a condition":          {func(w *kueue.Workload) { w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadQuotaReserved}} }, true},
-		"admitted":                  {func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} }, true},
-		"with the state of a check": {func(w *kueue.Workload) { w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{}} }, true},
+		"created by the job": {func(*kueue.Workload) {}, false},
+		"of another name":    {func(w *kueue.Workload) { w.Name = "prebuilt" }, true},
+		"without an owner":   {func(w *kueue.Workload) { w.OwnerReferences = nil }, true},
+		"terminating":        {func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.Now()) }, true},
+		"with a condition": {func(w *kueue.Workload) {
+			w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadQuotaReserved}}
+		}, true},
+		"admitted": {func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} }, true},
+		"with the state of a check": {func(w *kueue.Workload) {
+			w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{}}
+		}, true},
 	} {
-		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: workloads.Names(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u")[0], OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
+		w :=
+			&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: workloads.Names(schema.GroupVersionKind{Group: "batch",
+				Version: "v1", Kind: "Job"}, "job", "u")[0],
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u",
+					Controller: ptr.To(true)}}}}
 		test.change(w)
 		if got := isNewToJob(event.CreateEvent{Object: w}); got != test.want {
 			t.Errorf("%s: the create event triggers a reconcile: %v, want %v", name, got, test.want)

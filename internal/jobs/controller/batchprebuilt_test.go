@@ -35,7 +35,8 @@ func TestJobWaitsForItsPrebuiltWorkloadAndAdoptsIt(t *testing.T) {
 		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
 	w.put(prebuilt)
 	w.settle()
-	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || !metav1.IsControlledBy(&got[0], job) || got[0].Spec.QueueName != "cq" {
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || !metav1.IsControlledBy(&got[0], job) ||
+		got[0].Spec.QueueName != "cq" {
 		t.Errorf("Workloads = %+v, want the prebuilt one in queue cq, controlled by the job", got)
 	}
 	if len(w.batchJob().Status.Conditions) != 1 {
@@ -100,19 +101,22 @@ func TestRequeuedJobKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
-	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"}, "prebuilt", errors.New("changed since"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"},
+		"prebuilt", errors.New("changed since"))
 	w := newBatchWorld(t, fault{write: "change Workload prebuilt #1", err: conflict}, job, 0)
 	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
 		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
 	w.put(prebuilt)
 	reconcile := func() {
 		t.Helper()
-		if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
+		if _, err := w.reconciler.Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	isReconciledFor := func(w2 *kueue.Workload) bool {
-		return slices.Equal(controller.JobsOfWorkload(w.reconciler, w2), []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(job)}})
+		return slices.Equal(controller.JobsOfWorkload(w.reconciler, w2),
+			[]ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(job)}})
 	}
 	reconcile()
 	if !w.faultFired {
@@ -121,19 +125,24 @@ func TestJobIsReconciledForTheWorkloadThatItNames(t *testing.T) {
 	other := prebuilt.DeepCopy()
 	other.Name = "other"
 	if !isReconciledFor(prebuilt) || isReconciledFor(other) {
-		t.Errorf("reconciled for the Workload that the job names: %t, for another: %t, want true and false", isReconciledFor(prebuilt), isReconciledFor(other))
+		t.Errorf("reconciled for the Workload that the job names: %t, for another: %t, want true and false",
+			isReconciledFor(prebuilt), isReconciledFor(other))
 	}
 	taken := prebuilt.DeepCopy()
-	taken.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
+	taken.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job,
+		batchv1.SchemeGroupVersion.WithKind("CronJob"))}
 	if !isReconciledFor(taken) {
 		t.Error("a job is not reconciled for the Workload that it names and that belongs to another: it is not told when that is gone")
 	}
 	owned := other.DeepCopy()
-	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job,
+		batchv1.SchemeGroupVersion.WithKind("Job"))}
 	foreign := other.DeepCopy()
-	foreign.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
+	foreign.OwnerReferences =
+		[]metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
 	if !isReconciledFor(owned) || isReconciledFor(foreign) {
-		t.Errorf("reconciled for the job's own Workload: %t, for that of a CronJob of its name: %t, want true and false", isReconciledFor(owned), isReconciledFor(foreign))
+		t.Errorf("reconciled for the job's own Workload: %t, for that of a CronJob of its name: %t, want true and false",
+			isReconciledFor(owned), isReconciledFor(foreign))
 	}
 	if err := w.api.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
@@ -161,14 +170,17 @@ func TestJobWithAMistakeDoesNotAdoptAWorkload(t *testing.T) {
 		w.reconcile()
 		return &list[kueue.WorkloadList](w.world).Items[0]
 	}
-	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 || !strings.HasSuffix(w.events.events[0], ". The job is not queued until this is corrected") {
-		t.Errorf("with a mistake: events %q, Workload adopted: %t, want one event and no adoption", w.events.events, metav1.IsControlledBy(found, job))
+	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 ||
+		!strings.HasSuffix(w.events.events[0], ". The job is not queued until this is corrected") {
+		t.Errorf("with a mistake: events %q, Workload adopted: %t, want one event and no adoption", w.events.events,
+			metav1.IsControlledBy(found, job))
 	}
 	if !metav1.IsControlledBy(relabel("60"), job) {
 		t.Error("the corrected job has not adopted its Workload")
 	}
 	relabel("1h")
-	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until this is corrected the job keeps its previous settings") {
+	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last,
+		". Until this is corrected the job keeps its previous settings") {
 		t.Errorf("the last event of a job that has its Workload is %q, want that it keeps its settings", last)
 	}
 }

@@ -73,7 +73,8 @@ func (b *batchWorld) settle() {
 // evict evicts the Workload if an eviction is still to come and all pods are ready.
 func (b *batchWorld) evict() {
 	for _, wl := range list[kueue.WorkloadList](b.world).Items {
-		if b.evictions == 0 || len(b.sizes) > 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
+		if b.evictions == 0 || len(b.sizes) > 0 ||
+			!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
 			continue
 		}
 		b.evictions--
@@ -103,7 +104,8 @@ func (b *batchWorld) resize() {
 func (b *batchWorld) runJob() {
 	for _, job := range list[batchv1.JobList](b.world).Items {
 		s := &job.Status
-		known := len(s.Conditions) > 0 && s.Conditions[0].Type == batchv1.JobSuspended && s.Conditions[0].Status == corev1.ConditionTrue
+		known := len(s.Conditions) > 0 && s.Conditions[0].Type == batchv1.JobSuspended &&
+			s.Conditions[0].Status == corev1.ConditionTrue
 		switch {
 		case len(s.Conditions) > 0 && s.Conditions[0].Type == batchv1.JobComplete:
 			continue
@@ -149,7 +151,8 @@ var batchLives = map[string]struct {
 	"shrunk, grown, evicted and run again": {func() *batchv1.Job {
 		job := newBatchJob("cq", true)
 		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
-		job.Spec.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1", muster.MaxReplicasAnnotation: "3"}
+		job.Spec.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1",
+			muster.MaxReplicasAnnotation: "3"}
 		return job
 	}, 1, []int32{1, 3}},
 }
@@ -170,7 +173,8 @@ func TestFailedWritesDoNotChangeTheOutcomeOfABatchJob(t *testing.T) {
 			if len(want.Jobs[0].Status.Conditions) != 1 || want.Jobs[0].Status.Conditions[0].Type != batchv1.JobComplete {
 				t.Fatalf("without a fault the Job did not complete: %+v", want.Jobs[0])
 			}
-			if w := want.Workloads[0]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
+			if w := want.Workloads[0]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) ||
+				len(w.Finalizers) != 0 {
 				t.Fatalf("the Workload is not finished, or has finalizers: %+v", w)
 			}
 			for _, f := range faults(good.writes) {
@@ -225,7 +229,8 @@ func TestUnheldBatchJobIsStoppedAtOnce(t *testing.T) {
 }
 
 func TestBatchJobWithoutAQueueIsLeftAlone(t *testing.T) {
-	for name, job := range map[string]*batchv1.Job{"running": newBatchJob("", false), "suspended by its user": newBatchJob("", true)} {
+	for name, job := range map[string]*batchv1.Job{"running": newBatchJob("", false),
+		"suspended by its user": newBatchJob("", true)} {
 		t.Run(name, func(t *testing.T) {
 			w := newBatchWorld(t, fault{}, job, 0)
 			w.reconcile()
@@ -262,7 +267,8 @@ func TestAJobKeepsItsMarkWithoutItsLabel(t *testing.T) {
 		}
 		w.reconcile()
 		if job := w.batchJob(); !*job.Spec.Suspend || job.Annotations[muster.QueuedAnnotation] != muster.QueuedItself {
-			t.Errorf("with the labels %v: suspended: %t, mark %q, want it held in its queue", labels, *job.Spec.Suspend, job.Annotations[muster.QueuedAnnotation])
+			t.Errorf("with the labels %v: suspended: %t, mark %q, want it held in its queue", labels, *job.Spec.Suspend,
+				job.Annotations[muster.QueuedAnnotation])
 		}
 	}
 }
@@ -413,7 +419,8 @@ func TestPartlyAdmittedBatchJobStaysWithoutPods(t *testing.T) {
 	}
 	live()
 	if job = w.batchJob(); *job.Spec.Suspend || *job.Spec.Parallelism != 2 || job.Status.Active != 2 {
-		t.Errorf("raised: suspend %t, parallelism %d, %d pods, want two pods that run", *job.Spec.Suspend, *job.Spec.Parallelism, job.Status.Active)
+		t.Errorf("raised: suspend %t, parallelism %d, %d pods, want two pods that run", *job.Spec.Suspend,
+			*job.Spec.Parallelism, job.Status.Active)
 	}
 }
 
@@ -438,7 +445,8 @@ func TestBatchJobQueuedWithoutPodsIsQueuedAnewOnceItHasSome(t *testing.T) {
 		t.Errorf("Workloads = %+v, want one for two pods", got)
 	}
 	if got := w.batchJob(); *got.Spec.Suspend || *got.Spec.Parallelism != 2 || got.Status.Active != 2 {
-		t.Errorf("suspend %t, parallelism %d, %d pods, want two pods that run", *got.Spec.Suspend, *got.Spec.Parallelism, got.Status.Active)
+		t.Errorf("suspend %t, parallelism %d, %d pods, want two pods that run", *got.Spec.Suspend, *got.Spec.Parallelism,
+			got.Status.Active)
 	}
 }
 
@@ -446,7 +454,8 @@ func TestWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate = running
 	w.settle()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: map[string]string{batchv1.ControllerUidLabel: "job-uid"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns",
+		Labels: map[string]string{batchv1.ControllerUidLabel: "job-uid"}}}
 	w.put(pod)
 	first := list[kueue.WorkloadList](w.world).Items[0]
 	for _, o := range []client.Object{w.batchJob(), &first} {
@@ -485,7 +494,8 @@ func TestConflictingCheckUpdatesFinishTheWorkload(t *testing.T) {
 	w.settle()
 	wl = list[kueue.WorkloadList](w.world).Items[0]
 	c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadFinished)
-	if c == nil || c.Reason != kueue.WorkloadFinishedReasonFailedToStart || !strings.Contains(c.Message, `zone of pod set main to "b", but it is "a" already`) {
+	if c == nil || c.Reason != kueue.WorkloadFinishedReasonFailedToStart ||
+		!strings.Contains(c.Message, `zone of pod set main to "b", but it is "a" already`) {
 		t.Errorf("Finished = %+v, want FailedToStart with both values", c)
 	}
 	if !*w.batchJob().Spec.Suspend {

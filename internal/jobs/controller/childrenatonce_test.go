@@ -21,7 +21,8 @@ import (
 )
 
 // largePods is a template of which each copy takes half a megabyte.
-var largePods = corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Args: []string{strings.Repeat("a", 500_000)}}}}
+var largePods = corev1.PodSpec{Containers: []corev1.Container{{Name: "c",
+	Args: []string{strings.Repeat("a", 500_000)}}}}
 
 // TestLargeChildrenAreCreatedInParts: a plan has no more copies of a template than fit into some megabytes.
 func TestLargeChildrenAreCreatedInParts(t *testing.T) {
@@ -43,13 +44,17 @@ func TestLargeChildrenAreCreatedInParts(t *testing.T) {
 	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](children), ptr.To[int32](children)
 	training.Spec.ReplicaSpecs.Template.Spec = largePods
 	admitted := func(podSet string) jobs.Admission {
-		return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{podSet: {Count: children, Asked: children, Left: children}}}
+		return jobs.Admission{Grant: jobs.Admitted,
+			PodSets: map[string]jobs.PodSetAdmission{podSet: {Count: children, Asked: children, Left: children}}}
 	}
 	for kind, plan := range map[string]jobs.Plan{
-		"JobSet":      jobset.API.Plan(jobs.Seen[*jobsetapi.JobSet]{Job: set, Admission: jobs.Admission{Grant: jobs.Unqueued}, Now: epoch}),
-		"GenericJob":  genericjob.API.Plan(jobs.Seen[*tensorstack.GenericJob]{Job: generic, Admission: jobs.Admission{Grant: jobs.Unqueued}, Now: epoch}),
-		"VCJob":       vcjob.API.Plan(jobs.Seen[*volcano.Job]{Job: vc, Admission: admitted("master"), Now: epoch}),
-		"TrainingJob": trainingjob.API(trainingSettings).Plan(jobs.Seen[*breezeml.TrainingJob]{Job: training, Admission: admitted("worker"), Now: epoch}),
+		"JobSet": jobset.API.Plan(jobs.Seen[*jobsetapi.JobSet]{Job: set,
+			Admission: jobs.Admission{Grant: jobs.Unqueued}, Now: epoch}),
+		"GenericJob": genericjob.API.Plan(jobs.Seen[*tensorstack.GenericJob]{Job: generic,
+			Admission: jobs.Admission{Grant: jobs.Unqueued}, Now: epoch}),
+		"VCJob": vcjob.API.Plan(jobs.Seen[*volcano.Job]{Job: vc, Admission: admitted("master"), Now: epoch}),
+		"TrainingJob": trainingjob.API(trainingSettings).Plan(jobs.Seen[*breezeml.TrainingJob]{Job: training,
+			Admission: admitted("worker"), Now: epoch}),
 	} {
 		created := 0
 		for _, write := range plan.Writes {
@@ -58,7 +63,8 @@ func TestLargeChildrenAreCreatedInParts(t *testing.T) {
 			}
 		}
 		if created < 10 || created > most || !plan.Unfinished {
-			t.Errorf("a plan of a %s creates %d children of half a megabyte (unfinished: %t), want at most %d", kind, created, plan.Unfinished, most)
+			t.Errorf("a plan of a %s creates %d children of half a megabyte (unfinished: %t), want at most %d", kind, created,
+				plan.Unfinished, most)
 		}
 	}
 }
@@ -76,28 +82,35 @@ func TestAJobWithUnfinishedPlanIsPlannedAtOnce(t *testing.T) {
 		result := w.reconcile()
 		now := len(list[corev1.PodList](w.world).Items)
 		if now == created || now < children && result.RequeueAfter != 1 {
-			t.Fatalf("after %d and then %d pods, of %d, it is planned again after %s, want at once", created, now, children, result.RequeueAfter)
+			t.Fatalf("after %d and then %d pods, of %d, it is planned again after %s, want at once", created, now, children,
+				result.RequeueAfter)
 		}
 		created = now
 	}
 }
 
-// TestUsualChildrenAreCreatedAtOnce, but not those of many parts: to reconcile a job once more for each hundred of them would cost more than it spares.
+// TestUsualChildrenAreCreatedAtOnce, but not those of many parts: to reconcile a job once more for each hundred of them
+// would cost more than it spares.
 func TestUsualChildrenAreCreatedAtOnce(t *testing.T) {
-	container := corev1.Container{Name: "main", Image: "registry.example/team/trainer:1.2.3", Command: []string{"python3", "train.py"}}
+	container := corev1.Container{Name: "main", Image: "registry.example/team/trainer:1.2.3",
+		Command: []string{"python3", "train.py"}}
 	for range 20 {
-		container.Env = append(container.Env, corev1.EnvVar{Name: "AN_OPTION_OF_THE_TRAINER", Value: "with a value of some length"})
+		container.Env = append(container.Env,
+			corev1.EnvVar{Name: "AN_OPTION_OF_THE_TRAINER", Value: "with a value of some length"})
 	}
 	var plan, large jobs.Plan
 	for i := range 2_000 {
-		var child client.Object = &batchv1.Job{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}}}
+		var child client.Object = &batchv1.Job{
+			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}}}
 		if !plan.CreateChild(child, jobs.FailedCreate) {
 			t.Fatalf("only %d of 2,000 usual Jobs are created at once", i)
 		}
 	}
 	// A text of empty arguments takes five times as much in memory.
 	created := 0
-	for large.CreateChild(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: make([]string, 20_000)}}}}, jobs.FailedCreate) {
+	for large.CreateChild(&corev1.Pod{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Args: make([]string, 20_000)}}}}, jobs.FailedCreate) {
 		created++
 	}
 	if created > 60 || !large.Unfinished || len(large.Writes) != created {

@@ -28,7 +28,8 @@ var lives = map[string]life{
 		jobSet: func() *jobset.JobSet { return newJobSet("cq") }, created: 1, ends: "Completed",
 	},
 	"created suspended": {
-		jobSet: func() *jobset.JobSet { js := newJobSet("cq"); js.Spec.Suspend = ptr.To(true); return js }, created: 1, ends: "Completed",
+		jobSet: func() *jobset.JobSet { js := newJobSet("cq"); js.Spec.Suspend = ptr.To(true); return js }, created: 1,
+		ends: "Completed",
 	},
 	"started in order, without a queue": {
 		jobSet: func() *jobset.JobSet {
@@ -126,7 +127,8 @@ func faults(writes []string) []fault {
 		if !strings.HasPrefix(write, "delete") {
 			// A patch conflicts with that of another client, a create with another one that the same ResourceQuota
 			// counts.
-			out = append(out, fault{write, false, apierrors.NewConflict(jobset.Resource("jobsets"), "js", errors.New("changed since"))})
+			out = append(out, fault{write, false,
+				apierrors.NewConflict(jobset.Resource("jobsets"), "js", errors.New("changed since"))})
 		}
 	}
 	return out

@@ -50,8 +50,8 @@ func (r *reconciler[T]) decide(ctx context.Context, job T) (plan jobs.Plan, err 
 	return plan, nil
 }
 
-// observe reads what exists of the job, lets its API describe it, and chooses its queue. Of a job that another controller
-// runs it reads only the Workloads.
+// observe reads what exists of the job, lets its API describe it, and chooses its queue. Of a job that another
+// controller runs it reads only the Workloads.
 func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err error) {
 	of := r.inQueue(job)
 	o.seen.Admission = jobs.Admission{Grant: jobs.Unqueued}
@@ -125,7 +125,8 @@ func (r *reconciler[T]) grant(ctx context.Context, o *observed[T]) error {
 	return err
 }
 
-// addQueueing adds to the plan of a queued job what its queue has to know, and what its users have to know of the queue.
+// addQueueing adds to the plan of a queued job what its queue has to know, and what its users have to know of the
+// queue.
 func (r *reconciler[T]) addQueueing(ctx context.Context, plan *jobs.Plan, o observed[T]) error {
 	seen, state := &o.seen, o.state
 	o.silent.add(plan, !seen.Admission.UnreadySince.IsZero())
@@ -133,7 +134,8 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *jobs.Plan, o obse
 	giveUpRefused(seen, plan)
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, workloads.CannotStart(seen.Admission, state.Own)...)
-		plan.Events = append(plan.Events, workloads.CannotQueue(seen.Job, o.queue.Name, seen.Admission, state.Facts.Queues)...)
+		plan.Events = append(plan.Events,
+			workloads.CannotQueue(seen.Job, o.queue.Name, seen.Admission, state.Facts.Queues)...)
 	}
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
@@ -148,7 +150,8 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *jobs.Plan, o obse
 	}
 	writes, events := of.Sync(state, o.queue.Name, plan.Progress, seen.Now)
 	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
-	if o.queue.Make != nil && seen.Admission.Grant == jobs.Waiting && !state.Described.Paused && plan.Progress.Outcome == nil {
+	if o.queue.Make != nil && seen.Admission.Grant == jobs.Waiting && !state.Described.Paused &&
+		plan.Progress.Outcome == nil {
 		plan.Writes = append(plan.Writes, write.Create(o.queue.Make))
 	}
 	return nil

@@ -42,7 +42,8 @@ func TestCountsAreWrittenOnceASecond(t *testing.T) {
 		t.Fatalf("%d status writes, the last %+v; want one with 2 and 1 ready", w.statuses(), got)
 	}
 	if result := w.reconcile(); result.RequeueAfter != 0 || w.statuses() != 1 {
-		t.Errorf("without a change: requeued after %s, %d status writes in all; want no requeue and 1", result.RequeueAfter, w.statuses())
+		t.Errorf("without a change: requeued after %s, %d status writes in all; want no requeue and 1",
+			result.RequeueAfter, w.statuses())
 	}
 }
 
@@ -113,7 +114,8 @@ func TestDeferralsOfADeletedJobAreForgotten(t *testing.T) {
 	w.reconcile()
 	w.runJobs()
 	if result := w.reconcile(); result.RequeueAfter != time.Second {
-		t.Errorf("the new JobSet of the name is due after %s, want 1s; writes %v", result.RequeueAfter, w.writes[len(before):])
+		t.Errorf("the new JobSet of the name is due after %s, want 1s; writes %v", result.RequeueAfter,
+			w.writes[len(before):])
 	}
 }
 
@@ -124,7 +126,8 @@ func TestStatusIsWrittenBeforeReclaims(t *testing.T) {
 	w.mayEnd = func(pod *corev1.Pod) bool {
 		return pod.Name == "job-worker-0" && w.genericJob().Status.Phase == tensorstack.JobPhaseRunning
 	}
-	for turns := 0; len(list[kueue.WorkloadList](w.world).Items) == 0 || w.workload().Status.ReclaimablePods == nil; turns++ {
+	for turns := 0; len(list[kueue.WorkloadList](w.world).Items) == 0 ||
+		w.workload().Status.ReclaimablePods == nil; turns++ {
 		if turns > 50 {
 			t.Fatalf("no pods became reclaimable in 50 turns; writes %v", w.writes)
 		}

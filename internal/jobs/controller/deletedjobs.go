@@ -26,9 +26,10 @@ import (
 // creates nor deletes pods of a Job that is being deleted, suspended or not. So the operator itself ends what such a
 // job has:
 //
-//   - If its Workload is evicted, or has no quota, the pods are deleted. The Jobs of a JobSet, which would replace their
-//     pods, are suspended first.
-//   - Once no pods are left, the Workload is deleted: nothing is to be admitted for the job, and nothing keeps quota for it.
+//   - If its Workload is evicted, or has no quota, the pods are deleted. The Jobs of a JobSet, which would replace
+//     their pods, are suspended first.
+//   - Once no pods are left, the Workload is deleted: nothing is to be admitted for the job, and nothing keeps quota
+//     for it.
 //
 // For example, a user gives a job that runs a finalizer and deletes it. The pods run on, with quota. When the queue
 // evicts the job for another one, the pods are deleted, and the other job gets the quota, while the deleted job is
@@ -45,7 +46,8 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 	if err != nil {
 		return 0, err
 	}
-	creating := slices.DeleteFunc(jobs.ChildrenOf[*batchv1.Job](children), func(child *batchv1.Job) bool { return !mayCreatePods(child) })
+	creating := slices.DeleteFunc(jobs.ChildrenOf[*batchv1.Job](children),
+		func(child *batchv1.Job) bool { return !mayCreatePods(child) })
 	of := r.inQueue(job)
 	var errs []error
 	for i := range list {
@@ -58,7 +60,8 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 }
 
 // endDeletedIn is endDeleted for one Workload of the job. creating are the job's Jobs that may create pods.
-func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Workload, creating []*batchv1.Job) (time.Duration, error) {
+func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Workload,
+	creating []*batchv1.Job) (time.Duration, error) {
 	since, evicted := r.clock.Since(job.GetDeletionTimestamp().Time), workload.IsEvicted(w)
 	switch {
 	case !evicted && !w.DeletionTimestamp.IsZero() && len(creating) == 0:
@@ -136,7 +139,8 @@ func (r *reconciler[T]) lookAtUnruled(ctx context.Context, seen *jobs.Seen[T], o
 // stopDeletedJobs ends the pods of those Jobs of a job that is to have no pods which are being deleted: a finalizer may
 // keep them. Those without pods are replaced in seen by suspended ones that the Job controller has answered, as it will
 // not. own is the job's Workload, nil if there is none.
-func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *jobs.Seen[T], own *kueue.Workload) (writes []write.Write, due time.Time, err error) {
+func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *jobs.Seen[T],
+	own *kueue.Workload) (writes []write.Write, due time.Time, err error) {
 	if own == nil || seen.Admission.MayRun() {
 		return nil, time.Time{}, nil
 	}

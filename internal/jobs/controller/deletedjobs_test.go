@@ -90,7 +90,8 @@ func (k keptWorld) podOf(job *batchv1.Job) {
 	if uid := job.Labels[jobsetv1alpha2.JobSetUIDKey]; uid != "" {
 		labels[jobsetv1alpha2.JobSetUIDKey] = uid
 	}
-	k.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name + "-x", Namespace: "ns", Labels: labels, Finalizers: []string{kubeletsFinalizer},
+	k.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name + "-x", Namespace: "ns", Labels: labels,
+		Finalizers:      []string{kubeletsFinalizer},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}}})
 	job.Status.Active, job.Status.StartTime = 1, ptr.To(metav1.NewTime(epoch))
 	k.updateStatus(job)
@@ -134,8 +135,8 @@ func (k keptWorld) quota() (names []string) {
 	return names
 }
 
-// TestAnEvictedJobThatAFinalizerKeepsStopsItsPods, in every API: nothing else would stop them. Its quota is given back when
-// they are gone, and it never starts again.
+// TestAnEvictedJobThatAFinalizerKeepsStopsItsPods, in every API: nothing else would stop them. Its quota is given back
+// when they are gone, and it never starts again.
 func TestAnEvictedJobThatAFinalizerKeepsStopsItsPods(t *testing.T) {
 	for name, start := range keptWorlds {
 		for _, when := range []string{"evicted after its deletion", "evicted before its deletion"} {
@@ -164,7 +165,8 @@ func TestAnEvictedJobThatAFinalizerKeepsStopsItsPods(t *testing.T) {
 					t.Errorf("there are %d pods, and quota is held by %v; want neither", len(left), held)
 				}
 				for _, job := range w.batchJobs() {
-					if job.DeletionTimestamp.IsZero() && (!*job.Spec.Suspend || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner) {
+					if job.DeletionTimestamp.IsZero() &&
+						(!*job.Spec.Suspend || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner) {
 						t.Errorf("Job %s may create pods, or is unmarked: %+v", job.Name, job)
 					}
 				}
@@ -231,7 +233,8 @@ func TestAJobThatIsDeletedWithoutWhatItOwnsIsLeftToTheGarbageCollector(t *testin
 	}
 }
 
-// TestAnEvictedJobSetStopsThePodsOfJobsThatAFinalizerKeeps: the Job controller does nothing for a Job that is being deleted.
+// TestAnEvictedJobSetStopsThePodsOfJobsThatAFinalizerKeeps: the Job controller does nothing for a Job that is being
+// deleted.
 func TestAnEvictedJobSetStopsThePodsOfJobsThatAFinalizerKeeps(t *testing.T) {
 	for _, names := range [][]string{{"job-leader-0"}, {"job-leader-0", "job-workers-0", "job-workers-1"}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {

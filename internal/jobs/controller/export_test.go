@@ -19,7 +19,8 @@ import (
 )
 
 // NewReconciler returns the reconciler of one API as AddTo creates it, without a manager.
-func NewReconciler[T client.Object](api jobs.API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, apis ...Served) reconcile.Reconciler {
+func NewReconciler[T client.Object](api jobs.API[T], c client.Client, recorder events.EventRecorder,
+	clock clock.PassiveClock, apis ...Served) reconcile.Reconciler {
 	settings := Settings{Backoff: workloads.Backoff{Base: time.Minute, Max: time.Hour}}
 	s := served[T]{api}
 	r := newReconciler(s, c, c, write.NewExecutor(c, recorder), settings, api.Watch.Owns, append(apis, s), clock)

@@ -47,15 +47,17 @@ func (w *world) runningJobs() (count int) {
 
 // prebuiltFor returns a Workload that asks for the pods of newJobSet.
 func prebuiltFor(name string) *kueue.Workload {
-	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.WorkloadSpec{QueueName: "cq"}}
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Spec: kueue.WorkloadSpec{QueueName: "cq"}}
 	for _, rj := range newJobSet("").Spec.ReplicatedJobs {
-		w.Spec.PodSets = append(w.Spec.PodSets, kueue.PodSet{Name: kueue.PodSetReference(rj.Name), Count: rj.Replicas, Template: rj.Template.Spec.Template})
+		w.Spec.PodSets = append(w.Spec.PodSets,
+			kueue.PodSet{Name: kueue.PodSetReference(rj.Name), Count: rj.Replicas, Template: rj.Template.Spec.Template})
 	}
 	return w
 }
 
-// TestJobFollowsTheWorkloadWhoseQuotaItHolds: the label that names another one, or none any more, takes effect only once
-// that quota is given back. At no time do two Workloads hold quota for one job.
+// TestJobFollowsTheWorkloadWhoseQuotaItHolds: the label that names another one, or none any more, takes effect only
+// once that quota is given back. At no time do two Workloads hold quota for one job.
 func TestJobFollowsTheWorkloadWhoseQuotaItHolds(t *testing.T) {
 	const generated = "jobset-js-"
 	for name, tc := range map[string]struct {
@@ -148,16 +150,18 @@ func TestWaitingJobGivesBackTheWorkloadThatItNamedBefore(t *testing.T) {
 	}
 }
 
-// TestJobWhoseWorkloadIsDisownedIsQueuedAgain: a Workload without an owner is finished by admission, or held its quota for
-// ever. The job must neither run on without quota nor fail to be reconciled.
+// TestJobWhoseWorkloadIsDisownedIsQueuedAgain: a Workload without an owner is finished by admission, or held its quota
+// for ever. The job must neither run on without quota nor fail to be reconciled.
 func TestJobWhoseWorkloadIsDisownedIsQueuedAgain(t *testing.T) {
 	for name, change := range map[string]func(*kueue.Workload){
-		"owner removed":                 func(*kueue.Workload) {},
-		"owner and label removed":       func(wl *kueue.Workload) { wl.Labels = nil },
-		"owner removed, and finished":   func(wl *kueue.Workload) { finishOwnerless(wl) },
-		"owner and finalizer removed":   func(wl *kueue.Workload) { wl.Finalizers = nil },
-		"owner removed, without quota":  func(wl *kueue.Workload) { wl.Status = kueue.WorkloadStatus{} },
-		"controller made a plain owner": func(wl *kueue.Workload) { wl.OwnerReferences = []metav1.OwnerReference{plainOwner()} },
+		"owner removed":                func(*kueue.Workload) {},
+		"owner and label removed":      func(wl *kueue.Workload) { wl.Labels = nil },
+		"owner removed, and finished":  func(wl *kueue.Workload) { finishOwnerless(wl) },
+		"owner and finalizer removed":  func(wl *kueue.Workload) { wl.Finalizers = nil },
+		"owner removed, without quota": func(wl *kueue.Workload) { wl.Status = kueue.WorkloadStatus{} },
+		"controller made a plain owner": func(wl *kueue.Workload) {
+			wl.OwnerReferences = []metav1.OwnerReference{plainOwner()}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := newJobSet("cq")
@@ -174,7 +178,8 @@ func TestJobWhoseWorkloadIsDisownedIsQueuedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.settle()
-			if owned, left := w.controlled(js), len(list[kueue.WorkloadList](w).Items); len(owned) != 1 || owned[0] != before.Name || left != 1 {
+			if owned, left := w.controlled(js), len(list[kueue.WorkloadList](w).Items); len(owned) != 1 ||
+				owned[0] != before.Name || left != 1 {
 				t.Errorf("the job controls %v of %d Workloads, want a new %s alone", owned, left, before.Name)
 			}
 			if got := w.holders(); len(got) != 1 || w.runningJobs() != 3 {
@@ -189,8 +194,8 @@ func TestJobWhoseWorkloadIsDisownedIsQueuedAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingJobWhoseWorkloadIsDisownedIsReconciledUntilItHasANewOne: no event tells of the deletion, as the Workload names
-// the job no longer, and a job that waits has no children whose events would.
+// TestWaitingJobWhoseWorkloadIsDisownedIsReconciledUntilItHasANewOne: no event tells of the deletion, as the Workload
+// names the job no longer, and a job that waits has no children whose events would.
 func TestWaitingJobWhoseWorkloadIsDisownedIsReconciledUntilItHasANewOne(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.reconcile()
@@ -210,7 +215,8 @@ func TestWaitingJobWhoseWorkloadIsDisownedIsReconciledUntilItHasANewOne(t *testi
 
 // finishOwnerless finishes the Workload as admission does if it has no owner.
 func finishOwnerless(wl *kueue.Workload) {
-	workload.SetCondition(wl, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonOwnerNotFound, "gone", metav1.Now().Time)
+	workload.SetCondition(wl, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonOwnerNotFound,
+		"gone", metav1.Now().Time)
 }
 
 // plainOwner returns a reference to an owner that does not control.

@@ -50,7 +50,8 @@ func newGenericJob(queue string) *tensorstack.GenericJob {
 		job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: queue, Priority: 7}}
 	}
 	for i, name := range []string{"master", "worker"} {
-		spec := tensorstack.ReplicaSpec{Type: name, Replicas: ptr.To(int32(i + 1)), RestartPolicy: tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 1}}
+		spec := tensorstack.ReplicaSpec{Type: name, Replicas: ptr.To(int32(i + 1)),
+			RestartPolicy: tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 1}}
 		spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
 		job.Spec.ReplicaSpecs = append(job.Spec.ReplicaSpecs, spec)
 	}
@@ -69,10 +70,14 @@ func firstWorkerFails(name, attempt string) int32 {
 
 // genericLives are the lives of GenericJobs that the tests of this file go through.
 var genericLives = map[string]genericLife{
-	"queued, admitted, run, succeeded": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, ends: tensorstack.JobPhaseSucceeded},
-	"without a queue":                  {job: func() *tensorstack.GenericJob { return newGenericJob("") }, ends: tensorstack.JobPhaseSucceeded},
-	"restarted once":                   {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, code: firstWorkerFails, ends: tensorstack.JobPhaseSucceeded},
-	"failed too often": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, ends: tensorstack.JobPhaseFailed,
+	"queued, admitted, run, succeeded": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") },
+		ends: tensorstack.JobPhaseSucceeded},
+	"without a queue": {job: func() *tensorstack.GenericJob { return newGenericJob("") },
+		ends: tensorstack.JobPhaseSucceeded},
+	"restarted once": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, code: firstWorkerFails,
+		ends: tensorstack.JobPhaseSucceeded},
+	"failed too often": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") },
+		ends: tensorstack.JobPhaseFailed,
 		code: func(name, _ string) int32 {
 			if name == "job-worker-1" {
 				return 1
@@ -85,23 +90,33 @@ var genericLives = map[string]genericLife{
 		job.Spec.CleanUpPolicy = tensorstack.CleanUpAll
 		return job
 	}, ends: tensorstack.JobPhaseSucceeded},
-	"evicted and run again":         {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, evictions: 1, ends: tensorstack.JobPhaseSucceeded},
-	"paused and resumed":            {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
-	"paused without a queue":        {job: func() *tensorstack.GenericJob { return newGenericJob("") }, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
-	"restarted after it was paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, code: firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
+	"evicted and run again": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, evictions: 1,
+		ends: tensorstack.JobPhaseSucceeded},
+	"paused and resumed": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, pauses: 1,
+		ends: tensorstack.JobPhaseSucceeded},
+	"paused without a queue": {job: func() *tensorstack.GenericJob { return newGenericJob("") }, pauses: 1,
+		ends: tensorstack.JobPhaseSucceeded},
+	"restarted after it was paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") },
+		code: firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 	"debugged, paused and resumed": {job: func() *tensorstack.GenericJob {
 		job := newGenericJob("cq")
 		job.Spec.RunMode = &tensorstack.RunMode{Debug: &tensorstack.DebugMode{Enabled: true}}
 		return job
 	}, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
-	"paused by its queue":                          {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, pauses: 1, bounded: true, ends: tensorstack.JobPhaseSucceeded},
-	"paused by its queue with a prebuilt Workload": {job: namesAWorkload, pauses: 1, bounded: true, extra: prebuilt, ends: tensorstack.JobPhaseSucceeded},
-	"shrunk, grown":                                {job: elasticJob, sizes: []int32{1, 2}, ends: tensorstack.JobPhaseSucceeded},
-	"succeeded, other pods keep running":           {job: keepsItsPods, keepsRunning: isWorker, ends: tensorstack.JobPhaseSucceeded},
-	"succeeded, other pods run for too long":       {job: keepsItsPods, keepsRunning: isWorker, bounded: true, ends: tensorstack.JobPhaseSucceeded},
-	"with a PodGroup":                              {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups, ends: tensorstack.JobPhaseSucceeded},
-	"with a PodGroup, restarted and paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups,
-		code: firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
+	"paused by its queue": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") },
+		pauses: 1, bounded: true, ends: tensorstack.JobPhaseSucceeded},
+	"paused by its queue with a prebuilt Workload": {job: namesAWorkload, pauses: 1, bounded: true, extra: prebuilt,
+		ends: tensorstack.JobPhaseSucceeded},
+	"shrunk, grown": {job: elasticJob, sizes: []int32{1, 2}, ends: tensorstack.JobPhaseSucceeded},
+	"succeeded, other pods keep running": {job: keepsItsPods, keepsRunning: isWorker,
+		ends: tensorstack.JobPhaseSucceeded},
+	"succeeded, other pods run for too long": {job: keepsItsPods, keepsRunning: isWorker, bounded: true,
+		ends: tensorstack.JobPhaseSucceeded},
+	"with a PodGroup": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") }, extra: t9kPodGroups,
+		ends: tensorstack.JobPhaseSucceeded},
+	"with a PodGroup, restarted and paused": {job: func() *tensorstack.GenericJob { return newGenericJob("cq") },
+		extra: t9kPodGroups,
+		code:  firstWorkerFails, pauses: 1, ends: tensorstack.JobPhaseSucceeded},
 }
 
 // keepsItsPods returns a job that succeeds when its master does, and deletes no pods.
@@ -130,12 +145,14 @@ func namesAWorkload() *tensorstack.GenericJob {
 
 func prebuilt() client.Object {
 	return &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
-		QueueName: "cq", Priority: ptr.To[int32](7), PodSets: genericjob.API.Describe(newGenericJob("cq"), jobs.Facts{}).PodSets}}
+		QueueName: "cq", Priority: ptr.To[int32](7),
+		PodSets: genericjob.API.Describe(newGenericJob("cq"), jobs.Facts{}).PodSets}}
 }
 
 // t9kPodGroups returns the definition by which a cluster with t9k-scheduler is recognized.
 func t9kPodGroups() client.Object {
-	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "podgroups.scheduler.tensorstack.dev"}}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "podgroups.scheduler.tensorstack.dev"}}
 }
 
 // begin returns the world in which the life starts, with the fault.
@@ -156,7 +173,8 @@ func (g genericLife) begin(t *testing.T, f fault) *genericWorld {
 
 // checkPodGroupExists checks that no pod is created for t9k-scheduler before its PodGroup.
 func (g *genericWorld) checkPodGroupExists(o client.Object) {
-	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName && len(g.podGroups()) != 1 {
+	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.SchedulerName == tensorstack.T9kSchedulerName &&
+		len(g.podGroups()) != 1 {
 		g.t.Errorf("%s is created before its PodGroup", pod.Name)
 	}
 }

@@ -18,10 +18,12 @@ import (
 func TestObstaclesOfJobSetsAreReportedOnce(t *testing.T) {
 	size := func(js *jobset.JobSet, pods int32) {
 		workers := &js.Spec.ReplicatedJobs[1].Template.Spec
-		workers.CompletionMode, workers.Parallelism, workers.Completions = ptr.To(batchv1.IndexedCompletion), ptr.To(pods), ptr.To(pods)
+		workers.CompletionMode, workers.Parallelism, workers.Completions = ptr.To(batchv1.IndexedCompletion),
+			ptr.To(pods), ptr.To(pods)
 	}
 	claimed := newJobSet("cq")
-	claimed.Spec.VolumeClaimPolicies = []jobset.VolumeClaimPolicy{{Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}}}
+	claimed.Spec.VolumeClaimPolicies =
+		[]jobset.VolumeClaimPolicy{{Templates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}}}
 	grows := newJobSet("cq")
 	size(grows, 1)
 	for reason, tc := range map[string]struct {
@@ -29,9 +31,13 @@ func TestObstaclesOfJobSetsAreReportedOnce(t *testing.T) {
 		others []client.Object
 		change func(*jobset.JobSet)
 	}{
-		jobset.HeadlessServiceCreationFailedReason: {newJobSet("cq"), []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns"}}}, func(*jobset.JobSet) {}},
-		jobset.PVCCreationFailedReason:             {claimed, []client.Object{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: "ns"}}}, func(*jobset.JobSet) {}},
-		"ResizeWaitsForQuota":                      {grows, nil, func(js *jobset.JobSet) { size(js, 3) }},
+		jobset.HeadlessServiceCreationFailedReason: {newJobSet("cq"),
+			[]client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns"}}},
+			func(*jobset.JobSet) {}},
+		jobset.PVCCreationFailedReason: {claimed,
+			[]client.Object{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: "ns"}}},
+			func(*jobset.JobSet) {}},
+		"ResizeWaitsForQuota": {grows, nil, func(js *jobset.JobSet) { size(js, 3) }},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := newWorld(t, fault{}, append(tc.others, tc.js, clusterQueue("cq"), flavor())...)

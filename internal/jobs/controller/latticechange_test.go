@@ -46,13 +46,16 @@ func TestChangeOfARunningLatticeJobDoesNotLoseItsQuota(t *testing.T) {
 			w := runWithVolcano(t)
 			change(w)
 			w.settle()
-			if wl := w.workload(); wl == nil || wl.Status.Admission == nil || !wl.DeletionTimestamp.IsZero() || len(wl.Spec.PodSets) != 1 || wl.Spec.PodSets[0].Count != 2 {
+			if wl := w.workload(); wl == nil || wl.Status.Admission == nil || !wl.DeletionTimestamp.IsZero() ||
+				len(wl.Spec.PodSets) != 1 || wl.Spec.PodSets[0].Count != 2 {
 				t.Errorf("while it runs, its Workload is %+v; want one with quota for two pods", wl)
 			}
 			setVCJobPhase(volcano.Completed, "")(w)
 			w.settle()
-			if wl := w.workload(); w.latticeJob().Status.Phase != lattice.Succeeded || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) || len(wl.Finalizers) != 0 {
-				t.Errorf("it is %s; its Workload has the conditions %+v and the finalizers %v, want Succeeded, Finished and none", w.latticeJob().Status.Phase, wl.Status.Conditions, wl.Finalizers)
+			if wl := w.workload(); w.latticeJob().Status.Phase != lattice.Succeeded ||
+				!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) || len(wl.Finalizers) != 0 {
+				t.Errorf("it is %s; its Workload has the conditions %+v and the finalizers %v, want Succeeded, Finished and none",
+					w.latticeJob().Status.Phase, wl.Status.Conditions, wl.Finalizers)
 			}
 		})
 		t.Run(name+", then evicted", func(t *testing.T) {
@@ -85,7 +88,8 @@ func TestJobMadeInvalidLeavesItsQueue(t *testing.T) {
 			if phase := w.latticeJob().Status.Phase; phase != lattice.Failed {
 				t.Errorf("the LatticeJob is %s, want Failed", phase)
 			}
-			if wl := w.workload(); wl != nil && (!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) || len(wl.Finalizers) != 0) {
+			if wl := w.workload(); wl != nil &&
+				(!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) || len(wl.Finalizers) != 0) {
 				t.Errorf("its Workload is not finished, or has finalizers %v: %+v", wl.Finalizers, wl.Status.Conditions)
 			}
 		})

@@ -43,7 +43,8 @@ func TestScheduledRunIsCreatedOnceWhateverFails(t *testing.T) {
 				t.Errorf("LatticeJobs = %v, want %v", got, want)
 			}
 			for _, job := range list[lattice.LatticeJobList](w.world).Items {
-				if at := job.Status.LastScheduleTime; job.Name == "job" && (at == nil || !at.Equal(good.latticeJob().Status.LastScheduleTime)) {
+				if at := job.Status.LastScheduleTime; job.Name == "job" &&
+					(at == nil || !at.Equal(good.latticeJob().Status.LastScheduleTime)) {
 					t.Errorf("status = %+v, want lastScheduleTime %v", job.Status, good.latticeJob().Status.LastScheduleTime)
 				}
 			}

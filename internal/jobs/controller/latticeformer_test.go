@@ -25,14 +25,16 @@ func changeContainer(change func(*lattice.ContainerSpec)) func(*lattice.JobTaskS
 
 // specChanges are changes of the task t after which it needs fewer objects than before.
 var specChanges = map[string]func(*lattice.JobTaskSpec){
-	"without a command":  changeContainer(func(c *lattice.ContainerSpec) { c.Command = nil }),
-	"with any binary":    changeContainer(func(c *lattice.ContainerSpec) { c.Security = &lattice.SecurityContext{AllowedBinaries: []string{"*"}} }),
+	"without a command": changeContainer(func(c *lattice.ContainerSpec) { c.Command = nil }),
+	"with any binary": changeContainer(func(c *lattice.ContainerSpec) {
+		c.Security = &lattice.SecurityContext{AllowedBinaries: []string{"*"}}
+	}),
 	"without a service":  removeService,
 	"with more replicas": grow,
 }
 
-// TestNothingOfAnEarlierSpecActsOnTheJob: a TracingPolicy of an earlier spec would kill the entrypoints of all pods. The
-// final objects are those of a job that was created with the final spec, whether the job waits with its VCJob, or
+// TestNothingOfAnEarlierSpecActsOnTheJob: a TracingPolicy of an earlier spec would kill the entrypoints of all pods.
+// The final objects are those of a job that was created with the final spec, whether the job waits with its VCJob, or
 // without one because it could not be created.
 func TestNothingOfAnEarlierSpecActsOnTheJob(t *testing.T) {
 	waits := setVCJobPhase(volcano.Pending, volcano.WaitingForQuota)
@@ -95,12 +97,14 @@ func (l *latticeWorld) ownObjects() map[string]any {
 	return out
 }
 
-// TestTasksThatWereNeverRunLeaveNothingInTheGraph: the VCJob of the earlier spec, which alone has the names of its tasks,
-// was refused, or is gone.
+// TestTasksThatWereNeverRunLeaveNothingInTheGraph: the VCJob of the earlier spec, which alone has the names of its
+// tasks, was refused, or is gone.
 func TestTasksThatWereNeverRunLeaveNothingInTheGraph(t *testing.T) {
-	refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch.volcano.sh", Resource: "jobs"}, "job", errors.New("no"))
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch.volcano.sh", Resource: "jobs"}, "job",
+		errors.New("no"))
 	w := newLatticeWorld(t, fault{"create Job job #1", false, refused}, nil)
-	if _, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
+	if _, err := w.reconciler.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err != nil || !w.faultFired {
 		t.Fatalf("the VCJob was not refused (%v)", err)
 	}
 	w.edit(func(job *lattice.LatticeJob) {

@@ -25,7 +25,8 @@ func nodeWith(name corev1.ResourceName) *corev1.Node {
 // askGPUs returns a change by which the task asks for GPUs.
 func askGPUs(params string) func(*lattice.JobTaskSpec) {
 	return func(task *lattice.JobTaskSpec) {
-		task.Workload.Resources["g"] = lattice.ResourceSpec{Type: lattice.GPUResource, Params: &runtime.RawExtension{Raw: []byte(params)}}
+		task.Workload.Resources["g"] = lattice.ResourceSpec{Type: lattice.GPUResource,
+			Params: &runtime.RawExtension{Raw: []byte(params)}}
 	}
 }
 
@@ -48,8 +49,10 @@ func Queue(template *corev1.PodTemplateSpec, name corev1.ResourceName) bool {
 func (l *latticeWorld) checkQueued(name corev1.ResourceName) {
 	l.t.Helper()
 	status, wl := l.latticeJob().Status, l.workload()
-	if status.Phase != lattice.Pending || !strings.HasPrefix(status.Message, "Waiting for quota") || wl == nil || !Queue(&wl.Spec.PodSets[0].Template, name) {
-		l.t.Errorf("the LatticeJob is %s (%s), with the Workload %+v; want it waiting for quota of %s", status.Phase, status.Message, wl, name)
+	if status.Phase != lattice.Pending || !strings.HasPrefix(status.Message, "Waiting for quota") || wl == nil ||
+		!Queue(&wl.Spec.PodSets[0].Template, name) {
+		l.t.Errorf("the LatticeJob is %s (%s), with the Workload %+v; want it waiting for quota of %s", status.Phase,
+			status.Message, wl, name)
 	}
 }
 
@@ -63,7 +66,8 @@ func (l *latticeWorld) deleteNode() {
 // TestWaitingJobDoesNotReturnToWholeGPUs when no node shares its GPUs just now, whether it was evicted or never ran:
 // nodes and device plugins come and go. It runs with what it queued for.
 func TestWaitingJobDoesNotReturnToWholeGPUs(t *testing.T) {
-	for name, params := range map[string]string{"whole GPUs would do": `{"count": 1}`, "whole GPUs would not do": `{"count": 1, "compute": 50}`} {
+	for name, params := range map[string]string{"whole GPUs would do": `{"count": 1}`,
+		"whole GPUs would not do": `{"count": 1, "compute": 50}`} {
 		for when, evicted := range map[string]bool{"never ran": false, "was evicted": true} {
 			t.Run(name+", "+when, func(t *testing.T) {
 				w := queueWithGPUs(t, compile.VGPUNumber, params)
@@ -81,7 +85,8 @@ func TestWaitingJobDoesNotReturnToWholeGPUs(t *testing.T) {
 				}
 				w.admit()
 				w.settle()
-				if all := list[volcano.JobList](w.world).Items; len(all) != 1 || !Queue(&all[0].Spec.Tasks[0].Template, compile.VGPUNumber) {
+				if all := list[volcano.JobList](w.world).Items; len(all) != 1 ||
+					!Queue(&all[0].Spec.Tasks[0].Template, compile.VGPUNumber) {
 					t.Errorf("VCJobs = %+v, want one that requests %s", all, compile.VGPUNumber)
 				}
 			})
@@ -102,14 +107,16 @@ func TestWaitingJobFollowsNodesThatShareTheirGPUs(t *testing.T) {
 	w.checkQueued(compile.VGPUNumber)
 }
 
-// TestJobWaitsForNodesThatShareTheirGPUs if it was changed to need them while it waited: it gives its place in the queue
-// up, and queues again once there are any.
+// TestJobWaitsForNodesThatShareTheirGPUs if it was changed to need them while it waited: it gives its place in the
+// queue up, and queues again once there are any.
 func TestJobWaitsForNodesThatShareTheirGPUs(t *testing.T) {
 	w := queueWithGPUs(t, compile.WholeGPU, `{"count": 1}`)
 	changeTask(askGPUs(`{"count": 1, "compute": 50}`))(w)
 	w.settle()
-	if status := w.latticeJob().Status; status.Phase != lattice.Pending || !strings.Contains(status.Message, "no node shares its GPUs") || w.workload() != nil {
-		t.Errorf("the LatticeJob is %s (%s), with the Workload %v; want it Pending for nodes that share their GPUs, without one", status.Phase, status.Message, w.workload())
+	if status := w.latticeJob().Status; status.Phase != lattice.Pending ||
+		!strings.Contains(status.Message, "no node shares its GPUs") || w.workload() != nil {
+		t.Errorf("the LatticeJob is %s (%s), with the Workload %v; want it Pending for nodes that share their GPUs, without one",
+			status.Phase, status.Message, w.workload())
 	}
 	if again := w.reconcile().RequeueAfter; again == 0 || again > time.Minute {
 		t.Errorf("it is reconciled again after %v, want within a minute", again)

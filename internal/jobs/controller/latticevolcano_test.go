@@ -122,17 +122,20 @@ func TestMistakeMadeAfterTheWorkloadDoesNotPreventTheStart(t *testing.T) {
 // the cache is not deleted: after a restart, the job may be cached before its VCJob.
 func TestLostJobReturnsItsQuota(t *testing.T) {
 	w := runWithVolcano(t)
-	w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{External: true}), withoutVCJobs{w.recordingClient()}, w.events, w.clock)
+	w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{External: true}),
+		withoutVCJobs{w.recordingClient()}, w.events, w.clock)
 	w.setVolcanoServed(true)
 	before := w.changes
 	if result := w.reconcile(); w.changes != before || result.RequeueAfter == 0 {
-		t.Errorf("%d writes while the VCJob is not cached, requeued after %v; want none and a requeue", w.changes-before, result.RequeueAfter)
+		t.Errorf("%d writes while the VCJob is not cached, requeued after %v; want none and a requeue", w.changes-before,
+			result.RequeueAfter)
 	}
 	w.restart()
 	w.setVolcanoServed(true)
 	w.deleteVCJob()
 	w.settle()
-	if c := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadFinished); c == nil || c.Reason != kueue.WorkloadFinishedReasonFailed {
+	if c := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadFinished); c == nil ||
+		c.Reason != kueue.WorkloadFinishedReasonFailed {
 		t.Errorf("the Workload is not finished as failed: %+v", w.workload().Status.Conditions)
 	}
 	if status := w.latticeJob().Status; status.Phase != lattice.Running {
@@ -147,13 +150,18 @@ func TestLostJobReturnsItsQuota(t *testing.T) {
 // name do not.
 func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	for name, labels := range map[string]func(*volcano.Job) map[string]string{
-		"started by this version":       func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
-		"started by an earlier version": func(vcjob *volcano.Job) map[string]string { return map[string]string{volcano.JobNameKey: vcjob.Name} },
+		"started by this version": func(vcjob *volcano.Job) map[string]string {
+			return vcjob.Spec.Tasks[0].Template.Labels
+		},
+		"started by an earlier version": func(vcjob *volcano.Job) map[string]string {
+			return map[string]string{volcano.JobNameKey: vcjob.Name}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := runWithVolcano(t)
 			pod := func(name string, at time.Time) *corev1.Pod {
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: labels(&list[volcano.JobList](w.world).Items[0]), CreationTimestamp: metav1.NewTime(at)}}
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
+					Labels: labels(&list[volcano.JobList](w.world).Items[0]), CreationTimestamp: metav1.NewTime(at)}}
 				if err := w.api.Create(t.Context(), pod); err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +193,8 @@ func TestDeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 func (l *latticeWorld) evict() {
 	l.t.Helper()
 	evicted := l.workload()
-	meta.SetStatusCondition(&evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedByPreemption})
+	meta.SetStatusCondition(&evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted,
+		Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedByPreemption})
 	l.updateStatus(evicted)
 }
 
@@ -206,7 +215,8 @@ func TestEvictedJobIsNotLost(t *testing.T) {
 		t.Run(f.String(), func(t *testing.T) {
 			w := life(t, f)
 			if n := len(list[volcano.JobList](w.world).Items); n != 1 || w.latticeJob().Status.Message == "" {
-				t.Errorf("%d VCJobs after the second admission, want 1; the LatticeJob's message is %q", n, w.latticeJob().Status.Message)
+				t.Errorf("%d VCJobs after the second admission, want 1; the LatticeJob's message is %q", n,
+					w.latticeJob().Status.Message)
 			}
 		})
 	}
@@ -219,11 +229,13 @@ func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
 	running := w.latticeJob()
 	w.evict()
 	w.reconcile()
-	w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{External: true}), staleJob{w.recordingClient(), running}, w.events, w.clock)
+	w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{External: true}),
+		staleJob{w.recordingClient(), running}, w.events, w.clock)
 	w.setVolcanoServed(true)
 	w.reconcile()
 	if meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
-		t.Errorf("the Workload is finished, as if a user had deleted the VCJob; the LatticeJob's message is %q", w.latticeJob().Status.Message)
+		t.Errorf("the Workload is finished, as if a user had deleted the VCJob; the LatticeJob's message is %q",
+			w.latticeJob().Status.Message)
 	}
 	w.restart()
 	w.setVolcanoServed(true)
@@ -231,7 +243,8 @@ func TestEvictedJobIsNotLostToAStaleCache(t *testing.T) {
 	w.admit()
 	w.settle()
 	if n := len(list[volcano.JobList](w.world).Items); n != 1 {
-		t.Errorf("%d VCJobs after the second admission, want 1; the LatticeJob's message is %q", n, w.latticeJob().Status.Message)
+		t.Errorf("%d VCJobs after the second admission, want 1; the LatticeJob's message is %q", n,
+			w.latticeJob().Status.Message)
 	}
 }
 
@@ -246,13 +259,15 @@ func TestLatticeJobHasNoWorkloadIfItsVCJobIsQueued(t *testing.T) {
 			w := runWithVolcano(t, edit)
 			template := list[volcano.JobList](w.world).Items[0].Spec.Tasks[0].Template
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-0", Namespace: "ns", Labels: template.Labels}}
-			ofMuster := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-1", Namespace: "ns", Labels: map[string]string{muster.JobUIDLabel: "the VCJob's", volcano.JobNameKey: "job"}}}
+			ofMuster := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-1", Namespace: "ns",
+				Labels: map[string]string{muster.JobUIDLabel: "the VCJob's", volcano.JobNameKey: "job"}}}
 			for _, pod := range []*corev1.Pod{pod, ofMuster} {
 				if err := w.api.Create(t.Context(), pod); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
+			w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(),
+				w.events, w.clock)
 			w.settle()
 			if left := w.workload(); left == nil || left.DeletionTimestamp.IsZero() || w.reconcile().RequeueAfter == 0 {
 				t.Errorf("while Volcano's pods run: Workload %v, want it terminating and the job requeued", left)
@@ -277,7 +292,8 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 	for _, queue := range []string{"", "cq"} {
 		w := newExternalWorld(t)
 		w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
-		if err := w.api.Create(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prebuilt"}, Spec: kueue.WorkloadSpec{QueueName: "cq"}}); err != nil {
+		if err := w.api.Create(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prebuilt"},
+			Spec: kueue.WorkloadSpec{QueueName: "cq"}}); err != nil {
 			t.Fatal(err)
 		}
 		w.edit(func(job *lattice.LatticeJob) {
@@ -288,8 +304,10 @@ func TestPrebuiltWorkloadIsForTheVCJob(t *testing.T) {
 		})
 		w.settle()
 		created := list[volcano.JobList](w.world).Items
-		if len(created) != 1 || created[0].Labels[kueue.PrebuiltWorkloadLabel] != "prebuilt" || len(w.workload().OwnerReferences) > 0 {
-			t.Errorf("queue label %q: %d VCJobs, message %q, owners of the Workload %v; want one labelled VCJob and no owners", queue, len(created), w.latticeJob().Status.Message, w.workload().OwnerReferences)
+		if len(created) != 1 || created[0].Labels[kueue.PrebuiltWorkloadLabel] != "prebuilt" ||
+			len(w.workload().OwnerReferences) > 0 {
+			t.Errorf("queue label %q: %d VCJobs, message %q, owners of the Workload %v; want one labelled VCJob and no owners",
+				queue, len(created), w.latticeJob().Status.Message, w.workload().OwnerReferences)
 		}
 	}
 }
@@ -317,7 +335,8 @@ func TestPodsAreNotCountedTwiceIfVolcanoTakesOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newExternalWorld(t)
 			w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
-			w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(), w.events, w.clock)
+			w.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{}), w.recordingClient(),
+				w.events, w.clock)
 			w.settle()
 			setVCJobPhase(volcano.Running, "")(w)
 			w.settle()
@@ -366,9 +385,11 @@ func TestPodsThatVolcanoCannotCreateAreNoticed(t *testing.T) {
 			setVCJobPhase(volcano.Pending, "")(w)
 			w.settle()
 			vcjob := &list[volcano.JobList](w.world).Items[0]
-			event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: "ns"}, Reason: jobs.FailedCreate, Message: said,
-				InvolvedObject: corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "ns", Name: vcjob.Name, UID: vcjob.UID},
-				LastTimestamp:  metav1.NewTime(w.clock.Now())}
+			event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: "ns"},
+				Reason: jobs.FailedCreate, Message: said,
+				InvolvedObject: corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "ns",
+					Name: vcjob.Name, UID: vcjob.UID},
+				LastTimestamp: metav1.NewTime(w.clock.Now())}
 			if err := w.api.Create(t.Context(), event); err != nil {
 				t.Fatal(err)
 			}
@@ -376,16 +397,19 @@ func TestPodsThatVolcanoCannotCreateAreNoticed(t *testing.T) {
 				t.Errorf("the event has these jobs reconciled: %v, want the LatticeJob", got)
 			}
 			w.settle()
-			if got, want := w.latticeJob().Status.Message, lattice.SubmittedMessage+". Its pods cannot be created: "+quota; got != want {
+			if got, want := w.latticeJob().Status.Message,
+				lattice.SubmittedMessage+". Its pods cannot be created: "+quota; got != want {
 				t.Errorf("the LatticeJob says %q, want %q", got, want)
 			}
-			if c := meta.FindStatusCondition(w.workload().Status.Conditions, muster.RefusedCondition); c == nil || c.Message != "Its pods cannot be created: "+quota {
+			if c := meta.FindStatusCondition(w.workload().Status.Conditions, muster.RefusedCondition); c == nil ||
+				c.Message != "Its pods cannot be created: "+quota {
 				t.Errorf("the Workload says %+v", c)
 			}
 			w.clock.SetTime(w.clock.Now().Add(15 * time.Second))
 			w.reconcile()
 			evicted := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadEvicted)
-			if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPodsReadyTimeout || evicted.Message != "Its pods cannot be created: "+quota {
+			if evicted == nil || evicted.Reason != kueue.WorkloadEvictedByPodsReadyTimeout ||
+				evicted.Message != "Its pods cannot be created: "+quota {
 				t.Fatalf("after 15 s the condition Evicted is %+v", evicted)
 			}
 			w.settle()
@@ -400,9 +424,11 @@ func TestPodsThatVolcanoCannotCreateAreNoticed(t *testing.T) {
 func TestPodsThatVolcanoGetsLaterAreNoReason(t *testing.T) {
 	w := runWithVolcano(t)
 	vcjob := &list[volcano.JobList](w.world).Items[0]
-	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: "ns"}, Reason: jobs.FailedCreate, Message: "Error creating: quota",
-		InvolvedObject: corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "ns", Name: vcjob.Name, UID: vcjob.UID},
-		LastTimestamp:  metav1.NewTime(w.clock.Now())}
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "refused", Namespace: "ns"}, Reason: jobs.FailedCreate,
+		Message: "Error creating: quota",
+		InvolvedObject: corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "ns",
+			Name: vcjob.Name, UID: vcjob.UID},
+		LastTimestamp: metav1.NewTime(w.clock.Now())}
 	if err := w.api.Create(t.Context(), event); err != nil {
 		t.Fatal(err)
 	}

@@ -69,22 +69,26 @@ func newLatticeWorld(t *testing.T, f fault, steps []func(*latticeWorld)) *lattic
 	t.Helper()
 	w := newWorld(t, f)
 	w.job = "job"
-	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1, CreationTimestamp: metav1.NewTime(epoch)}}
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1,
+		CreationTimestamp: metav1.NewTime(epoch)}}
 	if err := yaml.UnmarshalStrict([]byte(latticeManifest), &job.Spec); err != nil {
 		t.Fatal(err)
 	}
-	scheme := runtime.NewScheme() // with the necessary kinds only: the fake API server goes through all of them on each write
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, schedulingv1.AddToScheme, apiextensionsv1.AddToScheme,
-		kueue.AddToScheme, volcano.AddToScheme, lattice.AddToScheme} {
+	// with the necessary kinds only: the fake API server goes through all of them on each write
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, schedulingv1.AddToScheme,
+		apiextensionsv1.AddToScheme, kueue.AddToScheme, volcano.AddToScheme, lattice.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	objects := []client.Object{job, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}}
 	for resource, kind := range appliedKinds {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
-		objects = append(objects, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: resource + "." + kind.Group}})
+		objects = append(objects,
+			&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: resource + "." + kind.Group}})
 	}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithObjects(objects...).
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(managedfields.NewDeducedTypeConverter()).
+		WithObjects(objects...).
 		WithIndex(&volcano.Job{}, controller.ControllerIndex, controller.ControllerUID).
 		WithIndex(&lattice.LatticeJob{}, controller.ControllerIndex, controller.ControllerUID).
 		WithIndex(&kueue.Workload{}, controller.OwnerIndex, controller.OwnerKeys).
@@ -163,12 +167,18 @@ var latticeLives = map[string]struct {
 	// members is how many LatticeMeshMembers are left in the end.
 	members int
 }{
-	"succeeded":                      {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
-	"failed":                         {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), setVCJobPhase(volcano.Failed, "")}, lattice.Failed, 0},
-	"service removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeService), setVCJobPhase(volcano.Running, "")}, lattice.Running, 0},
-	"command removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(specChanges["without a command"]), setVCJobPhase(volcano.Running, "")}, lattice.Running, 1},
-	"made invalid while it waits":    {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota), changeTask(removeResources)}, lattice.Failed, 0},
-	"changed while it runs":          {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), changeTask(grow), setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
+	"succeeded": {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""),
+		setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
+	"failed": {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""),
+		setVCJobPhase(volcano.Failed, "")}, lattice.Failed, 0},
+	"service removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota),
+		changeTask(removeService), setVCJobPhase(volcano.Running, "")}, lattice.Running, 0},
+	"command removed while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota),
+		changeTask(specChanges["without a command"]), setVCJobPhase(volcano.Running, "")}, lattice.Running, 1},
+	"made invalid while it waits": {[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota),
+		changeTask(removeResources)}, lattice.Failed, 0},
+	"changed while it runs": {[]func(*latticeWorld){setVCJobPhase(volcano.Running, ""), changeTask(grow),
+		setVCJobPhase(volcano.Completed, "")}, lattice.Succeeded, 0},
 }
 
 // objects returns all objects of the job as "Kind name", without resourceVersions, UIDs and field managers.
@@ -217,7 +227,8 @@ func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 				}
 			}
 			if status := good.latticeJob().Status; status.Phase != life.ends || members != life.members {
-				t.Fatalf("without a fault the job ends %s with %d LatticeMeshMembers, want %s and %d: %s", status.Phase, members, life.ends, life.members, status.Message)
+				t.Fatalf("without a fault the job ends %s with %d LatticeMeshMembers, want %s and %d: %s", status.Phase, members,
+					life.ends, life.members, status.Message)
 			}
 			for _, f := range faults(good.writes) {
 				t.Run(f.String(), func(t *testing.T) {
@@ -234,7 +245,8 @@ func TestFailedWritesDoNotChangeTheOutcomeOfALatticeJob(t *testing.T) {
 
 // TestRefusedLabelIsReported by an event of the job: a policy may restrict which queues users may name.
 func TestRefusedLabelIsReported(t *testing.T) {
-	w := newLatticeWorld(t, fault{"change Job job #1", false, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
+	w := newLatticeWorld(t, fault{"change Job job #1", false,
+		apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
 		[]func(*latticeWorld){setVCJobPhase(volcano.Pending, volcano.WaitingForQuota)}).run()
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "theirs"} })
 	w.settle()
@@ -250,7 +262,8 @@ func TestRefusedLabelIsReported(t *testing.T) {
 
 // TestAJobTooLargeToBeStoredFails at once, and leaves the service graph: no later try has another result.
 func TestAJobTooLargeToBeStoredFails(t *testing.T) {
-	tooLarge := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonUnknown, Message: "etcdserver: request is too large"}}
+	tooLarge := &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
+		Reason: metav1.StatusReasonUnknown, Message: "etcdserver: request is too large"}}
 	const message = "Failed to compile job: one of its objects is too large to be stored (apply Job ns/job: etcdserver: request is too large): " +
 		"give it fewer tasks, or move what is long in them into files"
 	w := newLatticeWorld(t, fault{"create Job job #1", false, tooLarge}, nil).run()
@@ -267,7 +280,9 @@ func TestAJobTooLargeToBeStoredFails(t *testing.T) {
 
 	// A spec that its user has made smaller in the meantime is tried.
 	w = newLatticeWorld(t, fault{"create Job job #1", false, tooLarge}, nil)
-	if result, err := w.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err != nil || result.RequeueAfter == 0 {
+	if result, err := w.reconciler.Reconcile(t.Context(),
+		reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "job"}}); err != nil ||
+		result.RequeueAfter == 0 {
 		t.Fatalf("after a refused write: %+v, %v; want it tried again", result, err)
 	}
 	changeTask(grow)(w)
@@ -283,7 +298,9 @@ func TestAJobTooLargeToBeStoredReturnsItsQuota(t *testing.T) {
 	w.fault = fault{"create Job job #1", false, apierrors.NewRequestEntityTooLargeError("limit is 3145728")}
 	w.admit()
 	w.settle()
-	if status := w.latticeJob().Status; status.Phase != lattice.Failed || !meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
-		t.Errorf("the LatticeJob is %s (%s) and its Workload has the conditions %+v, want Failed and Finished", status.Phase, status.Message, w.workload().Status.Conditions)
+	if status := w.latticeJob().Status; status.Phase != lattice.Failed ||
+		!meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
+		t.Errorf("the LatticeJob is %s (%s) and its Workload has the conditions %+v, want Failed and Finished", status.Phase,
+			status.Message, w.workload().Status.Conditions)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/controller"
 )
 
-// TestAWorkloadWithALongNameIsKept: an earlier version made the Workload with a name of more than 63 bytes. The job follows
-// it, waiting or with quota, and gets no other one.
+// TestAWorkloadWithALongNameIsKept: an earlier version made the Workload with a name of more than 63 bytes. The job
+// follows it, waiting or with quota, and gets no other one.
 func TestAWorkloadWithALongNameIsKept(t *testing.T) {
 	for name, holds := range map[string]bool{"waiting": false, "with quota": true} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,8 @@ func TestAWorkloadWithALongNameIsKept(t *testing.T) {
 			}
 			if holds {
 				w.settle()
-				if all := list[kueue.WorkloadList](w.world).Items; !meta.IsStatusConditionTrue(all[0].Status.Conditions, kueue.WorkloadFinished) {
+				if all := list[kueue.WorkloadList](w.world).Items; !meta.IsStatusConditionTrue(all[0].Status.Conditions,
+					kueue.WorkloadFinished) {
 					t.Errorf("the end of the job is not reported: %+v", all[0].Status)
 				}
 			}

@@ -24,8 +24,8 @@ import (
 //
 //   - While its JobSet exists, the Job is still counted and stopped as one of the JobSet's, and the JobSet becomes its
 //     controller again.
-//   - A JobSet that was deleted without its Jobs (orphans.go) leaves a Workload that holds their quota. While the Workload
-//     does, the Jobs run on.
+//   - A JobSet that was deleted without its Jobs (orphans.go) leaves a Workload that holds their quota. While the
+//     Workload does, the Jobs run on.
 //   - A Job that nobody holds quota for is suspended. Its user can queue it by itself.
 
 // noQuotaReason and noQuotaMessage are of the event on a Job that is suspended since nobody holds quota for it.
@@ -44,7 +44,8 @@ func (r *reconciler[T]) adopt(ctx context.Context, seen jobs.Seen[T], p *jobs.Pl
 	}
 	var lost []client.Object
 	for _, child := range seen.Children {
-		if metav1.GetControllerOfNoCopy(child) == nil && child.GetDeletionTimestamp().IsZero() && r.api.Queueing.CreatesJob(seen.Job, child) {
+		if metav1.GetControllerOfNoCopy(child) == nil && child.GetDeletionTimestamp().IsZero() &&
+			r.api.Queueing.CreatesJob(seen.Job, child) {
 			lost = append(lost, child)
 		}
 	}
@@ -72,7 +73,8 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (jobs.Plan, 
 	if !is || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
 		return leftAlone(object), nil
 	}
-	if ptr.Deref(job.Spec.Suspend, false) || jobs.TrueCondition(job, batchv1.JobComplete) != nil || jobs.TrueCondition(job, batchv1.JobFailed) != nil {
+	if ptr.Deref(job.Spec.Suspend, false) || jobs.TrueCondition(job, batchv1.JobComplete) != nil ||
+		jobs.TrueCondition(job, batchv1.JobFailed) != nil {
 		return jobs.Plan{}, nil
 	}
 	var uid types.UID
@@ -89,7 +91,8 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (jobs.Plan, 
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	return jobs.Plan{Batch: write.Batch{Writes: []write.Write{write.Change(job, stopped).WithEvent(write.Warning(noQuotaReason, noQuotaMessage))}}}, nil
+	return jobs.Plan{Batch: write.Batch{
+		Writes: []write.Write{write.Change(job, stopped).WithEvent(write.Warning(noQuotaReason, noQuotaMessage))}}}, nil
 }
 
 // holdsQuotaFor reports whether a Workload in the namespace holds quota for the job with the UID, which may be gone.
@@ -98,9 +101,11 @@ func (r *reader[T]) holdsQuotaFor(ctx context.Context, namespace string, uid typ
 		return false, nil
 	}
 	var list kueue.WorkloadList
-	err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.MatchingLabels{kueue.JobUIDLabel: string(uid)})
+	err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{kueue.JobUIDLabel: string(uid)})
 	if err != nil {
 		return false, fmt.Errorf("listing the Workloads of the job %s in %s: %w", uid, namespace, err)
 	}
-	return slices.ContainsFunc(list.Items, func(w kueue.Workload) bool { return workload.HoldsQuota(&w) && !workload.IsFinished(&w) }), nil
+	return slices.ContainsFunc(list.Items,
+		func(w kueue.Workload) bool { return workload.HoldsQuota(&w) && !workload.IsFinished(&w) }), nil
 }

@@ -30,8 +30,8 @@ func (w *world) loseOwner(change func(*batchv1.Job)) {
 	}
 }
 
-// TestAnEvictedJobSetStopsTheJobsThatHaveLostIt: they are still its Jobs, and get it back as their controller. It gives its
-// quota back when they have no pods.
+// TestAnEvictedJobSetStopsTheJobsThatHaveLostIt: they are still its Jobs, and get it back as their controller. It gives
+// its quota back when they have no pods.
 func TestAnEvictedJobSetStopsTheJobsThatHaveLostIt(t *testing.T) {
 	for name, change := range map[string]func(*batchv1.Job){
 		"its reference":                   func(*batchv1.Job) {},
@@ -61,8 +61,10 @@ func TestAnEvictedJobSetStopsTheJobsThatHaveLostIt(t *testing.T) {
 				}
 			}
 			for _, job := range list[batchv1.JobList](w).Items {
-				if owner := metav1.GetControllerOf(&job); !*job.Spec.Suspend || owner == nil || owner.UID != "js-uid" || owner.Kind != "JobSet" {
-					t.Errorf("Job %s: suspended %t, controller %v; want it suspended, and controlled by the JobSet", job.Name, *job.Spec.Suspend, owner)
+				if owner := metav1.GetControllerOf(&job); !*job.Spec.Suspend || owner == nil || owner.UID != "js-uid" ||
+					owner.Kind != "JobSet" {
+					t.Errorf("Job %s: suspended %t, controller %v; want it suspended, and controlled by the JobSet", job.Name,
+						*job.Spec.Suspend, owner)
 				}
 			}
 			if workload.HoldsQuota(&list[kueue.WorkloadList](w).Items[0]) {
@@ -81,7 +83,8 @@ func TestARunningJobSetGetsItsLostJobsBack(t *testing.T) {
 	w.settle()
 	for _, job := range list[batchv1.JobList](w).Items {
 		if metav1.GetControllerOf(&job) == nil || *job.Spec.Suspend {
-			t.Errorf("Job %s: controller %v, suspended %t; want it to run under its JobSet", job.Name, metav1.GetControllerOf(&job), *job.Spec.Suspend)
+			t.Errorf("Job %s: controller %v, suspended %t; want it to run under its JobSet", job.Name,
+				metav1.GetControllerOf(&job), *job.Spec.Suspend)
 		}
 	}
 	if n := len(list[batchv1.JobList](w).Items); n != 3 {
@@ -89,8 +92,8 @@ func TestARunningJobSetGetsItsLostJobsBack(t *testing.T) {
 	}
 }
 
-// TestAJobSetThatIsDeletedWithoutItsJobsDoesNotTakeThemBack, though the cache does not show the deletion yet: the garbage
-// collector would delete them with it.
+// TestAJobSetThatIsDeletedWithoutItsJobsDoesNotTakeThemBack, though the cache does not show the deletion yet: the
+// garbage collector would delete them with it.
 func TestAJobSetThatIsDeletedWithoutItsJobsDoesNotTakeThemBack(t *testing.T) {
 	for name, change := range map[string]func(*jobset.JobSet){
 		"is being deleted": func(js *jobset.JobSet) {
@@ -129,7 +132,8 @@ func TestAJobThatNothingHoldsQuotaForIsSuspended(t *testing.T) {
 		"its Workload gave its quota back":  {func(*batchv1.Job) {}, func(*kueue.Workload) {}, true},
 		"its Workload is finished": {func(*batchv1.Job) {}, func(w *kueue.Workload) {
 			holds(w)
-			workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonOwnerNotFound, "", epoch)
+			workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue,
+				kueue.WorkloadFinishedReasonOwnerNotFound, "", epoch)
 		}, true},
 		"its Workload is gone": {func(*batchv1.Job) {}, nil, true},
 		"the Workload is of another job": {func(*batchv1.Job) {}, func(w *kueue.Workload) {
@@ -137,9 +141,13 @@ func TestAJobThatNothingHoldsQuotaForIsSuspended(t *testing.T) {
 			w.Labels[kueue.JobUIDLabel] = "another"
 		}, true},
 		"its own labels are changed": {func(job *batchv1.Job) { job.Labels = nil }, holds, false},
-		"it has another controller":  {func(job *batchv1.Job) { job.OwnerReferences = controlledBy("batch/v1", "CronJob", "c", "c-uid") }, nil, true},
-		"it is in no queue":          {func(job *batchv1.Job) { job.Annotations[muster.QueuedAnnotation] = muster.NotQueued }, nil, false},
-		"it has no mark":             {func(job *batchv1.Job) { job.Annotations = nil }, nil, false},
+		"it has another controller": {func(job *batchv1.Job) {
+			job.OwnerReferences = controlledBy("batch/v1", "CronJob", "c", "c-uid")
+		}, nil, true},
+		"it is in no queue": {func(job *batchv1.Job) {
+			job.Annotations[muster.QueuedAnnotation] = muster.NotQueued
+		}, nil, false},
+		"it has no mark": {func(job *batchv1.Job) { job.Annotations = nil }, nil, false},
 		"it is complete": {func(job *batchv1.Job) {
 			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		}, nil, false},
@@ -150,13 +158,16 @@ func TestAJobThatNothingHoldsQuotaForIsSuspended(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			labels := map[string]string{jobset.JobSetUIDKey: "js-uid"}
 			job := newBatchJob("", false)
-			job.Name, job.Labels, job.Annotations = "js-workers-0", labels, map[string]string{muster.QueuedAnnotation: muster.QueuedByOwner}
+			job.Name, job.Labels, job.Annotations = "js-workers-0", labels,
+				map[string]string{muster.QueuedAnnotation: muster.QueuedByOwner}
 			job.Spec.Template.Labels = map[string]string{jobset.JobSetUIDKey: "js-uid"}
 			tc.job(job)
 			w := newBatchWorld(t, fault{}, job, 0)
-			w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, controller.Serve(jobsetapi.API))
+			w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock,
+				controller.Serve(jobsetapi.API))
 			if tc.held != nil {
-				held := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "jobset-js", Labels: map[string]string{kueue.JobUIDLabel: "js-uid"}}}
+				held := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "jobset-js",
+					Labels: map[string]string{kueue.JobUIDLabel: "js-uid"}}}
 				tc.held(held)
 				w.put(held)
 			}
@@ -180,9 +191,11 @@ func TestALostJobIsQueuedByItsUser(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations[muster.QueuedAnnotation] = muster.QueuedByOwner
 	w := newBatchWorld(t, fault{}, job, 0)
-	w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, controller.Serve(jobsetapi.API))
+	w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock,
+		controller.Serve(jobsetapi.API))
 	w.settle()
-	if got := w.batchJob(); jobs.TrueCondition(got, batchv1.JobComplete) == nil || got.Annotations[muster.QueuedAnnotation] != muster.QueuedItself {
+	if got := w.batchJob(); jobs.TrueCondition(got, batchv1.JobComplete) == nil ||
+		got.Annotations[muster.QueuedAnnotation] != muster.QueuedItself {
 		t.Errorf("Job %+v, want it to have run in its queue", got)
 	}
 }

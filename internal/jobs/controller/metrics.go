@@ -27,15 +27,20 @@ var (
 	jobSetsCompleted = metrics.NewCounter("jobset_completed_total", "JobSets that succeeded.", "namespace")
 	jobSetsFailed    = metrics.NewCounter("jobset_failed_total", "JobSets that failed.", "namespace")
 
-	jobsCreated    = metrics.NewCounter("training_operator_jobs_created_total", "Jobs that were created, by kind in lower case (trainingjob, genericjob, job for VCJobs, latticejob).", "job_namespace", "framework")
-	jobsDeleted    = metrics.NewCounter("training_operator_jobs_deleted_total", "Jobs that were deleted.", "job_namespace", "framework")
-	jobsSuccessful = metrics.NewCounter("training_operator_jobs_successful_total", "Jobs that succeeded.", "job_namespace", "framework")
-	jobsFailed     = metrics.NewCounter("training_operator_jobs_failed_total", "Jobs that failed.", "job_namespace", "framework")
-	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Restarts of workers of a TrainingJob, or of a VCJob, after a failure.", "job_namespace", "framework")
+	jobsCreated = metrics.NewCounter("training_operator_jobs_created_total",
+		"Jobs that were created, by kind in lower case (trainingjob, genericjob, job for VCJobs, latticejob).", "job_namespace", "framework")
+	jobsDeleted = metrics.NewCounter("training_operator_jobs_deleted_total", "Jobs that were deleted.",
+		"job_namespace", "framework")
+	jobsSuccessful = metrics.NewCounter("training_operator_jobs_successful_total", "Jobs that succeeded.",
+		"job_namespace", "framework")
+	jobsFailed = metrics.NewCounter("training_operator_jobs_failed_total", "Jobs that failed.",
+		"job_namespace", "framework")
+	jobsRestarted = metrics.NewCounter("training_operator_jobs_restarted_total",
+		"Restarts of workers of a TrainingJob, or of a VCJob, after a failure.", "job_namespace", "framework")
 )
 
-// startedUnheld counts each start of a job that waits for quota, at its creation or later: neither webhook nor admission
-// policy held it. It may have had pods without quota until it was stopped.
+// startedUnheld counts each start of a job that waits for quota, at its creation or later: neither webhook nor
+// admission policy held it. It may have had pods without quota until it was stopped.
 var startedUnheld = metrics.NewCounter("muster_jobs_started_unheld_total",
 	"Starts of jobs that waited for quota, at their creation or by a user later, by kind. Each was stopped once observed.", "kind")
 
@@ -131,8 +136,8 @@ func countIf(holds bool, counter *prometheus.CounterVec, labels ...string) {
 // counted later than it was observed.
 const countsOutlive = time.Minute
 
-// countForgetter drops the counts of namespaces that do not exist any more: clusters in which each run of a pipeline has
-// its own would have ever more of them.
+// countForgetter drops the counts of namespaces that do not exist any more: clusters in which each run of a pipeline
+// has its own would have ever more of them.
 type countForgetter struct{ client client.Reader }
 
 // addTo adds its controller to the manager.

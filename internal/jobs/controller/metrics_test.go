@@ -21,7 +21,8 @@ import (
 func TestEachTransitionIsCountedOnce(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	job := func(name, uid string, created time.Time) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), CreationTimestamp: metav1.NewTime(created)}}
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid),
+			CreationTimestamp: metav1.NewTime(created)}}
 	}
 	won, lost := jobs.Progress{Outcome: &jobs.Outcome{Succeeded: true}}, jobs.Progress{Outcome: &jobs.Outcome{}}
 	old, young := job("old", "1", at.Add(-time.Hour)), job("young", "2", at.Truncate(time.Second))
@@ -43,7 +44,8 @@ func TestEachTransitionIsCountedOnce(t *testing.T) {
 		{"other job failed", old, lost, transition{failed: true}},
 		{"recreated with the same name", again, jobs.Progress{}, transition{created: true, deleted: true}},
 		{"finished before the start", job("past", "4", at.Add(-time.Hour)), won, transition{}},
-		{"created and failed since the last reconcile", job("quick", "5", at.Add(time.Minute)), lost, transition{created: true, failed: true}},
+		{"created and failed since the last reconcile", job("quick", "5", at.Add(time.Minute)), lost,
+			transition{created: true, failed: true}},
 	} {
 		if got := states.observe(step.job, step.progress, at); got != step.want {
 			t.Errorf("%s: transition = %+v, want %+v", step.what, got, step.want)
@@ -58,10 +60,12 @@ func TestEachTransitionIsCountedOnce(t *testing.T) {
 // TestFirstJobOfAKindIsCounted, though it is first reconciled in the second after its creation.
 func TestFirstJobOfAKindIsCounted(t *testing.T) {
 	started := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
-	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1", CreationTimestamp: metav1.NewTime(started.Add(time.Minute).Truncate(time.Second))}}
+	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1",
+		CreationTimestamp: metav1.NewTime(started.Add(time.Minute).Truncate(time.Second))}}
 	var states jobStates
 	states.start(started)
-	if got, want := states.observe(first, jobs.Progress{}, started.Add(time.Minute+time.Second)), (transition{created: true}); got != want {
+	if got, want := states.observe(first, jobs.Progress{}, started.Add(time.Minute+time.Second)),
+		(transition{created: true}); got != want {
 		t.Errorf("transition = %+v, want %+v", got, want)
 	}
 }
@@ -95,7 +99,8 @@ func TestCountsOfADeletedNamespaceAreForgotten(t *testing.T) {
 	f := countForgetter{fake.NewClientBuilder().WithObjects(there).Build()}
 	series := map[string]int{}
 	for _, namespace := range []string{"gone", "there"} {
-		if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}); err != nil {
+		if _, err := f.Reconcile(t.Context(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}); err != nil {
 			t.Fatal(err)
 		}
 		for name := range metricstest.Values(t) {

@@ -31,7 +31,8 @@ func TestBatchJobRunsThoughAPolicyMutatesItsWorkload(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
 	w.fate, w.onCreate = running, addToleration
 	w.settle()
-	if job := w.batchJob(); job.Status.Active != 2 || w.created["Workload "+list[kueue.WorkloadList](w.world).Items[0].Name] != 1 {
+	if job := w.batchJob(); job.Status.Active != 2 ||
+		w.created["Workload "+list[kueue.WorkloadList](w.world).Items[0].Name] != 1 {
 		t.Errorf("the Job does not run with its first Workload: status %+v, writes %v", job.Status, w.writes)
 	}
 }
@@ -56,8 +57,10 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 		enlarge(w)
 		w.settle()
 		wl := list[kueue.WorkloadList](w.world).Items[0]
-		if requests := wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests; len(requests) == 0 || w.batchJob().Status.Active != 2 {
-			t.Errorf("the Job has quota for %v and the status %+v, want quota for its new requests and 2 active pods", requests, w.batchJob().Status)
+		if requests := wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests; len(requests) == 0 ||
+			w.batchJob().Status.Active != 2 {
+			t.Errorf("the Job has quota for %v and the status %+v, want quota for its new requests and 2 active pods", requests,
+				w.batchJob().Status)
 		}
 	})
 	t.Run("digest copied onto a prebuilt Workload", func(t *testing.T) {
@@ -69,12 +72,15 @@ func TestBatchJobThatAsksForMoreIsQueuedAgain(t *testing.T) {
 		w := newBatchWorld(t, fault{}, job, 0)
 		w.fate = running
 		w.put(&kueue.Workload{
-			ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns", Annotations: list[kueue.WorkloadList](forged.world).Items[0].Annotations},
-			Spec:       kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
+			ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns",
+				Annotations: list[kueue.WorkloadList](forged.world).Items[0].Annotations},
+			Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 2,
+				Template: newBatchJob("", true).Spec.Template}}}})
 		w.settle()
 		enlarge(w)
 		w.settle()
-		if job := w.batchJob(); list[kueue.WorkloadList](w.world).Items[0].Annotations[muster.AskedAnnotation] == "" || job.Status.Active > 0 || !*job.Spec.Suspend {
+		if job := w.batchJob(); list[kueue.WorkloadList](w.world).Items[0].Annotations[muster.AskedAnnotation] == "" ||
+			job.Status.Active > 0 || !*job.Spec.Suspend {
 			t.Errorf("the Job runs without quota for its new requests, or its Workload has lost the digest: %+v", job.Status)
 		}
 	})

@@ -28,8 +28,8 @@ func (r *reader[T]) knowsOptionalKinds() bool {
 }
 
 // A kind that has a definition but is not served yet is checked for again after establishedWithin, and then after twice
-// the time of the last check, up to longestPoll: no event says when the API server starts to serve it, and it never does
-// so if the definition has another version of the kind only.
+// the time of the last check, up to longestPoll: no event says when the API server starts to serve it, and it never
+// does so if the definition has another version of the kind only.
 const establishedWithin = time.Second
 
 // optionalSource returns a source that watches the kind's objects from the time that the cluster serves it, and that
@@ -105,7 +105,8 @@ func (r *router[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *opti
 
 // definitionChanges returns a channel that receives when the definition of the resource is there or has changed. It
 // holds one such message at most.
-func definitionChanges(ctx context.Context, informers ctrlcache.Informers, resource schema.GroupResource) (<-chan struct{}, error) {
+func definitionChanges(ctx context.Context, informers ctrlcache.Informers,
+	resource schema.GroupResource) (<-chan struct{}, error) {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(definitionKind)
 	definitions, err := informers.GetInformer(ctx, definition)
@@ -121,7 +122,8 @@ func definitionChanges(ctx context.Context, informers ctrlcache.Informers, resou
 			}
 		}
 	}
-	_, err = definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }})
+	_, err = definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell,
+		UpdateFunc: func(_, o any) { tell(o) }})
 	return changed, err
 }
 
@@ -131,7 +133,8 @@ func (r *router[T]) watchOptional(ctx context.Context, mgr ctrl.Manager, l *opti
 		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)
 	}
 	of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), r.api.New())
-	watch := source.Kind(mgr.GetCache(), l.Object, watching.BatchRequests(of, r.api.Watch.BatchDelay), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
+	watch := source.Kind(mgr.GetCache(), l.Object, watching.BatchRequests(of, r.api.Watch.BatchDelay),
+		predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
 	if err := watch.Start(ctx, queue); err != nil {
 		return err
 	}

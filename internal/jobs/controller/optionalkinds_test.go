@@ -23,7 +23,8 @@ func newExternalWorld(t *testing.T) *latticeWorld {
 
 // restart starts a new operator, which does not know yet whether the cluster serves Volcano's kinds.
 func (l *latticeWorld) restart() {
-	l.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{External: true}), l.recordingClient(), l.events, l.clock)
+	l.reconciler = controller.NewReconciler(latticejob.New(latticejob.Settings{External: true}), l.recordingClient(),
+		l.events, l.clock)
 }
 
 // setVolcanoServed tells the operator whether the cluster serves Volcano's kinds.
@@ -59,7 +60,8 @@ func TestNoJobIsReconciledBeforeOptionalKindsAreKnown(t *testing.T) {
 	before := w.changes
 	w.reconcile()
 	if w.changes != before || workloads() != 1 {
-		t.Errorf("%d writes before it was known what the cluster serves, and %d Workloads are left; want none and 1", w.changes-before, workloads())
+		t.Errorf("%d writes before it was known what the cluster serves, and %d Workloads are left; want none and 1",
+			w.changes-before, workloads())
 	}
 	w.setVolcanoServed(false)
 	w.settle()

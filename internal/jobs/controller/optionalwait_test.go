@@ -38,7 +38,8 @@ func (definitionCache) GetInformer(context.Context, client.Object, ...cache.Info
 
 type definitionInformer struct{ cache.Informer }
 
-func (definitionInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (definitionInformer) AddEventHandler(
+	h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	h.OnAdd(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "cronjobs.batch"}}, true)
 	return nil, nil
 }
@@ -61,7 +62,8 @@ func TestAKindThatIsNeverServedIsSeldomAskedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		r := &router[*batchv1.Job]{}
-		l := &optionalKind{OptionalKind: jobs.OptionalKind{Resource: schema.GroupResource{Group: "batch", Resource: "cronjobs"}, Object: &batchv1.CronJob{}}}
+		l := &optionalKind{OptionalKind: jobs.OptionalKind{Resource: schema.GroupResource{Group: "batch",
+			Resource: "cronjobs"}, Object: &batchv1.CronJob{}}}
 		missing := 0
 		if err := r.awaitOptional(ctx, d, l, func() { missing++ }); err == nil || missing != 1 {
 			t.Fatalf("awaiting the kind: %v, missing was called %d times; want an error and once", err, missing)

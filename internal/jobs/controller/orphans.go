@@ -26,10 +26,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// A job that is deleted with the propagation policy Orphan leaves its pods and its Workload behind, without an owner. The
-// pods run on, so the Workload keeps its quota until they have ended, and with them the Jobs that a JobSet has left: these
-// create pods in place of those that fail. It can be evicted like any other: the pods are then deleted, and Jobs that would
-// replace them are suspended.
+// A job that is deleted with the propagation policy Orphan leaves its pods and its Workload behind, without an owner.
+// The pods run on, so the Workload keeps its quota until they have ended, and with them the Jobs that a JobSet has
+// left: these create pods in place of those that fail. It can be evicted like any other: the pods are then deleted, and
+// Jobs that would replace them are suspended.
 
 // orphans reconciles the Workloads that were orphaned while they held quota. The zero value of since is ready for use.
 type orphans struct {
@@ -150,14 +150,15 @@ func stopsJobs(writes []write.Write) bool {
 	return slices.ContainsFunc(writes, func(w write.Write) bool { return w.Verb() == write.VerbChange })
 }
 
-// jobsLeft returns the Jobs that the Workload's former job has left. Their pods have its labels, whatever labels the Jobs
-// themselves have by now. A Job of another controller is left alone, unless it has the mark of a Job that the operator
-// created for a queued job: users can set labels and owner references, but not this mark. The Jobs are shared with the cache
-// and must not be modified.
+// jobsLeft returns the Jobs that the Workload's former job has left. Their pods have its labels, whatever labels the
+// Jobs themselves have by now. A Job of another controller is left alone, unless it has the mark of a Job that the
+// operator created for a queued job: users can set labels and owner references, but not this mark. The Jobs are shared
+// with the cache and must not be modified.
 func (o *orphans) jobsLeft(ctx context.Context, w *kueue.Workload) (left []*batchv1.Job, err error) {
 	var all batchv1.JobList
 	if err := o.client.List(ctx, &all, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Jobs that the job of Workload %s has left: %w", client.ObjectKeyFromObject(w), err)
+		return nil, fmt.Errorf("listing the Jobs that the job of Workload %s has left: %w",
+			client.ObjectKeyFromObject(w), err)
 	}
 	for i := range all.Items {
 		job := &all.Items[i]
@@ -175,11 +176,12 @@ func (o *orphans) jobsLeft(ctx context.Context, w *kueue.Workload) (left []*batc
 	return left, nil
 }
 
-// madeBefore returns the pods that the former job may have created, of an evicted Workload: those that were created before
-// its eviction, and those of Jobs that the former job has left. Another controller, such as a ReplicaSet that has adopted
-// some, creates pods anew from its own template, which may have the same labels. These are deleted, but not waited for: the
-// quota would never be given back.
-func madeBefore(w *kueue.Workload, pods []metav1.PartialObjectMetadata, left []*batchv1.Job) []metav1.PartialObjectMetadata {
+// madeBefore returns the pods that the former job may have created, of an evicted Workload: those that were created
+// before its eviction, and those of Jobs that the former job has left. Another controller, such as a ReplicaSet that
+// has adopted some, creates pods anew from its own template, which may have the same labels. These are deleted, but not
+// waited for: the quota would never be given back.
+func madeBefore(w *kueue.Workload, pods []metav1.PartialObjectMetadata,
+	left []*batchv1.Job) []metav1.PartialObjectMetadata {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
 	return slices.DeleteFunc(pods, func(pod metav1.PartialObjectMetadata) bool {
 		return evicted.Before(&pod.CreationTimestamp) && !slices.ContainsFunc(left, func(job *batchv1.Job) bool {

@@ -34,7 +34,8 @@ func orphanedWorkload(edit func(*kueue.Workload)) *kueue.Workload {
 func orphanWorld(t *testing.T, objects ...client.Object) *orphans {
 	t.Helper()
 	a := abandonedWorld(t, clocktesting.NewFakePassiveClock(noon), objects...)
-	return &orphans{client: a.read.client, live: a.read.live, executor: a.executor, clock: a.clock, apis: []Served{Serve(abandonedAPI())}}
+	return &orphans{client: a.read.client, live: a.read.live, executor: a.executor, clock: a.clock,
+		apis: []Served{Serve(abandonedAPI())}}
 }
 
 // reconcile reconciles the Workload and returns it, nil if it is gone, and after how long it is reconciled again.
@@ -94,7 +95,8 @@ func TestAnOrphanKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 					t.Errorf("without pods: Workload %+v, want it gone", got)
 				}
 			case got == nil || !meta.IsStatusConditionTrue(got.Status.Conditions, kueue.WorkloadFinished) ||
-				meta.FindStatusCondition(got.Status.Conditions, kueue.WorkloadFinished).Reason != kueue.WorkloadFinishedReasonOwnerNotFound:
+				meta.FindStatusCondition(got.Status.Conditions,
+					kueue.WorkloadFinished).Reason != kueue.WorkloadFinishedReasonOwnerNotFound:
 				t.Errorf("without pods: Workload %+v, want it finished without an owner", got)
 			}
 		})
@@ -107,10 +109,12 @@ func TestOnlyOrphansInUseAreLookedAfter(t *testing.T) {
 		w    *kueue.Workload
 		want bool
 	}{
-		"with quota":           {orphanedWorkload(func(*kueue.Workload) {}), true},
-		"without quota":        {orphanedWorkload(func(w *kueue.Workload) { w.Status = kueue.WorkloadStatus{} }), false},
-		"finished":             {orphanedWorkload(func(w *kueue.Workload) { workloads.Finish(w, "Succeeded", "", noon) }), false},
-		"with a job":           {abandonedWorkload("ConfigMap", func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "u"} }), false},
+		"with quota":    {orphanedWorkload(func(*kueue.Workload) {}), true},
+		"without quota": {orphanedWorkload(func(w *kueue.Workload) { w.Status = kueue.WorkloadStatus{} }), false},
+		"finished": {orphanedWorkload(func(w *kueue.Workload) { workloads.Finish(w, "Succeeded", "", noon) }),
+			false},
+		"with a job": {abandonedWorkload("ConfigMap",
+			func(w *kueue.Workload) { w.Labels = map[string]string{kueue.JobUIDLabel: "u"} }), false},
 		"that never had a job": {orphanedWorkload(func(w *kueue.Workload) { w.Labels = nil }), false},
 	} {
 		if got := isOrphanInUse(tc.w); got != tc.want {
@@ -128,16 +132,18 @@ func evictedOrphan() *kueue.Workload {
 
 // controlled has the object controlled by the owner of this kind, whose name is its UID.
 func controlled[O client.Object](object O, kind, owner string) O {
-	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}})
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: owner, UID: types.UID(owner),
+		Controller: ptr.To(true)}})
 	return object
 }
 
-// TestJobsThatWouldReplaceTheirPodsAreSuspended when an orphaned Workload is evicted: those of a JobSet that was deleted
-// without them, though a user has changed their labels or their controller since. A Job that somebody else has made for a
-// controller of its own is not stopped, whatever its labels say.
+// TestJobsThatWouldReplaceTheirPodsAreSuspended when an orphaned Workload is evicted: those of a JobSet that was
+// deleted without them, though a user has changed their labels or their controller since. A Job that somebody else has
+// made for a controller of its own is not stopped, whatever its labels say.
 func TestJobsThatWouldReplaceTheirPodsAreSuspended(t *testing.T) {
 	left := func(name string, annotations map[string]string) *batchv1.Job {
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{"job": "u"}, Annotations: annotations}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+			Labels: map[string]string{"job": "u"}, Annotations: annotations}}
 		job.Spec.Template.Labels = map[string]string{"job": "u"}
 		return job
 	}
@@ -166,8 +172,10 @@ func TestJobsThatWouldReplaceTheirPodsAreSuspended(t *testing.T) {
 		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(tc.job), tc.job); err != nil {
 			t.Fatal(err)
 		}
-		if got := ptr.Deref(tc.job.Spec.Suspend, false); got != tc.suspended || got && tc.job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
-			t.Errorf("%s: suspended %v, marked %q; want %v", tc.job.Name, got, tc.job.Annotations[muster.QueuedAnnotation], tc.suspended)
+		if got := ptr.Deref(tc.job.Spec.Suspend, false); got != tc.suspended ||
+			got && tc.job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
+			t.Errorf("%s: suspended %v, marked %q; want %v", tc.job.Name, got,
+				tc.job.Annotations[muster.QueuedAnnotation], tc.suspended)
 		}
 		switch err := o.client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); {
 		case tc.suspended && err != nil:
@@ -185,7 +193,8 @@ func TestJobsThatWouldReplaceTheirPodsAreSuspended(t *testing.T) {
 // TestAnEvictedOrphanWithoutPodsWaitsForItsJobs: one that is not suspended may create pods at any time.
 func TestAnEvictedOrphanWithoutPodsWaitsForItsJobs(t *testing.T) {
 	w := evictedOrphan()
-	o := orphanWorld(t, w, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left", Labels: map[string]string{"job": "u"}}})
+	o := orphanWorld(t, w, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left",
+		Labels: map[string]string{"job": "u"}}})
 	for _, finished := range []bool{false, true} {
 		if got, _ := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) != finished {
 			t.Errorf("finished %v, want %v", !finished, finished)
@@ -193,8 +202,8 @@ func TestAnEvictedOrphanWithoutPodsWaitsForItsJobs(t *testing.T) {
 	}
 }
 
-// TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome: a pod has failed, and the Job controller waits before it
-// creates another one. A Job that has ended, or that somebody has suspended, creates none.
+// TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome: a pod has failed, and the Job controller waits before
+// it creates another one. A Job that has ended, or that somebody has suspended, creates none.
 func TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change   func(*batchv1.Job)
@@ -211,13 +220,17 @@ func TestAnOrphanWithoutPodsKeepsItsQuotaForJobsThatMayCreateSome(t *testing.T) 
 		"of another": {func(job *batchv1.Job) { job.Labels["job"] = "v" }, true},
 	} {
 		w := orphanedWorkload(func(*kueue.Workload) {})
-		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left", Labels: map[string]string{"job": "u"}}}
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "left", UID: "left",
+			Labels: map[string]string{"job": "u"}}}
 		tc.change(job)
 		o := orphanWorld(t, w, job)
-		if got, again := o.reconcile(t, client.ObjectKeyFromObject(w)); workload.IsFinished(got) != tc.finished || again == 0 {
-			t.Errorf("%s: the Workload is finished: %v, want %v; it is looked at again after %s", name, !tc.finished, tc.finished, again)
+		if got, again := o.reconcile(t,
+			client.ObjectKeyFromObject(w)); workload.IsFinished(got) != tc.finished || again == 0 {
+			t.Errorf("%s: the Workload is finished: %v, want %v; it is looked at again after %s", name, !tc.finished,
+				tc.finished, again)
 		}
-		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil || ptr.Deref(job.Spec.Suspend, false) != (name == "suspended") {
+		if err := o.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil ||
+			ptr.Deref(job.Spec.Suspend, false) != (name == "suspended") {
 			t.Errorf("%s: the Job was stopped, or is gone: %v", name, err)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 // A job that another job creates is not queued: its owner is queued for it, stops it and starts it. An owner reference
-// does not prove that, since users may set any on their jobs. So a job is its owner's only if the owner would create one
-// of its name, and if it was not marked, at its creation by a user, as one that is nobody's. A job that has a Workload of
-// its own follows that, whatever its owners are.
+// does not prove that, since users may set any on their jobs. So a job is its owner's only if the owner would create
+// one of its name, and if it was not marked, at its creation by a user, as one that is nobody's. A job that has a
+// Workload of its own follows that, whatever its owners are.
 
 // leftAlone returns the plan for a job of an external kind that is in no queue: its users start it. If it was marked as
 // queued, for instance because the LocalQueue default has been deleted since, the mark is changed.
@@ -25,14 +25,15 @@ func leftAlone(job client.Object) jobs.Plan {
 	if job.GetAnnotations()[muster.QueuedAnnotation] != muster.QueuedItself {
 		return jobs.Plan{}
 	}
-	return jobs.Plan{Batch: write.Batch{Writes: []write.Write{write.Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}}
+	return jobs.Plan{Batch: write.Batch{
+		Writes: []write.Write{write.Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}}
 }
 
 // planFor returns the plan of the API, without anything for a Workload.
 //
 // A child that is queued itself is no child: it became one by an owner reference that was added later. If the plan
-// changes such a child, it is made anew without it: its own queue, which stops and starts it, would undo the change, and
-// the job would wait for ever for the end of its pods.
+// changes such a child, it is made anew without it: its own queue, which stops and starts it, would undo the change,
+// and the job would wait for ever for the end of its pods.
 func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Plan, error) {
 	plan := r.api.Plan(seen)
 	strays, err := r.strays(ctx, seen.Job, plan)
@@ -40,7 +41,8 @@ func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Pl
 		return jobs.Plan{}, err
 	}
 	if strays.Len() > 0 {
-		seen.Children = slices.DeleteFunc(slices.Clone(seen.Children), func(child client.Object) bool { return strays.Has(child.GetUID()) })
+		seen.Children = slices.DeleteFunc(slices.Clone(seen.Children),
+			func(child client.Object) bool { return strays.Has(child.GetUID()) })
 		plan = r.api.Plan(seen)
 	}
 	if !r.read.nativeGangs {

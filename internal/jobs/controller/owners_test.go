@@ -65,8 +65,9 @@ func TestJobsAreQueuedByTheOwnersThatCreateThem(t *testing.T) {
 	notController[0].Controller = nil
 	w := newWorld(t, fault{}, newJobSet("cq"), foreign, newGenericJob(""))
 	apis := []controller.Served{
-		controller.Serve(jobsetapi.API), controller.Serve(genericjob.API), controller.Serve(trainingjob.API(trainingSettings)), controller.Serve(batchjob.API),
-		controller.Serve(vcjob.API), controller.Serve(latticejob.New(latticejob.Settings{})),
+		controller.Serve(jobsetapi.API), controller.Serve(genericjob.API),
+		controller.Serve(trainingjob.API(trainingSettings)), controller.Serve(batchjob.API), controller.Serve(vcjob.API),
+		controller.Serve(latticejob.New(latticejob.Settings{})),
 	}
 	named := func(name string, owners []metav1.OwnerReference) client.Object {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: owners}}
@@ -86,28 +87,35 @@ func TestJobsAreQueuedByTheOwnersThatCreateThem(t *testing.T) {
 		job  client.Object
 		want bool
 	}{
-		"Job of a JobSet":                           {named("js-workers-1", ofTheSet), true},
-		"made by the operator":                      {marked(muster.QueuedByOwner, ofTheSet), true},
-		"made by a user, in a queue":                {marked(muster.QueuedItself, ofTheSet), false},
-		"made by a user, in no queue":               {marked(muster.NotQueued, ofTheSet), false},
-		"made by a user, of nothing":                {marked(muster.QueuedItself, gone), false},
-		"in another version of the API":             {named("js-workers-1", controlledBy("jobset.x-k8s.io/v1", "JobSet", "js", "js-uid")), true},
-		"of a JobSet that is gone":                  {named("gone-workers-1", controlledBy(jobSetVersion, "JobSet", "gone", "gone-uid")), true},
-		"of an earlier JobSet of the name":          {named("js-workers-1", controlledBy(jobSetVersion, "JobSet", "js", "earlier")), true},
-		"gone, in a version that does not exist":    {named("gone-workers-1", controlledBy("jobset.x-k8s.io/v9", "JobSet", "gone", "gone-uid")), false},
+		"Job of a JobSet":             {named("js-workers-1", ofTheSet), true},
+		"made by the operator":        {marked(muster.QueuedByOwner, ofTheSet), true},
+		"made by a user, in a queue":  {marked(muster.QueuedItself, ofTheSet), false},
+		"made by a user, in no queue": {marked(muster.NotQueued, ofTheSet), false},
+		"made by a user, of nothing":  {marked(muster.QueuedItself, gone), false},
+		"in another version of the API": {named("js-workers-1",
+			controlledBy("jobset.x-k8s.io/v1", "JobSet", "js", "js-uid")), true},
+		"of a JobSet that is gone": {named("gone-workers-1",
+			controlledBy(jobSetVersion, "JobSet", "gone", "gone-uid")), true},
+		"of an earlier JobSet of the name": {named("js-workers-1",
+			controlledBy(jobSetVersion, "JobSet", "js", "earlier")), true},
+		"gone, in a version that does not exist": {named("gone-workers-1",
+			controlledBy("jobset.x-k8s.io/v9", "JobSet", "gone", "gone-uid")), false},
 		"without an owner":                          {named("js-workers-1", nil), false},
 		"owned, not controlled":                     {named("js-workers-1", notController), false},
 		"of a name that the JobSet does not give":   {named("job", ofTheSet), false},
 		"of an index that the JobSet does not have": {named("js-workers-2", ofTheSet), false},
 		"of an index in another spelling":           {named("js-workers-01", ofTheSet), false},
 		"of a replicated job that does not exist":   {named("js-others-0", ofTheSet), false},
-		"of another controller's JobSet":            {named("foreign-workers-0", controlledBy(jobSetVersion, "JobSet", "foreign", "foreign-uid")), false},
-		"of another kind of the group":              {named("js-workers-1", controlledBy(jobSetVersion, "Other", "js", "js-uid")), false},
-		"of the same kind in another group":         {named("js-workers-1", controlledBy("example.com/v1", "JobSet", "js", "js-uid")), false},
-		"of an invalid version":                     {named("js-workers-1", controlledBy("a/b/c", "JobSet", "js", "js-uid")), false},
-		"of a CronJob":                              {named("js-workers-1", controlledBy("batch/v1", "CronJob", "js", "js-uid")), false},
-		"JobSet of a JobSet":                        {inner, false},
-		"TrainingJob of a GenericJob":               {training, false},
+		"of another controller's JobSet": {named("foreign-workers-0",
+			controlledBy(jobSetVersion, "JobSet", "foreign", "foreign-uid")), false},
+		"of another kind of the group": {named("js-workers-1",
+			controlledBy(jobSetVersion, "Other", "js", "js-uid")), false},
+		"of the same kind in another group": {named("js-workers-1",
+			controlledBy("example.com/v1", "JobSet", "js", "js-uid")), false},
+		"of an invalid version":       {named("js-workers-1", controlledBy("a/b/c", "JobSet", "js", "js-uid")), false},
+		"of a CronJob":                {named("js-workers-1", controlledBy("batch/v1", "CronJob", "js", "js-uid")), false},
+		"JobSet of a JobSet":          {inner, false},
+		"TrainingJob of a GenericJob": {training, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			switch got, err := controller.QueuedByOwner(t.Context(), w.api, tc.job, apis...); {
@@ -141,7 +149,8 @@ func TestBatchJobThatGetsAnOwnerFollowsItsWorkload(t *testing.T) {
 			job := newBatchJob("cq", true)
 			job.Name = name
 			w := newBatchWorld(t, fault{}, job, 0)
-			w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, controller.Serve(jobsetapi.API))
+			w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock,
+				controller.Serve(jobsetapi.API))
 			w.fate = running
 			w.put(newJobSet(""))
 			w.settle()
@@ -164,7 +173,8 @@ func TestJobsOfAJobSetDoNotConcernTheQueuesOfBatchJobs(t *testing.T) {
 	job.Name, job.OwnerReferences = "js-workers-0", controlledBy(jobSetVersion, "JobSet", "js", "js-uid")
 	job.Annotations[muster.QueuedAnnotation] = muster.QueuedByOwner
 	w := newBatchWorld(t, fault{}, job, 0)
-	w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock, controller.Serve(jobsetapi.API))
+	w.reconciler = controller.NewReconciler(batchjob.API, w.recordingClient(), w.events, w.clock,
+		controller.Serve(jobsetapi.API))
 	w.put(newJobSet(""))
 	if controller.Concerns(w.reconciler, job) {
 		t.Error("a Job that its JobSet is queued for is reconciled")
@@ -189,7 +199,8 @@ func TestJobSetDoesNotWaitForJobsThatAreNotItsOwn(t *testing.T) {
 		"a Job whose own Workload is finished": {"js-workers-0", func(own *kueue.Workload) {
 			workload.SetCondition(own, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", epoch)
 		}, true},
-		"a Job whose predecessor had a Workload": {"js-workers-0", func(own *kueue.Workload) { own.OwnerReferences[0].UID = "earlier" }, true},
+		"a Job whose predecessor had a Workload": {"js-workers-0",
+			func(own *kueue.Workload) { own.OwnerReferences[0].UID = "earlier" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := newBatchJob("cq", false)

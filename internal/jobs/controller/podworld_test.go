@@ -33,7 +33,9 @@ type podWorld struct {
 }
 
 // newPodWorld returns a world with the objects and the reconciler, in which the fault occurs.
-func newPodWorld(t *testing.T, f fault, reconciler func(client.Client, *recorder, clock.PassiveClock) reconcile.Reconciler, objects ...client.Object) *podWorld {
+func newPodWorld(t *testing.T, f fault,
+	reconciler func(client.Client, *recorder, clock.PassiveClock) reconcile.Reconciler,
+	objects ...client.Object) *podWorld {
 	t.Helper()
 	w := newWorld(t, f, objects...)
 	w.job = "job"
@@ -87,7 +89,8 @@ func (p *podWorld) kubelet() {
 		case s.Phase != corev1.PodRunning && p.mayStart(&pod):
 			s.Phase = corev1.PodRunning
 			s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
+			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c",
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
 		case s.Phase != corev1.PodRunning || !p.mayEnd(&pod):
 			continue
 		default:
@@ -138,7 +141,8 @@ type otherObjects struct {
 }
 
 func (p *podWorld) otherObjects() otherObjects {
-	s := otherObjects{list[corev1.PodList](p.world).Items, list[corev1.ServiceList](p.world).Items, list[kueue.WorkloadList](p.world).Items}
+	s := otherObjects{list[corev1.PodList](p.world).Items, list[corev1.ServiceList](p.world).Items,
+		list[kueue.WorkloadList](p.world).Items}
 	for i := range s.Pods {
 		s.Pods[i].ResourceVersion = ""
 	}

@@ -54,7 +54,8 @@ func (r *reader[T]) children(ctx context.Context, job T) ([]client.Object, error
 			if err != nil {
 				return nil, err
 			}
-			if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy, client.MatchingFields{controllerIndex: key}); err != nil {
+			if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy,
+				client.MatchingFields{controllerIndex: key}); err != nil {
 				return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
 			}
 			err = meta.EachListItem(list, func(item runtime.Object) error {
@@ -80,8 +81,8 @@ func (r *reader[T]) childKinds() []client.Object {
 	return out
 }
 
-// related returns the objects of Reads.Related that exist. They are shared with the cache: a user may have a job refer to
-// many large ones.
+// related returns the objects of Reads.Related that exist. They are shared with the cache: a user may have a job refer
+// to many large ones.
 func (r *reader[T]) related(ctx context.Context, job T) ([]client.Object, error) {
 	if r.api.Reads.Related == nil {
 		return nil, nil
@@ -246,7 +247,8 @@ func (r *reader[T]) nodes(ctx context.Context, w *kueue.Workload) (jobs.Nodes, e
 				continue
 			}
 			var found corev1.NodeList
-			if err := r.client.List(ctx, &found, client.MatchingFields{jobs.HostnameIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
+			if err := r.client.List(ctx, &found, client.MatchingFields{jobs.HostnameIndex: name},
+				client.UnsafeDisableDeepCopy); err != nil {
 				return nil, fmt.Errorf("reading the node %s: %w", name, err)
 			}
 			if len(found.Items) == 1 { // if two nodes share the host name, it is unknown which of them will run the pod
@@ -267,7 +269,8 @@ func (r *reader[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
 		return nil, nil
 	}
 	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy, client.MatchingLabels(labels)); err != nil {
+	if err := r.client.List(ctx, &list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels(labels)); err != nil {
 		return nil, fmt.Errorf("listing the pods of %s: %w", client.ObjectKeyFromObject(job), err)
 	}
 	out := make([]*corev1.Pod, len(list.Items))

@@ -17,17 +17,20 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestRelatedObjectsAreSharedWithTheCache: a user may have each of many jobs refer to many large objects, of which copies
-// would fill the operator's memory.
+// TestRelatedObjectsAreSharedWithTheCache: a user may have each of many jobs refer to many large objects, of which
+// copies would fill the operator's memory.
 func TestRelatedObjectsAreSharedWithTheCache(t *testing.T) {
 	there := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there"}}
 	copied := 0
 	r := &reader[*batchv1.Job]{
-		api: served[*batchv1.Job]{jobs.API[*batchv1.Job]{Reads: jobs.Reads[*batchv1.Job]{Related: func(*batchv1.Job) []client.Object {
-			return []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "there"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}
-		}}}},
+		api: served[*batchv1.Job]{
+			jobs.API[*batchv1.Job]{Reads: jobs.Reads[*batchv1.Job]{Related: func(*batchv1.Job) []client.Object {
+				return []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "there"}},
+					&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}
+			}}}},
 		client: fake.NewClientBuilder().WithObjects(there).WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+				options ...client.GetOption) error {
 				var got client.GetOptions
 				if got.ApplyOptions(options); !ptr.Deref(got.UnsafeDisableDeepCopy, false) {
 					copied++
@@ -45,7 +48,8 @@ func TestRelatedObjectsAreSharedWithTheCache(t *testing.T) {
 	}
 }
 
-// TestWhatUsersMakeForAJobIsSharedWithTheCache: of what is meant for a job, or was left by one, users may have any number.
+// TestWhatUsersMakeForAJobIsSharedWithTheCache: of what is meant for a job, or was left by one, users may have any
+// number.
 func TestWhatUsersMakeForAJobIsSharedWithTheCache(t *testing.T) {
 	copied := 0
 	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
@@ -58,11 +62,12 @@ func TestWhatUsersMakeForAJobIsSharedWithTheCache(t *testing.T) {
 			return nil
 		},
 	})
-	r := &reader[*batchv1.Job]{client: api, owns: []client.Object{&corev1.Pod{}}, api: served[*batchv1.Job]{jobs.API[*batchv1.Job]{
-		Watch: jobs.Watch{
-			Targets: func(client.Object) (string, types.UID) { return "", "" },
-		},
-	}}}
+	r := &reader[*batchv1.Job]{client: api, owns: []client.Object{&corev1.Pod{}},
+		api: served[*batchv1.Job]{jobs.API[*batchv1.Job]{
+			Watch: jobs.Watch{
+				Targets: func(client.Object) (string, types.UID) { return "", "" },
+			},
+		}}}
 	if _, err := r.strayTargets(t.Context(), client.ObjectKey{Namespace: "ns", Name: "j"}, ""); err != nil {
 		t.Error(err)
 	}

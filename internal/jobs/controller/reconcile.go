@@ -93,7 +93,8 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 
 // afterError returns after how long to reconcile the job again whose plan was carried out with an error, not later than
 // again unless that is 0. It returns the error if it is none that other writers or users cause.
-func (r *reconciler[T]) afterError(ctx context.Context, job T, plan jobs.Plan, again time.Duration, err error) (time.Duration, error) {
+func (r *reconciler[T]) afterError(ctx context.Context, job T, plan jobs.Plan, again time.Duration,
+	err error) (time.Duration, error) {
 	log := ctrl.LoggerFrom(ctx)
 	switch {
 	case write.IsConflict(err):
@@ -121,7 +122,8 @@ func (r *reconciler[T]) holdBack(job T, plan jobs.Plan) jobs.Plan {
 	now := r.clock.Now()
 	plan = r.reclaims.HoldBackReclaims(job, plan, now)
 	plan = waiting.WithStatusBeforeReclaims(plan)
-	plan = r.statuses.HoldBackStatus(job, plan, waiting.StatusDelayOf(plan, r.api.StatusDelay, r.busy != nil && r.busy()), now)
+	plan = r.statuses.HoldBackStatus(job, plan,
+		waiting.StatusDelayOf(plan, r.api.StatusDelay, r.busy != nil && r.busy()), now)
 	return r.readiness.HoldBack(plan, now)
 }
 

@@ -37,10 +37,11 @@ type reconciler[T client.Object] struct {
 	retries            *waiting.Retries
 }
 
-// newReconciler returns the reconciler of one API. live reads from the API server: pods, which the cache does not keep for
-// the whole cluster, and objects for which a stale cache must not be trusted.
+// newReconciler returns the reconciler of one API. live reads from the API server: pods, which the cache does not keep
+// for the whole cluster, and objects for which a stale cache must not be trusted.
 func newReconciler[T client.Object](
-	api served[T], c client.Client, live client.Reader, x *write.Executor, settings Settings, owns []client.Object, apis []Served, clock clock.PassiveClock,
+	api served[T], c client.Client, live client.Reader, x *write.Executor, settings Settings, owns []client.Object,
+	apis []Served, clock clock.PassiveClock,
 ) *reconciler[T] {
 	read := &reader[T]{api: api, client: c, live: live, owns: owns,
 		nativeGangs: settings.NativeGangs, strictServiceNames: settings.StrictServiceNames, agent: settings.Agent}
@@ -48,7 +49,8 @@ func newReconciler[T client.Object](
 		read.optional = append(read.optional, &optionalKind{OptionalKind: kind})
 	}
 	return &reconciler[T]{
-		api: api, apis: apis, read: read, router: &router[T]{api: api, apis: apis, read: read, clock: clock}, executor: x, clock: clock,
+		api: api, apis: apis, read: read, router: &router[T]{api: api, apis: apis, read: read, clock: clock},
+		executor: x, clock: clock,
 		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, retries: waiting.NewRetries(clock),
 	}
 }

@@ -26,15 +26,18 @@ func running(*batchv1.Job) batchv1.JobConditionType { return "" }
 
 // userLocalQueue returns a LocalQueue of the ClusterQueue cq that a user created.
 func userLocalQueue(name string) *kueue.LocalQueue {
-	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}
+	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}
 }
 
 // TestIsQueued checks which jobs get a Workload, and which run at once.
 func TestIsQueued(t *testing.T) {
 	owned := newJobSet("cq")
-	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "outer", UID: "outer", Controller: ptr.To(true)}}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "outer",
+		UID: "outer", Controller: ptr.To(true)}}
 	ownedByOther := newJobSet("cq")
-	ownedByOther.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Pipeline", Name: "outer", UID: "outer", Controller: ptr.To(true)}}
+	ownedByOther.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Pipeline", Name: "outer",
+		UID: "outer", Controller: ptr.To(true)}}
 	foreign := newJobSet("cq")
 	foreign.Spec.ManagedBy = ptr.To("example.com/other")
 	empty := newJobSet("cq")
@@ -100,7 +103,8 @@ func TestLocalQueueIsCreatedForALaterClusterQueue(t *testing.T) {
 	}
 	w.put(clusterQueue("cq"))
 	w.reconcile()
-	if got := list[kueue.LocalQueueList](w).Items; len(got) != 1 || got[0].Name != "cq" || got[0].Spec.ClusterQueue != "cq" {
+	if got := list[kueue.LocalQueueList](w).Items; len(got) != 1 || got[0].Name != "cq" ||
+		got[0].Spec.ClusterQueue != "cq" {
 		t.Errorf("LocalQueues = %v, want cq", got)
 	}
 }
@@ -155,7 +159,8 @@ func TestConflicts(t *testing.T) {
 			js := newJobSet("")
 			js.Spec.Suspend = ptr.To(true) // so that its status is written at once
 			w := newWorld(t, fault{write: tc.write, err: conflict}, js)
-			_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
+			_, err := w.reconciler.Reconcile(t.Context(),
+				ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
 			if !w.faultFired {
 				t.Fatalf("the faulty write did not occur: %v", w.writes)
 			}
@@ -169,10 +174,13 @@ func TestConflicts(t *testing.T) {
 // TestCreateInATerminatingNamespaceIsNoError: the job is deleted with the namespace, in which no event can be created
 // either, so the create is not retried.
 func TestCreateInATerminatingNamespaceIsNoError(t *testing.T) {
-	terminating := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
-	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
+	terminating := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0",
+		errors.New("unable to create new content in namespace ns because it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause,
+		Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
 	w := newWorld(t, fault{write: "create Job js-leader-0 #1", err: terminating}, newJobSet(""))
-	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}}); err != nil || !w.faultFired {
+	if _, err := w.reconciler.Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}}); err != nil || !w.faultFired {
 		t.Errorf("error %v after the writes %v, want none after the refused create", err, w.writes)
 	}
 	for _, event := range w.events.events {
@@ -203,17 +211,20 @@ func TestEndOfAJobIsWrittenBeforeItsQuotaIsReturned(t *testing.T) {
 				}
 				return last
 			}
-			again := newWorld(t, fault{write: w.writes[lastOf("status Workload")], err: apierrors.NewServiceUnavailable("")}, newJobSet("cq"), clusterQueue("cq"), flavor())
+			again := newWorld(t, fault{write: w.writes[lastOf("status Workload")], err: apierrors.NewServiceUnavailable("")},
+				newJobSet("cq"), clusterQueue("cq"), flavor())
 			again.fate = fate
 			for !again.faultFired && again.outcome() == "" {
-				_, _ = again.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
+				_, _ = again.reconciler.Reconcile(t.Context(),
+					ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
 				if !again.faultFired {
 					again.admit()
 					again.runJobs()
 				}
 			}
 			if again.outcome() != name {
-				t.Errorf("the Workload's end was written when the JobSet's outcome was %q, want %q: %v", again.outcome(), name, again.writes)
+				t.Errorf("the Workload's end was written when the JobSet's outcome was %q, want %q: %v", again.outcome(),
+					name, again.writes)
 			}
 		})
 	}

@@ -40,7 +40,8 @@ func Refusals() cache.ByObject {
 				return object, nil
 			}
 			return &corev1.Event{
-				ObjectMeta: metav1.ObjectMeta{Name: event.Name, Namespace: event.Namespace, UID: event.UID, ResourceVersion: event.ResourceVersion,
+				ObjectMeta: metav1.ObjectMeta{Name: event.Name, Namespace: event.Namespace, UID: event.UID,
+					ResourceVersion:   event.ResourceVersion,
 					CreationTimestamp: event.CreationTimestamp, DeletionTimestamp: event.DeletionTimestamp},
 				Reason: event.Reason, Message: saidOf(event.Message), InvolvedObject: aboutOf(event.InvolvedObject),
 				LastTimestamp: event.LastTimestamp, EventTime: event.EventTime, Series: event.Series,
@@ -52,7 +53,8 @@ func Refusals() cache.ByObject {
 // aboutOf returns what is read of the reference to an object. The API server bounds no field of a reference in an
 // event: one with a longer text than the name of an object is to none that exists.
 func aboutOf(object corev1.ObjectReference) corev1.ObjectReference {
-	about := corev1.ObjectReference{APIVersion: object.APIVersion, Kind: object.Kind, Namespace: object.Namespace, Name: object.Name, UID: object.UID}
+	about := corev1.ObjectReference{APIVersion: object.APIVersion, Kind: object.Kind, Namespace: object.Namespace,
+		Name: object.Name, UID: object.UID}
 	for _, text := range []string{about.APIVersion, about.Kind, about.Namespace, about.Name, string(about.UID)} {
 		if len(text) > validation.DNS1123SubdomainMaxLength {
 			return corev1.ObjectReference{}
@@ -68,7 +70,8 @@ func refusalKeys(object client.Object) []string {
 
 // refusals returns the refusals of pods by the UID of the object that the pods were created for, which is the job or
 // one of its children. Of a namespace with few such events all are read at once, and otherwise those of each object.
-func (r *reader[T]) refusals(ctx context.Context, job T, children []client.Object) (map[types.UID][]jobs.Refusal, error) {
+func (r *reader[T]) refusals(ctx context.Context, job T,
+	children []client.Object) (map[types.UID][]jobs.Refusal, error) {
 	owners := []types.UID{job.GetUID()}
 	for _, child := range children {
 		switch child.(type) {
@@ -97,7 +100,8 @@ func (r *reader[T]) refusals(ctx context.Context, job T, children []client.Objec
 }
 
 // refusalEvents lists events of the namespace that report refused pods. They are shared with the cache.
-func (r *reader[T]) refusalEvents(ctx context.Context, namespace string, which client.ListOption) ([]corev1.Event, error) {
+func (r *reader[T]) refusalEvents(ctx context.Context, namespace string,
+	which client.ListOption) ([]corev1.Event, error) {
 	var list corev1.EventList
 	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, which); err != nil {
 		return nil, fmt.Errorf("listing refusals of pods in %s: %w", namespace, err)

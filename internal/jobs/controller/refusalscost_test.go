@@ -35,15 +35,17 @@ func TestTheCacheKeepsTheWordsOfTheAPIServer(t *testing.T) {
 		return `Error creating pods: [failed to create pod job-t-0, err: &errors.StatusError{ErrStatus:v1.Status{Status:"Failure", Message:"` + message + `", Code:403}}]`
 	}
 	for name, tc := range map[string]struct{ message, want string }{
-		"of Kubernetes":          {"Error creating: exceeded quota", "exceeded quota"},
-		"of another controller":  {"no room", "no room"},
-		"of Volcano":             {inGo(`pods \"job-t-0\" is forbidden`), `pods "job-t-0" is forbidden`},
-		"of some length":         {strings.Repeat("y", 4096), strings.Repeat("y", 4096)},
-		"of a megabyte":          {long, long[:4093] + "…"},
-		"of whole characters":    {strings.Repeat("é", 1<<19), strings.Repeat("é", 2046) + "…"},
-		"of Volcano, long":       {inGo(strings.Repeat("z", 8000)), strings.Repeat("z", 4093) + "…"},
-		"that never says it":     {strings.Repeat("&errors.StatusError{", 50_000), strings.Repeat("&errors.StatusError{", 50_000)[:4093] + "…"},
-		"that ends far too late": {`&errors.StatusError{ Message:"` + long + `"`, (`&errors.StatusError{ Message:"` + long)[:4093] + "…"},
+		"of Kubernetes":         {"Error creating: exceeded quota", "exceeded quota"},
+		"of another controller": {"no room", "no room"},
+		"of Volcano":            {inGo(`pods \"job-t-0\" is forbidden`), `pods "job-t-0" is forbidden`},
+		"of some length":        {strings.Repeat("y", 4096), strings.Repeat("y", 4096)},
+		"of a megabyte":         {long, long[:4093] + "…"},
+		"of whole characters":   {strings.Repeat("é", 1<<19), strings.Repeat("é", 2046) + "…"},
+		"of Volcano, long":      {inGo(strings.Repeat("z", 8000)), strings.Repeat("z", 4093) + "…"},
+		"that never says it": {strings.Repeat("&errors.StatusError{", 50_000),
+			strings.Repeat("&errors.StatusError{", 50_000)[:4093] + "…"},
+		"that ends far too late": {`&errors.StatusError{ Message:"` + long + `"`,
+			(`&errors.StatusError{ Message:"` + long)[:4093] + "…"},
 	} {
 		event := &corev1.Event{Reason: jobs.FailedCreate, Message: tc.message}
 		if got := cachedRefusal(t, event).Message; got != tc.want {
@@ -65,7 +67,8 @@ func TestTheCacheKeepsNothingElseThatIsLong(t *testing.T) {
 		"source":      func(e *corev1.Event) { e.Source.Component, e.ReportingController = long, long },
 		"related":     func(e *corev1.Event) { e.Related = &corev1.ObjectReference{Name: long} },
 	} {
-		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "ns"}, Reason: jobs.FailedCreate, Message: "Error creating: m", InvolvedObject: about}
+		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "ns"}, Reason: jobs.FailedCreate,
+			Message: "Error creating: m", InvolvedObject: about}
 		change(event)
 		kept := cachedRefusal(t, event)
 		if n := kept.Size(); n > 1000 || kept.Message != "m" || kept.Name != "e" || kept.Namespace != "ns" {
@@ -92,8 +95,10 @@ func TestAJobReadsFewEventsOfOthers(t *testing.T) {
 			objects = append(objects, refusalOfUID(fmt.Sprint("other-", i), "other"))
 		}
 		read := 0
-		c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithIndex(&corev1.Event{}, refusalIndex, refusalKeys).
-			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+		c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithIndex(&corev1.Event{},
+			refusalIndex, refusalKeys).
+			WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList,
+				opts ...client.ListOption) error {
 				err := c.List(ctx, list, opts...)
 				events := list.(*corev1.EventList)
 				if limit := (&client.ListOptions{}).ApplyOptions(opts).Limit; limit > 0 { // the fake API server ignores it
@@ -118,5 +123,6 @@ func TestAJobReadsFewEventsOfOthers(t *testing.T) {
 
 // refusalOfUID returns an event that says its own name about the object with the UID.
 func refusalOfUID(name string, uid types.UID) *corev1.Event {
-	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Reason: jobs.FailedCreate, Message: name, InvolvedObject: corev1.ObjectReference{UID: uid}}
+	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Reason: jobs.FailedCreate,
+		Message: name, InvolvedObject: corev1.ObjectReference{UID: uid}}
 }

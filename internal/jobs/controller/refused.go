@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// refusedAfter returns what is known after a run of the job's plan ended with the error. An error that says nothing about the
-// objects, such as a conflict, changes nothing.
+// refusedAfter returns what is known after a run of the job's plan ended with the error. An error that says nothing
+// about the objects, such as a conflict, changes nothing.
 func refusedAfter(r jobs.RefusedObjects, err error, now time.Time) jobs.RefusedObjects {
 	refused := write.RefusedOf(err)
 	switch {
@@ -37,12 +37,12 @@ func (r *reconciler[T]) noteRefused(job T, err error) (isNew bool) {
 	return before.Why == "" && after.Why != ""
 }
 
-// refusedRetry is how soon a job is planned again of which an object was refused for the first time: that plan says so in
-// the status.
+// refusedRetry is how soon a job is planned again of which an object was refused for the first time: that plan says so
+// in the status.
 const refusedRetry = 10 * time.Millisecond
 
-// noteMustGoOn remembers whether a write that the job can go on without was refused in a run of the job's plan that ended
-// with the error. It reports whether that is new.
+// noteMustGoOn remembers whether a write that the job can go on without was refused in a run of the job's plan that
+// ended with the error. It reports whether that is new.
 func (r *reconciler[T]) noteMustGoOn(job T, err error) (isNew bool) {
 	before := r.mustGoOn.Get(job)
 	after := write.MustGoOn(err)
@@ -50,11 +50,12 @@ func (r *reconciler[T]) noteMustGoOn(job T, err error) (isNew bool) {
 	return after && !before
 }
 
-// giveUpRefused reports in the plan's progress that objects which the job needs are refused, and, once that has lasted for
-// long enough, that the job gives its quota back for that. Until then the job is planned again in time.
+// giveUpRefused reports in the plan's progress that objects which the job needs are refused, and, once that has lasted
+// for long enough, that the job gives its quota back for that. Until then the job is planned again in time.
 func giveUpRefused[T client.Object](s *jobs.Seen[T], p *jobs.Plan) {
 	refused := s.RefusedObjects
-	if refused.Why == "" || s.Admission.Grant != jobs.Admitted || s.Admission.UnreadySince.IsZero() || p.Progress.Outcome != nil {
+	if refused.Why == "" || s.Admission.Grant != jobs.Admitted || s.Admission.UnreadySince.IsZero() ||
+		p.Progress.Outcome != nil {
 		return
 	}
 	// It says more than events do, in which a Service of a plugin that is refused counts as a pod that is.

@@ -65,11 +65,14 @@ func TestAJobWhoseObjectsAreRefusedGivesItsQuotaBack(t *testing.T) {
 	}{
 		"Jobs of a JobSet": {newPodWorld(t, fault{}, of(jobset.API), set.DeepCopy(), clusterQueue("cq"), flavor()),
 			refuse[*batchv1.Job](), "Its Jobs cannot be created: objects \"job-leader-0\" is forbidden: exceeded quota: none"},
-		"a foreign Job has the name": {newPodWorld(t, fault{}, of(jobset.API), set.DeepCopy(), clusterQueue("cq"), flavor(), foreignJob),
+		"a foreign Job has the name": {newPodWorld(t, fault{}, of(jobset.API), set.DeepCopy(), clusterQueue("cq"),
+			flavor(), foreignJob),
 			nil, "Its Jobs cannot be created: the name job-leader-0 is taken by an object that belongs to another owner: delete that Job, or give the job another name"},
-		"Services of a GenericJob": {newPodWorld(t, fault{}, of(genericjob.API), newGenericJob("cq"), clusterQueue("cq"), flavor()),
+		"Services of a GenericJob": {newPodWorld(t, fault{}, of(genericjob.API), newGenericJob("cq"),
+			clusterQueue("cq"), flavor()),
 			refuse[*corev1.Service](), "Its Services cannot be created: objects \"job-master-0\" is forbidden: exceeded quota: none"},
-		"pods of a TrainingJob": {newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), newTrainingJob(), clusterQueue("cq"), flavor()),
+		"pods of a TrainingJob": {newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), newTrainingJob(),
+			clusterQueue("cq"), flavor()),
 			refuse[*corev1.Pod](), "Its pods cannot be created: objects \"job-worker-0\" is forbidden: exceeded quota: none"},
 		"ConfigMap of a VCJob": {newPodWorld(t, fault{}, of(vcjob.API), withSvc, clusterQueue("cq"), flavor()),
 			refuse[*corev1.ConfigMap](), "Its ConfigMaps cannot be created: objects \"job-svc\" is forbidden: exceeded quota: none"},
@@ -91,7 +94,8 @@ func TestAJobWhoseObjectsAreRefusedGivesItsQuotaBack(t *testing.T) {
 			expectRefused(t, w, "after 14 s", muster.RefusedCondition+": "+tc.why)
 			w.clock.SetTime(w.clock.Now().Add(time.Second))
 			w.reconcile()
-			if got := w.refusedConditions(); len(got) == 0 || got[len(got)-1] != kueue.WorkloadEvicted+": "+tc.why && got[0] != kueue.WorkloadEvicted+": "+tc.why {
+			if got := w.refusedConditions(); len(got) == 0 ||
+				got[len(got)-1] != kueue.WorkloadEvicted+": "+tc.why && got[0] != kueue.WorkloadEvicted+": "+tc.why {
 				t.Fatalf("after 15 s the conditions are %q, want it evicted because %s", got, tc.why)
 			}
 			if at := w.workload().Status.RequeueState; at == nil || !at.RequeueAt.Time.Equal(w.clock.Now().Add(time.Minute)) {
@@ -103,7 +107,8 @@ func TestAJobWhoseObjectsAreRefusedGivesItsQuotaBack(t *testing.T) {
 				w.kubelet()
 				w.runJobs()
 			}
-			if got := w.workload(); got.Status.Admission != nil || meta.FindStatusCondition(got.Status.Conditions, muster.RefusedCondition) != nil {
+			if got := w.workload(); got.Status.Admission != nil ||
+				meta.FindStatusCondition(got.Status.Conditions, muster.RefusedCondition) != nil {
 				t.Errorf("once it is stopped it holds quota, or still says that objects are refused: %+v", got.Status)
 			}
 		})
@@ -140,11 +145,13 @@ func TestAJobThatGetsItsObjectsOneByOneKeepsItsQuota(t *testing.T) {
 		w.reconcile()
 	}
 	wl := list[kueue.WorkloadList](w).Items[0]
-	if meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) || len(list[batchv1.JobList](w).Items) != 7 {
+	if meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) ||
+		len(list[batchv1.JobList](w).Items) != 7 {
 		t.Errorf("%d Jobs; the Workload: %+v", len(list[batchv1.JobList](w).Items), wl.Status.Conditions)
 	}
 	w.reconcile()
-	if c := meta.FindStatusCondition(list[kueue.WorkloadList](w).Items[0].Status.Conditions, muster.RefusedCondition); c != nil {
+	if c := meta.FindStatusCondition(list[kueue.WorkloadList](w).Items[0].Status.Conditions,
+		muster.RefusedCondition); c != nil {
 		t.Errorf("with all its Jobs it still says: %s", c.Message)
 	}
 }
@@ -161,7 +168,8 @@ func TestAJobSetSaysThatItsJobsAreRefused(t *testing.T) {
 				w.reconcile()
 			}
 			c := meta.FindStatusCondition(w.jobSet().Status.Conditions, muster.CannotStartCondition)
-			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != muster.RefusedReason || !strings.HasPrefix(c.Message, "Its Jobs cannot be created: ") {
+			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != muster.RefusedReason ||
+				!strings.HasPrefix(c.Message, "Its Jobs cannot be created: ") {
 				t.Fatalf("condition = %+v", c)
 			}
 			w.refuses = nil

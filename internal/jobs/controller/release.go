@@ -55,7 +55,8 @@ func ownerKey(kind schema.GroupKind, name string) string { return kind.String() 
 // releaseWorkloads removes the finalizer of each deleted Workload of deleted jobs with this name, once the pods that
 // its quota was for are gone. It returns when to check again if some are not, 0 for never. The Workloads of a job that
 // still exists are left to its plan.
-func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
+func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.NamespacedName, job T,
+	lives bool) (time.Duration, error) {
 	list, err := r.read.workloadsOf(ctx, r.api.kind(), name)
 	if err != nil {
 		return 0, err
@@ -90,7 +91,8 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 
 // workloadsOf returns the Workloads of all jobs of the kind that have or had this name. They are shared with the cache
 // and must not be modified.
-func (r *reader[T]) workloadsOf(ctx context.Context, kind schema.GroupKind, name types.NamespacedName) ([]kueue.Workload, error) {
+func (r *reader[T]) workloadsOf(ctx context.Context, kind schema.GroupKind,
+	name types.NamespacedName) ([]kueue.Workload, error) {
 	var list kueue.WorkloadList
 	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{ownerIndex: ownerKey(kind, name.Name)}); err != nil {
@@ -115,7 +117,8 @@ func (r *reader[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, erro
 }
 
 // runningPods lists, from the API server, the selected pods in the Workload's namespace that have not ended.
-func runningPods(ctx context.Context, live client.Reader, w *kueue.Workload, which ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
+func runningPods(ctx context.Context, live client.Reader, w *kueue.Workload,
+	which ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	err := live.List(ctx, pods, append(which, client.InNamespace(w.Namespace),

@@ -38,7 +38,8 @@ func TestAFailedReleaseIsTriedAgain(t *testing.T) {
 			return apierrors.NewNotFound(kueue.Resource("workloads"), o.GetName())
 		},
 	})
-	_, err := controller.NewReconciler(batchjob.API, failing, w.events, w.clock).Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+	_, err := controller.NewReconciler(batchjob.API, failing, w.events, w.clock).Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 	if err == nil {
 		t.Error("Reconcile returned no error: nothing tries again to release the Workload, which keeps its quota")
 	}

@@ -27,9 +27,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs/controller"
 )
 
-// wholeWorld is a batchWorld with an Indexed Job that restarts as a whole. Index 0 is done each time before an eviction.
-// The pods of done indexes exist. The Job controller lets go of each some turns after it was deleted, and until then counts
-// its index as done.
+// wholeWorld is a batchWorld with an Indexed Job that restarts as a whole. Index 0 is done each time before an
+// eviction. The pods of done indexes exist. The Job controller lets go of each some turns after it was deleted, and
+// until then counts its index as done.
 type wholeWorld struct {
 	*batchWorld
 	// restarts says that the operator loses its memory with the fault.
@@ -82,10 +82,13 @@ func (w *wholeWorld) startWhole() {
 		w.lives++
 		job := w.batchJob()
 		if len(wl.Status.ReclaimablePods) > 0 || wl.Spec.PodSets[0].Count != 3 {
-			w.t.Errorf("admission %d: asked for %d pods less %v, want 3", w.lives, wl.Spec.PodSets[0].Count, wl.Status.ReclaimablePods)
+			w.t.Errorf("admission %d: asked for %d pods less %v, want 3", w.lives, wl.Spec.PodSets[0].Count,
+				wl.Status.ReclaimablePods)
 		}
-		if pods := list[corev1.PodList](w.world).Items; job.Status.CompletedIndexes != "" || job.Status.Succeeded != 0 || len(pods) > 0 {
-			w.t.Errorf("admission %d: indexes %q are done, and %d pods are left; want none", w.lives, job.Status.CompletedIndexes, len(pods))
+		if pods := list[corev1.PodList](w.world).Items; job.Status.CompletedIndexes != "" ||
+			job.Status.Succeeded != 0 || len(pods) > 0 {
+			w.t.Errorf("admission %d: indexes %q are done, and %d pods are left; want none", w.lives,
+				job.Status.CompletedIndexes, len(pods))
 		}
 	}
 	w.admit()
@@ -94,7 +97,8 @@ func (w *wholeWorld) startWhole() {
 // evictPartly evicts the Job once index 0 is done and its quota was returned.
 func (w *wholeWorld) evictPartly() {
 	for _, wl := range list[kueue.WorkloadList](w.world).Items {
-		if w.evictions > 0 && wl.Status.Admission != nil && len(wl.Status.ReclaimablePods) > 0 && !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) {
+		if w.evictions > 0 && wl.Status.Admission != nil && len(wl.Status.ReclaimablePods) > 0 &&
+			!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) {
 			w.evictions--
 			w.evictWorkload(&wl)
 		}
@@ -114,8 +118,10 @@ func (w *wholeWorld) runIndexes() {
 		w.t.Error("the Job was restarted while a done pod of its last life had its finalizer: it is counted again")
 	case partly && s.CompletedIndexes == "":
 		w.done++
-		w.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("job-0-%d", w.done), Namespace: "ns", UID: types.UID(fmt.Sprintf("pod%d", w.done)),
-			Labels: map[string]string{batchv1.ControllerUidLabel: string(job.UID)}, Finalizers: []string{batchv1.JobTrackingFinalizer},
+		w.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("job-0-%d", w.done), Namespace: "ns",
+			UID:             types.UID(fmt.Sprintf("pod%d", w.done)),
+			Labels:          map[string]string{batchv1.ControllerUidLabel: string(job.UID)},
+			Finalizers:      []string{batchv1.JobTrackingFinalizer},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
 			Status: corev1.PodStatus{Phase: corev1.PodSucceeded}})
 		s.CompletedIndexes, s.Succeeded, s.Active, s.Ready = "0", 1, 2, ptr.To[int32](2)
@@ -127,8 +133,8 @@ func (w *wholeWorld) runIndexes() {
 	}
 }
 
-// letGo removes the Job controller's finalizer from done pods in the third turn after they were deleted. It reports whether
-// a pod has it still.
+// letGo removes the Job controller's finalizer from done pods in the third turn after they were deleted. It reports
+// whether a pod has it still.
 func (w *wholeWorld) letGo() (held bool) {
 	for _, pod := range list[corev1.PodList](w.world).Items {
 		if pod.DeletionTimestamp != nil {
@@ -146,11 +152,12 @@ func (w *wholeWorld) letGo() (held bool) {
 }
 
 // atAnyTime compares states that a fault may have delayed.
-var atAnyTime = cmp.Options{cmpopts.IgnoreTypes(metav1.Time{}), cmpopts.IgnoreFields(kueue.WorkloadStatus{}, "AccumulatedPastExexcutionTimeSeconds")}
+var atAnyTime = cmp.Options{cmpopts.IgnoreTypes(metav1.Time{}),
+	cmpopts.IgnoreFields(kueue.WorkloadStatus{}, "AccumulatedPastExexcutionTimeSeconds")}
 
 // TestFailedWritesDoNotKeepAJobFromItsRestart: each write of the life of a Job that restarts as a whole fails in turn,
-// before or after it takes effect, with an operator that lives on or ends. It is admitted each time for all of its pods,
-// and its end is that without the fault.
+// before or after it takes effect, with an operator that lives on or ends. It is admitted each time for all of its
+// pods, and its end is that without the fault.
 func TestFailedWritesDoNotKeepAJobFromItsRestart(t *testing.T) {
 	live := func(t *testing.T, f fault, restarts bool) *wholeWorld {
 		w := newWholeWorld(t, f, restarts, 2)
@@ -162,7 +169,8 @@ func TestFailedWritesDoNotKeepAJobFromItsRestart(t *testing.T) {
 	}
 	good := live(t, fault{}, false)
 	want := good.state()
-	if done := want.Jobs[0].Status; len(done.Conditions) != 1 || done.Conditions[0].Type != batchv1.JobComplete || done.Succeeded != 3 {
+	if done := want.Jobs[0].Status; len(done.Conditions) != 1 || done.Conditions[0].Type != batchv1.JobComplete ||
+		done.Succeeded != 3 {
 		t.Fatalf("without a fault the Job did not complete: %+v", done)
 	}
 	if !slices.Contains(good.writes, "delete Pod job-0-1 #1") || !slices.Contains(good.writes, "status Job job #1") {
@@ -180,8 +188,8 @@ func TestFailedWritesDoNotKeepAJobFromItsRestart(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseRestartIsRefusedGoesOn: a policy of the cluster forbids it. The Job returns its quota, and runs the rest; an
-// event says why.
+// TestAJobWhoseRestartIsRefusedGoesOn: a policy of the cluster forbids it. The Job returns its quota, and runs the
+// rest; an event says why.
 func TestAJobWhoseRestartIsRefusedGoesOn(t *testing.T) {
 	for _, write := range []string{"status Job", "delete Pod"} {
 		t.Run(write, func(t *testing.T) {
@@ -201,17 +209,19 @@ func TestAJobWhoseRestartIsRefusedGoesOn(t *testing.T) {
 			}
 			job, wl := w.batchJob(), list[kueue.WorkloadList](w.world).Items[0]
 			if *job.Spec.Suspend || job.Status.CompletedIndexes != "0" || wl.Status.Admission == nil || w.evictions != 0 {
-				t.Errorf("suspended %t, indexes %q done, admission %v; want the rest to run", *job.Spec.Suspend, job.Status.CompletedIndexes, wl.Status.Admission)
+				t.Errorf("suspended %t, indexes %q done, admission %v; want the rest to run", *job.Spec.Suspend,
+					job.Status.CompletedIndexes, wl.Status.Admission)
 			}
-			if !slices.ContainsFunc(w.events.events, func(e string) bool { return strings.HasPrefix(e, jobs.RestartWholeRefusedReason+": ") }) {
+			if !slices.ContainsFunc(w.events.events,
+				func(e string) bool { return strings.HasPrefix(e, jobs.RestartWholeRefusedReason+": ") }) {
 				t.Errorf("events %v, want one that says what is refused", w.events.events)
 			}
 		})
 	}
 }
 
-// TestFailedWritesDoNotKeepAJobSetFromItsRestart: as for a Job; a worker of the JobSet is done before its eviction, and is
-// created again.
+// TestFailedWritesDoNotKeepAJobSetFromItsRestart: as for a Job; a worker of the JobSet is done before its eviction, and
+// is created again.
 func TestFailedWritesDoNotKeepAJobSetFromItsRestart(t *testing.T) {
 	live := func(t *testing.T, f fault) *world {
 		js := newJobSet("cq")
@@ -252,8 +262,10 @@ func TestFailedWritesDoNotKeepAJobSetFromItsRestart(t *testing.T) {
 	}
 	good := live(t, fault{})
 	want := good.state()
-	if good.outcome() != string(jobset.JobSetCompleted) || good.created["Job js-workers-0"] != 2 || good.created["Job js-workers-1"] != 1 {
-		t.Fatalf("without a fault it ended %q, with created %v; want it completed, and the worker that was done created twice", good.outcome(), good.created)
+	if good.outcome() != string(jobset.JobSetCompleted) || good.created["Job js-workers-0"] != 2 ||
+		good.created["Job js-workers-1"] != 1 {
+		t.Fatalf("without a fault it ended %q, with created %v; want it completed, and the worker that was done created twice",
+			good.outcome(), good.created)
 	}
 	for _, f := range faults(good.writes) {
 		t.Run(f.String(), func(t *testing.T) {

@@ -59,8 +59,8 @@ func TestAFailedPlanIsRetriedWhenItIsDue(t *testing.T) {
 	}
 }
 
-// TestARefusedWriteIsTriedAgainWithoutAnError: users cause refusals, and an operator's log and metrics of errors are about
-// the operator.
+// TestARefusedWriteIsTriedAgainWithoutAnError: users cause refusals, and an operator's log and metrics of errors are
+// about the operator.
 func TestARefusedWriteIsTriedAgainWithoutAnError(t *testing.T) {
 	now := testingclock.NewFakeClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	var failure error
@@ -105,15 +105,20 @@ var theJob = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "
 
 // failingReconciler returns a reconciler of a job whose plan creates a child, which fails with the error unless that is
 // nil. edit changes the plan.
-func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error, edit func(*jobs.Plan)) *reconciler[*corev1.ConfigMap] {
+func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error,
+	edit func(*jobs.Plan)) *reconciler[*corev1.ConfigMap] {
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "u"}}
 	w := abandonedWorld(t, now, job, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	c := interceptor.NewClient(w.read.client.(client.WithWatch), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return *failure },
 	})
-	r := newReconciler(served[*corev1.ConfigMap]{abandonedAPI()}, c, c, write.NewExecutor(c, events.NewFakeRecorder(1000)), Settings{}, nil, nil, now)
+	r := newReconciler(served[*corev1.ConfigMap]{abandonedAPI()}, c, c, write.NewExecutor(c, events.NewFakeRecorder(1000)),
+		Settings{}, nil, nil, now)
 	r.api.Plan = func(jobs.Seen[*corev1.ConfigMap]) jobs.Plan {
-		p := jobs.Plan{Batch: write.Batch{Writes: []write.Write{write.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}}
+		p :=
+			jobs.Plan{Batch: write.Batch{
+				Writes: []write.Write{write.Create(
+					&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "child"}})}}}
 		edit(&p)
 		return p
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestDeletedJobThatSucceededRunsAgainOnlyWithQuota: its quota was returned. It waits for the other Jobs, and the JobSet
-// is queued again once none runs.
+// TestDeletedJobThatSucceededRunsAgainOnlyWithQuota: its quota was returned. It waits for the other Jobs, and the
+// JobSet is queued again once none runs.
 func TestDeletedJobThatSucceededRunsAgainOnlyWithQuota(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
 	ends := map[string]bool{"js-workers-0": true, "js-workers-1": true}
@@ -25,7 +25,8 @@ func TestDeletedJobThatSucceededRunsAgainOnlyWithQuota(t *testing.T) {
 	w.remove("js-workers-0")
 	w.settle()
 	if got := w.jobSet().Status; w.podsBeyondQuota() > 0 || got.TerminalState != "" || w.created["Job js-workers-0"] != 1 {
-		t.Fatalf("%d pods run without quota, and js-workers-0 was created %d times, want none and once", w.podsBeyondQuota(), w.created["Job js-workers-0"])
+		t.Fatalf("%d pods run without quota, and js-workers-0 was created %d times, want none and once", w.podsBeyondQuota(),
+			w.created["Job js-workers-0"])
 	}
 	ends["js-leader-0"] = true
 	w.fate = func(job *batchv1.Job) batchv1.JobConditionType {
@@ -36,14 +37,16 @@ func TestDeletedJobThatSucceededRunsAgainOnlyWithQuota(t *testing.T) {
 	}
 	w.settle()
 	if got := w.outcome(); got != "Completed" || w.created["Job js-workers-0"] != 2 {
-		t.Errorf("the JobSet ended as %q, and js-workers-0 was created %d times, want Completed and twice", got, w.created["Job js-workers-0"])
+		t.Errorf("the JobSet ended as %q, and js-workers-0 was created %d times, want Completed and twice", got,
+			w.created["Job js-workers-0"])
 	}
 }
 
 // remove deletes the Job as a user would.
 func (w *world) remove(name string) {
 	w.t.Helper()
-	if err := w.api.Delete(w.t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
+	if err := w.api.Delete(w.t.Context(),
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
 		w.t.Fatal(err)
 	}
 }

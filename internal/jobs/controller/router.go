@@ -47,7 +47,8 @@ func (r *router[T]) watch(mgr ctrl.Manager, watches *watching.SharedWatches, b *
 	}
 	r.watchQueueing(watch)
 	if api.Reads.AwaitsNodes != nil {
-		watch(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsAwaitingNodes), notInInitialList, watching.GainsOfNodes)
+		watch(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.jobsAwaitingNodes), notInInitialList,
+			watching.GainsOfNodes)
 	}
 	if len(api.Reads.Kinds) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
@@ -58,7 +59,8 @@ func (r *router[T]) watch(mgr ctrl.Manager, watches *watching.SharedWatches, b *
 	for _, kind := range r.read.owns {
 		// Some children are shared: the jobs that own one without controlling it are reconciled too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), api.New())
-		watch(kind, watching.BatchRequests(of, api.Watch.BatchDelay), r.notesGone(), predicate.Funcs{CreateFunc: api.isUnexpected, UpdateFunc: api.needsReconcile})
+		watch(kind, watching.BatchRequests(of, api.Watch.BatchDelay), r.notesGone(),
+			predicate.Funcs{CreateFunc: api.isUnexpected, UpdateFunc: api.needsReconcile})
 		if api.Watch.Targets != nil {
 			watch(kind, api.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}
@@ -78,20 +80,28 @@ func (r *router[T]) watchQueueing(watch func(client.Object, handler.EventHandler
 	// Pods of the job may be refused.
 	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
 	// A job may wait for its queue to be created.
-	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), r.read.clusterQueues.Forget(), notInInitialList, watching.TakesOtherJobs)
+	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList,
+		predicate.GenerationChangedPredicate{})
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), r.read.clusterQueues.Forget(),
+		notInInitialList, watching.TakesOtherJobs)
 	// Or for a class or a flavor that it names.
-	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
-	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
-	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.LabelChangedPredicate{})
+	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
+		predicate.GenerationChangedPredicate{})
+	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
+		predicate.GenerationChangedPredicate{})
+	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
+		predicate.GenerationChangedPredicate{})
+	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList,
+		predicate.LabelChangedPredicate{})
 	// The time limit of a ClusterQueue is an annotation.
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.read.clusterQueues.Forget(), predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return workloads.MaxDuration(e.ObjectOld.(*kueue.ClusterQueue)) != workloads.MaxDuration(e.ObjectNew.(*kueue.ClusterQueue))
-		},
-	})
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
+		r.read.clusterQueues.Forget(), predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+			UpdateFunc: func(e event.UpdateEvent) bool {
+				return workloads.MaxDuration(e.ObjectOld.(*kueue.ClusterQueue)) != workloads.MaxDuration(
+					e.ObjectNew.(*kueue.ClusterQueue))
+			},
+		})
 }
 
 // concerns reports whether events of the object can matter. For external kinds, objects whose owner is queued for them
@@ -113,13 +123,14 @@ func (r *router[T]) concerns(object client.Object) bool {
 func (r *router[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
 	jobs := r.prebuiltIndex.JobsNaming(w)
 	if owner := metav1.GetControllerOf(w); refersTo(owner, r.api.kind()) {
-		jobs = append(jobs, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(), Name: owner.Name}})
+		jobs = append(jobs, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(),
+			Name: owner.Name}})
 	}
 	return jobs
 }
 
-// jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch Job,
-// or of a VCJob that Volcano runs.
+// jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch
+// Job, or of a VCJob that Volcano runs.
 func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []reconcile.Request {
 	about := object.(*corev1.Event).InvolvedObject
 	key := client.ObjectKey{Namespace: about.Namespace, Name: about.Name}
@@ -174,10 +185,12 @@ func (r *router[T]) jobs(ctx context.Context, options ...client.ListOption) []re
 }
 
 // jobsWhere returns the jobs for which the condition holds.
-func (r *router[T]) jobsWhere(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
+func (r *router[T]) jobsWhere(ctx context.Context, holds func(T) bool,
+	options ...client.ListOption) []reconcile.Request {
 	list, err := newListOf(r.api.New(), r.read.client)
 	if err == nil {
-		err = r.read.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
+		err = r.read.client.List(ctx, list,
+			append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
 	}
 	var out []reconcile.Request
 	if err == nil {
@@ -208,17 +221,21 @@ var notInInitialList = predicate.Funcs{CreateFunc: func(e event.CreateEvent) boo
 // reconcile created it and nothing has been reported in its status yet.
 func isNewToJob(e event.CreateEvent) bool {
 	w, ok := e.Object.(*kueue.Workload)
-	if !ok || !w.DeletionTimestamp.IsZero() || len(w.Status.Conditions) > 0 || len(w.Status.AdmissionChecks) > 0 || w.Status.Admission != nil {
+	if !ok || !w.DeletionTimestamp.IsZero() || len(w.Status.Conditions) > 0 || len(w.Status.AdmissionChecks) > 0 ||
+		w.Status.Admission != nil {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(w)
-	return owner == nil || !workloads.IsName(w.Name, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
+	return owner == nil || !workloads.IsName(w.Name, schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind),
+		owner.Name, owner.UID)
 }
 
 // requestsOfPods enqueues the job of a pod.
 func requestsOfPods[T client.Object](p *jobs.PodsOf[T]) handler.EventHandler {
-	return watching.BatchRequests(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: p.JobOf(object.(*corev1.Pod))}}}
+	return watching.BatchRequests(handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
+		object client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(),
+			Name: p.JobOf(object.(*corev1.Pod))}}}
 	}), podsBatchDelay)
 }
 

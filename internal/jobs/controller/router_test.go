@@ -20,10 +20,12 @@ import (
 // TestAllJobsLearnOfANewBound: it is an annotation of the ClusterQueue, and may be that of any job's LocalQueue.
 func TestAllJobsLearnOfANewBound(t *testing.T) {
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns"}}
-	r := &router[*corev1.ConfigMap]{read: &reader[*corev1.ConfigMap]{client: fake.NewClientBuilder().WithObjects(job).Build()}}
+	r := &router[*corev1.ConfigMap]{
+		read: &reader[*corev1.ConfigMap]{client: fake.NewClientBuilder().WithObjects(job).Build()}}
 	r.api.New = func() *corev1.ConfigMap { return &corev1.ConfigMap{} }
 	bounded := func(text string) *kueue.ClusterQueue {
-		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
+		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq",
+			Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
 	}
 	for bound, want := range map[string]int{"1h": 1, "1d": 0} {
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

@@ -33,7 +33,8 @@ type Served interface {
 	podLabels(uid types.UID) map[string]string
 	madeFor(object client.Object) types.UID
 	queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error)
-	addTo(mgr ctrl.Manager, watches *watching.SharedWatches, x *write.Executor, settings Settings, owns []client.Object, apis []Served) error
+	addTo(mgr ctrl.Manager, watches *watching.SharedWatches, x *write.Executor, settings Settings, owns []client.Object,
+		apis []Served) error
 }
 
 // served is a job API with what its controller asks of it.
@@ -77,13 +78,15 @@ func (s served[T]) owned(podGroups bool) []client.Object {
 
 // asksAbout reports whether the definition is of a kind in Reads.Kinds.
 func (s served[T]) asksAbout(definition client.Object) bool {
-	return slices.ContainsFunc(s.Reads.Kinds, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
+	return slices.ContainsFunc(s.Reads.Kinds,
+		func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
-// needsReconcile reports whether the job has to be reconciled for an update of a child. One that gets another controller,
-// or none, is no child any more: no later event of it, not even its deletion, reaches the job.
+// needsReconcile reports whether the job has to be reconciled for an update of a child. One that gets another
+// controller, or none, is no child any more: no later event of it, not even its deletion, reaches the job.
 func (s served[T]) needsReconcile(e event.UpdateEvent) bool {
-	return s.Watch.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) || s.Watch.Matters(e.ObjectOld, e.ObjectNew)
+	return s.Watch.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) ||
+		s.Watch.Matters(e.ObjectOld, e.ObjectNew)
 }
 
 // controllerOf returns the UID of what controls the object, "" if nothing does.
@@ -119,7 +122,8 @@ func controllerUID(object client.Object) []string {
 // do so if it does not know the version in the reference.
 func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !refersTo(owner, s.kind()) || !slices.ContainsFunc(s.Watch.Owns, sameType(object)) {
+	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !refersTo(owner, s.kind()) ||
+		!slices.ContainsFunc(s.Watch.Owns, sameType(object)) {
 		return false, nil
 	}
 	job := s.New()
@@ -209,4 +213,5 @@ func targetKey(job string) string { return "name/" + job }
 func anyTargetKey(job string) string { return "any/" + job }
 
 // definitionKind is the kind of custom resource definitions, of which only the metadata is watched.
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1",
+	Kind: "CustomResourceDefinition"}

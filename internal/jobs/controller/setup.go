@@ -38,13 +38,16 @@ func AddTo(mgr ctrl.Manager, x *write.Executor, settings Settings, apis ...Serve
 	if err := indexChildren(mgr, podGroups, apis); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex,
+		ownerKeys); err != nil {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Event{}, refusalIndex, refusalKeys); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Event{}, refusalIndex,
+		refusalKeys); err != nil {
 		return fmt.Errorf("indexing events by what they are about: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, jobs.HostnameIndex, jobs.HostnameOf); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, jobs.HostnameIndex,
+		jobs.HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
 	if err := (countForgetter{mgr.GetClient()}).addTo(mgr); err != nil {
@@ -77,7 +80,8 @@ func indexChildren(mgr ctrl.Manager, podGroups bool, apis []Served) error {
 				continue
 			}
 			indexed[gvk] = true
-			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, api.controllerOf); err != nil {
+			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex,
+				api.controllerOf); err != nil {
 				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
 			}
 		}
@@ -86,7 +90,8 @@ func indexChildren(mgr ctrl.Manager, podGroups bool, apis []Served) error {
 }
 
 // addTo adds the controller of the API to the manager.
-func (s served[T]) addTo(mgr ctrl.Manager, watches *watching.SharedWatches, x *write.Executor, settings Settings, owns []client.Object, apis []Served) error {
+func (s served[T]) addTo(mgr ctrl.Manager, watches *watching.SharedWatches, x *write.Executor, settings Settings,
+	owns []client.Object, apis []Served) error {
 	r := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), x, settings, owns, apis, clock.RealClock{})
 	// It runs on the leader, from the time that jobs are reconciled; the first job may come long after.
 	begin := manager.RunnableFunc(func(context.Context) error { r.states.start(r.clock.Now()); return nil })

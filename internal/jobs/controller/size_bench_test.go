@@ -41,14 +41,16 @@ func (c *cached) List(ctx context.Context, list client.ObjectList, options ...cl
 
 // largeJobSet returns a function that reconciles a JobSet of this many running Jobs, with nothing left to do.
 func largeJobSet(t testing.TB, size int) func() {
-	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{}, created: map[string]int{}}
+	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{},
+		created: map[string]int{}}
 	js := newJobSet("")
 	js.Spec.ReplicatedJobs[1].Replicas = int32(size - 1)
 	w.build(js, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 	c := &cached{Client: w.api}
 	r := controller.NewReconciler(jobsetapi.API, c, w.events, w.clock)
 	reconcileOnce := func() ctrl.Result {
-		result, err := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
+		result, err := r.Reconcile(context.Background(),
+			reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
 		if err != nil {
 			t.Fatal(err)
 		}

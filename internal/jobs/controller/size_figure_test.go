@@ -24,7 +24,8 @@ func TestReconcileTime(t *testing.T) {
 		return best
 	}
 	thousand := best(1000)
-	figure.Reach(t, "reconcile of a JobSet of 1,000 Jobs", thousand.Round(10*time.Microsecond).String(), most.String(), thousand <= most)
+	figure.Reach(t, "reconcile of a JobSet of 1,000 Jobs", thousand.Round(10*time.Microsecond).String(), most.String(),
+		thousand <= most)
 	for _, size := range []int{100, 2000, 5000, 10_000} {
 		figure.Note(fmt.Sprintf("  of %d", size), best(size).Round(10*time.Microsecond).String())
 	}

@@ -20,17 +20,21 @@ var twoCPUs = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 
 // fullTemplate returns a pod template with labels, a service account, a container and its requests.
 func fullTemplate() corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}, Spec: corev1.PodSpec{
-		ServiceAccountName: "trainer",
-		Containers:         []corev1.Container{{Name: "c", Image: "registry.example.com/train:1", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}}}
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "trainer",
+			Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/train:1", Command: []string{"train"},
+				Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}}}
 }
 
 // minimalWorkload returns the prebuilt Workload of the pod sets, whose templates hold nothing but the requests of
 // fullTemplate.
 func minimalWorkload(podSets ...kueue.PodSet) *kueue.Workload {
-	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{QueueName: "cq", PodSets: podSets}}
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"},
+		Spec: kueue.WorkloadSpec{QueueName: "cq", PodSets: podSets}}
 	for i := range w.Spec.PodSets {
-		w.Spec.PodSets[i].Template.Spec.Containers = []corev1.Container{{Name: "any", Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}
+		w.Spec.PodSets[i].Template.Spec.Containers = []corev1.Container{{Name: "any",
+			Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}
 	}
 	return w
 }
@@ -101,11 +105,13 @@ func checkPodsOfOwnTemplate(t *testing.T, w *podWorld) {
 	}
 	for _, pod := range pods {
 		c := pod.Spec.Containers[0]
-		if c.Name != "c" || c.Image != "registry.example.com/train:1" || len(c.Command) != 1 || pod.Spec.ServiceAccountName != "trainer" || pod.Labels["team"] != "a" {
+		if c.Name != "c" || c.Image != "registry.example.com/train:1" || len(c.Command) != 1 ||
+			pod.Spec.ServiceAccountName != "trainer" || pod.Labels["team"] != "a" {
 			t.Errorf("%s does not have the job's own template: %+v, labels %v", pod.Name, pod.Spec, pod.Labels)
 		}
 		if got := podspec.RequestsOnNode(&pod); got.Cpu().String() != "2" || pod.Spec.NodeSelector["pool"] != "f" {
-			t.Errorf("%s requests %v and selects the nodes %v, want 2 CPUs on those of the flavor", pod.Name, got, pod.Spec.NodeSelector)
+			t.Errorf("%s requests %v and selects the nodes %v, want 2 CPUs on those of the flavor", pod.Name, got,
+				pod.Spec.NodeSelector)
 		}
 	}
 }

@@ -32,8 +32,11 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 		if r.read.isFor(object, job.GetUID()) {
 			continue
 		}
-		gone := write.Warning(targetMissing, fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
-		err := r.executor.Run(ctx, object, write.Batch{Writes: []write.Write{write.Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
+		gone := write.Warning(targetMissing,
+			fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect",
+				r.api.Kind.Kind, name.Name))
+		err := r.executor.Run(ctx, object,
+			write.Batch{Writes: []write.Write{write.Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
 		if err != nil && !write.IsOvertaken(err) {
 			return err
 		}
@@ -41,9 +44,10 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 	return nil
 }
 
-// strayTargets returns the objects that are meant for jobs of this name other than the one with the UID. They are shared
-// with the cache, as users may have any number of them, and must not be modified.
-func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName, uid types.UID) (out []client.Object, err error) {
+// strayTargets returns the objects that are meant for jobs of this name other than the one with the UID. They are
+// shared with the cache, as users may have any number of them, and must not be modified.
+func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName,
+	uid types.UID) (out []client.Object, err error) {
 	if r.api.Watch.Targets == nil {
 		return nil, nil
 	}
@@ -52,7 +56,8 @@ func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName,
 		if err != nil {
 			return nil, err
 		}
-		if err := r.client.List(ctx, list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy, client.MatchingFields{controllerIndex: anyTargetKey(name.Name)}); err != nil {
+		if err := r.client.List(ctx, list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
+			client.MatchingFields{controllerIndex: anyTargetKey(name.Name)}); err != nil {
 			return nil, fmt.Errorf("listing what is meant for %s: %w", name, err)
 		}
 		err = meta.EachListItem(list, func(item runtime.Object) error {

@@ -15,7 +15,8 @@ import (
 // commandFor returns a Command for ns/job with the UID, "" for any.
 func commandFor(name string, uid types.UID) *bus.Command {
 	return &bus.Command{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(epoch)}, Action: bus.TerminateJobAction,
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+			CreationTimestamp: metav1.NewTime(epoch)}, Action: bus.TerminateJobAction,
 		TargetObject: &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "job", UID: uid},
 	}
 }

@@ -19,7 +19,8 @@ import (
 func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 	withoutAgent := newTrainingJob()
 	withoutAgent.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}
-	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), withoutAgent, clusterQueue("cq"), flavor())}
+	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), withoutAgent,
+		clusterQueue("cq"), flavor())}
 	w.reconcile()
 	job, queued := w.trainingJob(), w.workload()
 	job.Spec.InjectLattice = true
@@ -49,16 +50,18 @@ func TestTrainingJobReturnsItsQuotaIfItsAgentIsNotServedAnyMore(t *testing.T) {
 	}
 }
 
-// TestAJobWaitsForTheCertificatesOfAgents: an operator that could not read them when it started reads them later, of which
-// no event tells the job.
+// TestAJobWaitsForTheCertificatesOfAgents: an operator that could not read them when it started reads them later, of
+// which no event tells the job.
 func TestAJobWaitsForTheCertificatesOfAgents(t *testing.T) {
 	job := newTrainingJob()
 	job.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command, job.Spec.InjectLattice = []string{"train"}, true
-	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), job, clusterQueue("cq"), flavor())}
+	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), job,
+		clusterQueue("cq"), flavor())}
 	agent := podspec.Agent{Image: "muster:1", Server: "muster:9444"}
 	controller.SetAgent[*breezeml.TrainingJob](w.reconciler, func() podspec.Agent { return agent })
 	again := w.reconcile().RequeueAfter
-	if all := w.events.events; len(all) != 1 || !strings.Contains(all[0], "cannot read the Secret with its certificates yet") {
+	if all := w.events.events; len(all) != 1 ||
+		!strings.Contains(all[0], "cannot read the Secret with its certificates yet") {
 		t.Errorf("events %q, want one that says for what the job waits", all)
 	}
 	if again <= 0 {

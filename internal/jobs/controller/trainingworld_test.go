@@ -14,7 +14,8 @@ import (
 )
 
 // trainingSettings are the settings of TrainingJobs in these tests.
-var trainingSettings = trainingjob.Settings{Group: breezeml.DefaultGroup, PendingTimeout: 5 * time.Minute, Cooldown: 3 * time.Hour}
+var trainingSettings = trainingjob.Settings{Group: breezeml.DefaultGroup, PendingTimeout: 5 * time.Minute,
+	Cooldown: 3 * time.Hour}
 
 // trainingWorld is a podWorld with a TrainingJob.
 type trainingWorld struct {
@@ -81,18 +82,24 @@ func firstWorkerIsKilled(name, attempt string) int32 {
 var trainingLives = map[string]trainingLife{
 	"queued, admitted, run, succeeded": {job: newTrainingJob, ends: breezeml.JobSucceeded},
 	"restarted once":                   {job: newTrainingJob, code: firstWorkerIsKilled, ends: breezeml.JobSucceeded},
-	"failed":                           {job: newTrainingJob, code: func(string, string) int32 { return 1 }, ends: breezeml.JobFailed},
-	"restarted too often":              {job: newTrainingJob, code: func(name, _ string) int32 { return map[string]int32{"job-worker-0": 137}[name] }, ends: breezeml.JobFailed},
-	"shrunk, grown":                    {job: newTrainingJob, actions: []func(*trainingWorld){resizeTo(2), resizeTo(3)}, ends: breezeml.JobSucceeded},
-	"evicted and run again":            {job: newTrainingJob, actions: []func(*trainingWorld){evict}, ends: breezeml.JobSucceeded},
-	"suspended and resumed":            {job: newTrainingJob, actions: []func(*trainingWorld){suspend}, ends: breezeml.JobSucceeded},
-	"pending too long, run later":      {job: newTrainingJob, stuck: 1, ends: breezeml.JobSucceeded},
+	"failed": {job: newTrainingJob, code: func(string, string) int32 { return 1 },
+		ends: breezeml.JobFailed},
+	"restarted too often": {job: newTrainingJob,
+		code: func(name, _ string) int32 { return map[string]int32{"job-worker-0": 137}[name] }, ends: breezeml.JobFailed},
+	"shrunk, grown": {job: newTrainingJob, actions: []func(*trainingWorld){resizeTo(2), resizeTo(3)},
+		ends: breezeml.JobSucceeded},
+	"evicted and run again": {job: newTrainingJob, actions: []func(*trainingWorld){evict},
+		ends: breezeml.JobSucceeded},
+	"suspended and resumed": {job: newTrainingJob, actions: []func(*trainingWorld){suspend},
+		ends: breezeml.JobSucceeded},
+	"pending too long, run later": {job: newTrainingJob, stuck: 1, ends: breezeml.JobSucceeded},
 }
 
 // run goes through the life with the fault, and returns the world after it.
 func (tl trainingLife) run(t *testing.T, f fault) *trainingWorld {
 	t.Helper()
-	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), tl.job(), clusterQueue("cq"), flavor()), tl.actions, tl.stuck}
+	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), tl.job(), clusterQueue("cq"), flavor()),
+		tl.actions, tl.stuck}
 	w.code, w.userAction = tl.code, w.act
 	w.mayStart = func(*corev1.Pod) bool { return w.stuckPods == 0 }
 	w.mayEnd = func(*corev1.Pod) bool {
@@ -130,11 +137,13 @@ func (t *trainingWorld) act() {
 func (t *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	s := &job.Status
 	wls := list[kueue.WorkloadList](t.world).Items
-	if len(wls) != 1 || wls[0].Status.Admission == nil || s.CurrentSize != *wls[0].Status.Admission.PodSetAssignments[0].Count {
+	if len(wls) != 1 || wls[0].Status.Admission == nil ||
+		s.CurrentSize != *wls[0].Status.Admission.PodSetAssignments[0].Count {
 		return false
 	}
 	pods := list[corev1.PodList](t.world).Items
-	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize && len(pods) == int(s.CurrentSize)
+	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize &&
+		len(pods) == int(s.CurrentSize)
 }
 
 // allStarted reports whether all pods have started, and so may end.
@@ -153,8 +162,9 @@ func (t *trainingWorld) state() breezeml.TrainingJob {
 	job := *t.trainingJob()
 	job.ResourceVersion = ""
 	status := &job.Status
-	for _, at := range []**metav1.Time{&status.SubmitTime, &status.QueuedTime, &status.LastExecTime, &status.CompletionTime,
-		&status.ExecStatus.StartTime, &status.ExecStatus.CompletionTime, &status.ExecStatus.LastReconcileTime} {
+	for _, at := range []**metav1.Time{&status.SubmitTime, &status.QueuedTime, &status.LastExecTime,
+		&status.CompletionTime, &status.ExecStatus.StartTime, &status.ExecStatus.CompletionTime,
+		&status.ExecStatus.LastReconcileTime} {
 		if *at != nil {
 			*at = &metav1.Time{}
 		}

@@ -20,10 +20,10 @@ import (
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
-// The Job controller answers in the status of a batch Job: it sets startTime when it has seen that the Job was resumed, and
-// the condition Suspended when it has seen that the Job was suspended. Sometimes it does not answer. It knows Jobs by name,
-// and may still expect pods of a Job that was deleted a moment ago; then it leaves a new Job of that name alone for five
-// minutes, and after that until something changes the Job.
+// The Job controller answers in the status of a batch Job: it sets startTime when it has seen that the Job was resumed,
+// and the condition Suspended when it has seen that the Job was suspended. Sometimes it does not answer. It knows Jobs
+// by name, and may still expect pods of a Job that was deleted a moment ago; then it leaves a new Job of that name
+// alone for five minutes, and after that until something changes the Job.
 //
 // Muster must not wait for that answer for ever, since the Job holds quota. It looks at the pods itself:
 //
@@ -32,9 +32,9 @@ import (
 //   - In both cases the Job is touched now and then, so that the Job controller looks at it again.
 //
 // No answer yet is no proof that none will come: a Job controller that is slow, or down for a moment, may still create
-// the pods of a Job that it has not seen suspended, with quota that others have by then. So Muster waits for longer than
-// the Job controller leaves a Job alone, unless a Job of that name was deleted a moment ago, which explains the silence. The
-// time counts from the last answer about any Job of the same JobSet.
+// the pods of a Job that it has not seen suspended, with quota that others have by then. So Muster waits for longer
+// than the Job controller leaves a Job alone, unless a Job of that name was deleted a moment ago, which explains the
+// silence. The time counts from the last answer about any Job of the same JobSet.
 const (
 	// recreatedPatience is how long a Job may get no answer if another one of its name was deleted lately.
 	recreatedPatience = jobs.RefusalPatience
@@ -46,10 +46,12 @@ const (
 
 // awaitsAnswer reports whether the status of the Job shows no trace of what its spec says now.
 func awaitsAnswer(job *batchv1.Job) bool {
-	if !job.DeletionTimestamp.IsZero() || ptr.Deref(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName {
+	if !job.DeletionTimestamp.IsZero() ||
+		ptr.Deref(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName {
 		return false
 	}
-	for _, decided := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
+	for _, decided := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget,
+		batchv1.JobSuccessCriteriaMet} {
 		if jobs.TrueCondition(job, decided) != nil {
 			return false
 		}
@@ -57,7 +59,8 @@ func awaitsAnswer(job *batchv1.Job) bool {
 	if ptr.Deref(job.Spec.Suspend, false) {
 		return job.Generation > 1 && jobs.TrueCondition(job, batchv1.JobSuspended) == nil
 	}
-	return job.Status.StartTime == nil && jobs.PodsLeft(job) > 0 && job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
+	return job.Status.StartTime == nil && jobs.PodsLeft(job) > 0 && job.Status.Active == 0 &&
+		ptr.Deref(job.Status.Terminating, 0) == 0
 }
 
 // awaiting returns the batch Jobs of the job that get no answer to what its grant has made of them.
@@ -75,8 +78,8 @@ func awaiting[T client.Object](s jobs.Seen[T]) (out []*batchv1.Job) {
 	return out
 }
 
-// lookAtSilent looks at the batch Jobs of the job that have got no answer for too long. Those that were suspended and have
-// no pods are replaced in seen by ones that the Job controller has answered. own is the job's Workload.
+// lookAtSilent looks at the batch Jobs of the job that have got no answer for too long. Those that were suspended and
+// have no pods are replaced in seen by ones that the Job controller has answered. own is the job's Workload.
 func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *jobs.Seen[T], own *kueue.Workload) (silent, error) {
 	if own == nil || !seen.Admission.HoldsQuota() {
 		r.unanswered.Set(seen.Job, unanswered{})
@@ -119,7 +122,8 @@ func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *jobs.Seen[T], ow
 }
 
 // withoutPods returns those of the batch Jobs that have no pods which have not ended, as the API server says.
-func (r *reader[T]) withoutPods(ctx context.Context, job T, own *kueue.Workload, of []*batchv1.Job) ([]*batchv1.Job, error) {
+func (r *reader[T]) withoutPods(ctx context.Context, job T, own *kueue.Workload,
+	of []*batchv1.Job) ([]*batchv1.Job, error) {
 	pods, err := runningPods(ctx, r.live, own, client.MatchingLabels(r.api.PodLabels(job.GetUID())))
 	if err != nil {
 		return nil, err
@@ -141,7 +145,8 @@ func takeForSuspended[T client.Object](s *jobs.Seen[T], vacant []*batchv1.Job) {
 		out := job.DeepCopy()
 		out.Spec.Suspend = ptr.To(true)
 		out.Status.Active, out.Status.Terminating = 0, nil
-		out.Status.Conditions = append(out.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
+		out.Status.Conditions = append(out.Status.Conditions,
+			batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
 		return out
 	}
 	s.Job = answered(s.Job).(T)
@@ -158,18 +163,20 @@ func touch(job *batchv1.Job, now time.Time) write.Write {
 	return write.Change(job, touched)
 }
 
-// add adds to the plan what follows from the silence. The plan's own writes come first: a Job that it changes is looked at
-// anyway.
+// add adds to the plan what follows from the silence. The plan's own writes come first: a Job that it changes is looked
+// at anyway.
 func (s silent) add(p *jobs.Plan, unready bool) {
 	p.DueBy(s.due)
 	for _, touch := range s.touches {
-		if !slices.ContainsFunc(p.Writes, func(w write.Write) bool { return w.Object().GetUID() == touch.Object().GetUID() && !w.IsToWorkload() }) {
+		if !slices.ContainsFunc(p.Writes,
+			func(w write.Write) bool { return w.Object().GetUID() == touch.Object().GetUID() && !w.IsToWorkload() }) {
 			p.Writes = append(p.Writes, touch)
 		}
 	}
 	if s.without != nil && unready && p.Progress.Outcome == nil && p.Progress.Refused == "" {
 		p.Progress.RefusedWhat = fmt.Sprintf("Job %s has no pods", s.without.Name)
-		p.Progress.Refused = fmt.Sprintf("the Job controller of Kubernetes has not looked at it for %s; it may leave a Job alone for five minutes if another one of its name was just deleted", s.so)
+		p.Progress.Refused = fmt.Sprintf(
+			"the Job controller of Kubernetes has not looked at it for %s; it may leave a Job alone for five minutes if another one of its name was just deleted", s.so)
 	}
 }
 

@@ -68,7 +68,8 @@ func (s silentWorld) pass(d time.Duration) {
 
 // evicted returns why the Workload is evicted, "" if it is not.
 func (s silentWorld) evicted() string {
-	if c := meta.FindStatusCondition(s.workload().Status.Conditions, kueue.WorkloadEvicted); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(s.workload().Status.Conditions, kueue.WorkloadEvicted); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		return c.Message
 	}
 	return ""
@@ -94,10 +95,11 @@ func (s silentWorld) podOf(job *batchv1.Job) *corev1.Pod {
 	return pod
 }
 
-var silentWorlds = map[string]func(*testing.T, bool) silentWorld{"batch Job": newSilentBatchJob, "JobSet": newSilentJobSet}
+var silentWorlds = map[string]func(*testing.T, bool) silentWorld{"batch Job": newSilentBatchJob,
+	"JobSet": newSilentJobSet}
 
-// TestAJobThatTheJobControllerDoesNotLookAtGivesItsQuotaBack: it has no pods, and is touched, so that the Job controller
-// looks at it again.
+// TestAJobThatTheJobControllerDoesNotLookAtGivesItsQuotaBack: it has no pods, and is touched, so that the Job
+// controller looks at it again.
 func TestAJobThatTheJobControllerDoesNotLookAtGivesItsQuotaBack(t *testing.T) {
 	for name, start := range silentWorlds {
 		for _, tc := range []struct {
@@ -132,7 +134,8 @@ func TestAJobThatTheJobControllerDoesNotLookAtGivesItsQuotaBack(t *testing.T) {
 	}
 }
 
-// TestAnEvictionEndsWithoutTheJobController: a Job that was preempted before the Job controller looked at it has no pods.
+// TestAnEvictionEndsWithoutTheJobController: a Job that was preempted before the Job controller looked at it has no
+// pods.
 func TestAnEvictionEndsWithoutTheJobController(t *testing.T) {
 	for name, start := range silentWorlds {
 		t.Run(name, func(t *testing.T) {

@@ -40,9 +40,11 @@ type vcjobLife struct {
 	retries int32
 }
 
-// newVCJob returns ns/job with a master and a worker. Each pod more costs the tests that let every write fail some time.
+// newVCJob returns ns/job with a master and a worker. Each pod more costs the tests that let every write fail some
+// time.
 func newVCJob() *volcano.Job {
-	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1, CreationTimestamp: metav1.NewTime(epoch)}}
+	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1,
+		CreationTimestamp: metav1.NewTime(epoch)}}
 	job.Spec.Queue, job.Spec.MaxRetry = "cq", 3
 	for _, name := range []string{"master", "worker"} {
 		task := volcano.TaskSpec{Name: name, Replicas: 1}
@@ -83,7 +85,8 @@ func isNotMaster(name string) bool { return name != "job-master-0" }
 func command(action bus.Action, once func(*vcjobWorld) bool) vcjobAction {
 	return vcjobAction{once, func(w *vcjobWorld) {
 		w.changes++
-		w.put(&bus.Command{Action: action, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(action), UID: types.UID(action), CreationTimestamp: metav1.NewTime(epoch),
+		w.put(&bus.Command{Action: action, ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(action),
+			UID: types.UID(action), CreationTimestamp: metav1.NewTime(epoch),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.vcjob(), vcjob.API.Kind)}},
 			TargetObject: metav1.NewControllerRef(w.vcjob(), vcjob.API.Kind)})
 	}}
@@ -109,7 +112,8 @@ func evictVCJob(w *vcjobWorld) { w.evict() }
 // deleteWorker deletes a pod as a user would.
 func deleteWorker(w *vcjobWorld) {
 	w.changes++
-	if err := w.api.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job-worker-0"}}); err != nil {
+	if err := w.api.Delete(w.t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job-worker-0"}}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -118,20 +122,30 @@ func deleteWorker(w *vcjobWorld) {
 var vcjobLives = map[string]vcjobLife{
 	"queued, admitted, run, completed": {ends: volcano.Completed},
 	"failed":                           {code: firstWorkerFailsAlways, ends: volcano.Failed},
-	"restarted":                        {change: on(bus.PodFailedEvent, bus.RestartJobAction), code: workerFailsOnce, ends: volcano.Completed, retries: 1},
-	"a task restarted":                 {change: twoWorkers(on(bus.PodFailedEvent, bus.RestartTaskAction)), code: workerFailsOnce, ends: volcano.Completed, retries: 1},
-	"a pod restarted":                  {change: twoWorkers(on(bus.PodFailedEvent, bus.RestartPodAction)), code: workerFailsOnce, ends: volcano.Completed, retries: 1},
-	"restarted too often":              {change: restartsOnce, code: firstWorkerFailsAlways, ends: volcano.Failed, retries: 2},
+	"restarted": {change: on(bus.PodFailedEvent, bus.RestartJobAction), code: workerFailsOnce,
+		ends: volcano.Completed, retries: 1},
+	"a task restarted": {change: twoWorkers(on(bus.PodFailedEvent, bus.RestartTaskAction)), code: workerFailsOnce,
+		ends: volcano.Completed, retries: 1},
+	"a pod restarted": {change: twoWorkers(on(bus.PodFailedEvent, bus.RestartPodAction)), code: workerFailsOnce,
+		ends: volcano.Completed, retries: 1},
+	"restarted too often": {change: restartsOnce, code: firstWorkerFailsAlways, ends: volcano.Failed, retries: 2},
 	"completed by its master": {change: func(spec *volcano.JobSpec) { spec.MinSuccess = ptr.To[int32](1) },
 		keepsRunning: isNotMaster, ends: volcano.Completed},
-	"with a task that depends on another": {change: func(spec *volcano.JobSpec) { spec.Tasks[1].DependsOn = &volcano.DependsOn{Name: []string{"master"}} }, ends: volcano.Completed},
-	"evicted and run again":               {actions: []vcjobAction{{runsFully, evictVCJob}}, ends: volcano.Completed},
-	"a pod deleted":                       {actions: []vcjobAction{{runsFully, deleteWorker}}, ends: volcano.Completed},
-	"a pod deleted, restarted":            {change: on(bus.PodEvictedEvent, bus.RestartJobAction), actions: []vcjobAction{{runsFully, deleteWorker}}, ends: volcano.Completed, retries: 1},
-	"aborted and resumed":                 {actions: []vcjobAction{command(bus.AbortJobAction, runsFully), command(bus.ResumeJobAction, rests)}, ends: volcano.Completed},
-	"terminated":                          {actions: []vcjobAction{command(bus.TerminateJobAction, runsFully)}, ends: volcano.Terminated},
-	"restarted by a Command":              {actions: []vcjobAction{command(bus.RestartJobAction, runsFully)}, ends: volcano.Completed, retries: 1},
-	"scaled to no pods and back":          {actions: []vcjobAction{scale(runsFully, 0, 0), scale(rests, 1, 1)}, ends: volcano.Completed},
+	"with a task that depends on another": {change: func(spec *volcano.JobSpec) {
+		spec.Tasks[1].DependsOn = &volcano.DependsOn{Name: []string{"master"}}
+	}, ends: volcano.Completed},
+	"evicted and run again": {actions: []vcjobAction{{runsFully, evictVCJob}}, ends: volcano.Completed},
+	"a pod deleted":         {actions: []vcjobAction{{runsFully, deleteWorker}}, ends: volcano.Completed},
+	"a pod deleted, restarted": {change: on(bus.PodEvictedEvent, bus.RestartJobAction),
+		actions: []vcjobAction{{runsFully, deleteWorker}}, ends: volcano.Completed, retries: 1},
+	"aborted and resumed": {actions: []vcjobAction{command(bus.AbortJobAction, runsFully),
+		command(bus.ResumeJobAction, rests)}, ends: volcano.Completed},
+	"terminated": {actions: []vcjobAction{command(bus.TerminateJobAction, runsFully)},
+		ends: volcano.Terminated},
+	"restarted by a Command": {actions: []vcjobAction{command(bus.RestartJobAction, runsFully)},
+		ends: volcano.Completed, retries: 1},
+	"scaled to no pods and back": {actions: []vcjobAction{scale(runsFully, 0, 0), scale(rests, 1, 1)},
+		ends: volcano.Completed},
 }
 
 // workerFailsOnce makes the first worker of the first attempt fail.
@@ -183,12 +197,14 @@ func runsFully(w *vcjobWorld) bool {
 			started++
 		}
 	}
-	return w.vcjob().Status.State.Phase == volcano.Running && len(list[bus.CommandList](w.world).Items) == 0 && started == total
+	return w.vcjob().Status.State.Phase == volcano.Running &&
+		len(list[bus.CommandList](w.world).Items) == 0 && started == total
 }
 
 // rests reports whether the job has neither pods nor a Workload.
 func rests(w *vcjobWorld) bool {
-	return len(list[corev1.PodList](w.world).Items)+len(list[kueue.WorkloadList](w.world).Items)+len(list[bus.CommandList](w.world).Items) == 0
+	return len(list[corev1.PodList](w.world).Items)+len(list[kueue.WorkloadList](w.world).Items)+
+		len(list[bus.CommandList](w.world).Items) == 0
 }
 
 // state returns the job without its resourceVersion and times.
@@ -212,7 +228,8 @@ func TestFailedWritesDoNotChangeTheOutcomeOfAVCJob(t *testing.T) {
 				return w.podWorld, w.state()
 			})
 			if got := end.Status; got.State.Phase != life.ends || got.RetryCount != life.retries {
-				t.Fatalf("without a fault it ends %q after %d restarts, want %q after %d", got.State.Phase, got.RetryCount, life.ends, life.retries)
+				t.Fatalf("without a fault it ends %q after %d restarts, want %q after %d", got.State.Phase, got.RetryCount,
+					life.ends, life.retries)
 			}
 		})
 	}
@@ -228,6 +245,7 @@ func TestSteadyStateOfAVCJobWritesNothing(t *testing.T) {
 func TestVCJobScaledToNoPodsReturnsItsQuota(t *testing.T) {
 	w := vcjobLife{actions: []vcjobAction{scale(runsFully, 0, 0)}}.run(t, fault{})
 	if state := w.vcjob().Status.State; !rests(w) || state.Phase != volcano.Pending || state.Reason != volcano.NoPods {
-		t.Errorf("it is %+v, with the Workloads %v; want it Pending for %s with none", state, list[kueue.WorkloadList](w.world).Items, volcano.NoPods)
+		t.Errorf("it is %+v, with the Workloads %v; want it Pending for %s with none", state,
+			list[kueue.WorkloadList](w.world).Items, volcano.NoPods)
 	}
 }

@@ -96,8 +96,9 @@ func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(t9kPodGroupKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(t9kPodGroupKind.GroupVersion().WithKind("PodGroupList"), &unstructured.UnstructuredList{})
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
+		kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme, volcano.AddToScheme, bus.AddToScheme,
+		scheduling.AddToScheme, breezeml.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme
@@ -129,7 +130,8 @@ func (w *world) build(objects ...client.Object) {
 		WithIndex(&bus.Command{}, controller.ControllerIndex, controller.ControllerOf(vcjob.API)).
 		WithIndex(&kueue.Workload{}, controller.OwnerIndex, controller.OwnerKeys).
 		WithIndex(&corev1.Event{}, controller.RefusalIndex, controller.RefusalKeys).
-		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
+		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{},
+			&kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 }
 
 // stripPod is what the operator's cache does to pods.
@@ -142,8 +144,8 @@ var stripPod = func() toolscache.TransformFunc {
 	panic("the cache keeps pods as they are")
 }()
 
-// asCached strips the pods and events in a list as the operator's cache does, so that a reconciler that reads a field which
-// the cache drops fails its tests.
+// asCached strips the pods and events in a list as the operator's cache does, so that a reconciler that reads a field
+// which the cache drops fails its tests.
 func asCached(list client.ObjectList) error {
 	switch list := list.(type) {
 	case *corev1.PodList:
@@ -180,13 +182,15 @@ func (w *world) recordingClient() client.Client {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write("create", o, func() error { return w.create(ctx, o) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			if _, ok := o.(*batchv1.Job); ok {
 				o.SetGeneration(o.GetGeneration() + 1) // every change of a Job here is one of its spec
 			}
 			return w.write("change", o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return w.write(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
@@ -310,7 +314,8 @@ func (w *world) settle() {
 // failUnsettled fails the test because the controllers never stop writing.
 func (w *world) failUnsettled() {
 	w.t.Helper()
-	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+	w.t.Fatalf("the controllers never stop writing; the last writes:\n%s",
+		strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
 }
 
 // reconcile reconciles like the controller: again after an error, and after a conflict, as if triggered by the watch.
@@ -320,7 +325,8 @@ func (w *world) reconcile() ctrl.Result {
 	for range 3 {
 		w.faultFired = false
 		var result ctrl.Result
-		result, err = w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: w.job}})
+		result, err = w.reconciler.Reconcile(w.t.Context(),
+			ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: w.job}})
 		if err == nil && !w.faultFired {
 			return result
 		}
@@ -344,7 +350,8 @@ func (w *world) admit() {
 			c.Status, c.Reason = metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason
 		}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
-			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(w.clock.Now())})
+			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+				Reason: kind, LastTransitionTime: metav1.NewTime(w.clock.Now())})
 		}
 		w.updateStatus(&wl)
 	}
@@ -352,8 +359,9 @@ func (w *world) admit() {
 
 // evictWorkload evicts the Workload, as the engine does to preempt it.
 func (w *world) evictWorkload(wl *kueue.Workload) {
-	meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
-		Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
+	meta.SetStatusCondition(&wl.Status.Conditions,
+		metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
+			Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
 	w.updateStatus(wl)
 }
 
@@ -382,7 +390,8 @@ func (w *world) runJobs() {
 			if end == batchv1.JobComplete {
 				s.Succeeded = 1
 			}
-			s.Conditions = append(s.Conditions, batchv1.JobCondition{Type: end, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(epoch)})
+			s.Conditions = append(s.Conditions,
+				batchv1.JobCondition{Type: end, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(epoch)})
 		}
 		w.updateStatus(&job)
 	}
@@ -485,10 +494,12 @@ func newJobSet(queue string) *jobset.JobSet {
 
 // clusterQueue returns a ClusterQueue that admits every namespace.
 func clusterQueue(name string) *kueue.ClusterQueue {
-	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
+	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
 }
 
 // flavor returns the ResourceFlavor f, for the nodes with the label pool=f.
 func flavor() *kueue.ResourceFlavor {
-	return &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}
+	return &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "f"},
+		Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}
 }

@@ -37,7 +37,8 @@ func (j jobBuilder) with(replicaType string, count int32, restart ...tensorstack
 	}
 	spec.Template.Spec.InitContainers = []corev1.Container{{Name: "fetch"}}
 	spec.Template.Spec.Containers = []corev1.Container{
-		{Name: "main", Command: []string{"train"}, Args: []string{"--rank=$(rank)"}}, {Name: "log", Command: []string{"ship"}}}
+		{Name: "main", Command: []string{"train"}, Args: []string{"--rank=$(rank)"}},
+		{Name: "log", Command: []string{"ship"}}}
 	j.Spec.ReplicaSpecs = append(j.Spec.ReplicaSpecs, spec)
 	return j
 }
@@ -113,7 +114,8 @@ var (
 // see plans, and sees that this is a pure function.
 func see(t rapid.TB, job *tensorstack.GenericJob, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	return jobstest.CheckedPlan(t, plan, jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: admission, Children: children, Now: now})
+	return jobstest.CheckedPlan(t, plan,
+		jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: admission, Children: children, Now: now})
 }
 
 // then is the job as the plan would have it.

@@ -86,7 +86,8 @@ func (v *view) setConditions(states map[tensorstack.JobConditionType]conditionSt
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {
 		s := states[kind]
-		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, LastTransitionTime: metav1.NewTime(v.seen.Now)}
+		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason,
+			LastTransitionTime: metav1.NewTime(v.seen.Now)}
 		c.Message = workload.Cut(s.message, messageBytes)
 		if s.status {
 			c.Status = metav1.ConditionTrue

@@ -39,7 +39,8 @@ func large(containers int, restart ...tensorstack.RestartPolicy) (jobBuilder, []
 
 // planned is the job with the status of its next plan, and whether that changed anything.
 func planned(job jobBuilder, pods []jobstest.Pod) (jobBuilder, bool) {
-	p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: unqueued, Children: of(pods...), Now: now})
+	p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: unqueued,
+		Children: of(pods...), Now: now})
 	return then(p, job), p.Status != nil
 }
 
@@ -74,7 +75,8 @@ func TestTheStatusOfTheLargestJobFitsIntoEtcd(t *testing.T) {
 			t.Errorf("%d containers: the job is %s, want it ended", containers, job.Status.Phase)
 		}
 		if size := sizeInEtcd(t, job.GenericJob); size > etcdBytes-reservedBytes {
-			t.Errorf("%d containers: the job takes %d bytes, which leaves too little of the %d that etcd takes", containers, size, etcdBytes)
+			t.Errorf("%d containers: the job takes %d bytes, which leaves too little of the %d that etcd takes",
+				containers, size, etcdBytes)
 		}
 		for i, r := range job.Status.Tasks[0].Replicas {
 			if r.Name != pods[i].Name || r.UID != pods[i].UID || r.Phase != tensorstack.ReplicaPhase(pods[i].Status.Phase) {
@@ -83,7 +85,8 @@ func TestTheStatusOfTheLargestJobFitsIntoEtcd(t *testing.T) {
 		}
 		n := listed(job)
 		if n[true] == 0 || n[true] < 500 && n[false] > 0 {
-			t.Errorf("%d containers: they are listed of %d of 500 failed replicas and of %d others, want the failed ones first", containers, n[true], n[false])
+			t.Errorf("%d containers: they are listed of %d of 500 failed replicas and of %d others, want the failed ones first",
+				containers, n[true], n[false])
 		}
 		if again, changed := planned(job, pods); changed {
 			t.Errorf("%d containers: the next plan lists them of %v instead of %v", containers, listed(again), n)
@@ -112,7 +115,8 @@ func TestContainersOfALargeJobAreNotListedAnewWhenOthersAreGone(t *testing.T) {
 // TestASpecOfAnySizeLeavesRoom: what a large spec takes is not used for containers.
 func TestASpecOfAnySizeLeavesRoom(t *testing.T) {
 	job, pods := large(1)
-	job.Spec.ReplicaSpecs[0].Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TEXT", Value: strings.Repeat("x", 300<<10)}}
+	job.Spec.ReplicaSpecs[0].Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TEXT",
+		Value: strings.Repeat("x", 300<<10)}}
 	job, _ = planned(job, pods)
 	if size := sizeInEtcd(t, job.GenericJob); size > etcdBytes-reservedBytes || len(listed(job)) > 0 {
 		t.Errorf("the job takes %d bytes, and containers are listed of %v", size, listed(job))
@@ -125,12 +129,14 @@ func TestSizesAreUpperBounds(t *testing.T) {
 	job.Status.Tasks = []tensorstack.Tasks{{Type: "worker", RestartCount: math.MaxInt32}}
 	for i, p := range pods {
 		p.Attempt(math.MaxInt32)
-		job.Status.Tasks[0].Replicas = append(job.Status.Tasks[0].Replicas, tensorstack.ReplicaStatus{Name: p.Name, RestartCount: math.MaxInt32})
+		job.Status.Tasks[0].Replicas = append(job.Status.Tasks[0].Replicas,
+			tensorstack.ReplicaStatus{Name: p.Name, RestartCount: math.MaxInt32})
 		for c := range pods[i].Status.ContainerStatuses {
 			p.Status.ContainerStatuses[c].State.Terminated.ExitCode = math.MinInt32
 		}
 	}
-	tasks, _ := newPlanner(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: unqueued, Children: of(pods[:100]...), Now: now}).tasks(false)
+	tasks, _ := newPlanner(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: unqueued,
+		Children: of(pods[:100]...), Now: now}).tasks(false)
 	text, err := json.Marshal(tasks)
 	if err != nil {
 		t.Fatal(err)

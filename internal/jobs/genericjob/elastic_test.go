@@ -29,7 +29,8 @@ func (j jobBuilder) elastic(least, most int32) jobBuilder {
 
 // granted is an admission with so many workers.
 func granted(workers int32) jobs.Admission {
-	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"master": {Count: 1}, "worker": {Count: workers}}}
+	return jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{"master": {Count: 1}, "worker": {Count: workers}}}
 }
 
 // grantedOf grants so many workers of those that were asked for.
@@ -49,13 +50,19 @@ func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 		size      int
 		wrong     bool
 	}{
-		"the largest":                                {newJob().with("master", 1).with("worker", 3).elastic(2, 4999), granted(4999), 5000, false},
-		"a maximum without end":                      {newJob().with("master", 1).with("worker", 3).elastic(2, huge), granted(huge), 4, false}, // counts as absent
-		"a maximum beyond the largest":               {newJob().with("master", 1).with("worker", 3).elastic(2, 6000), granted(6000), 5000, true},
-		"replicas without end":                       {newJob().with("worker", huge), unqueued, 5000, true},
-		"a sum of replicas that overflows":           {newJob().with("master", huge).with("worker", huge), unqueued, 5000, true},
-		"a negative number":                          {newJob().with("master", 1).with("worker", -2), unqueued, 1, true},
-		"a negative number that makes the sum small": {newJob().with("master", huge).with("worker", -huge), unqueued, 5000, true},
+		"the largest": {newJob().with("master", 1).with("worker", 3).elastic(2, 4999),
+			granted(4999), 5000, false},
+		// counts as absent
+		"a maximum without end": {newJob().with("master", 1).with("worker", 3).elastic(2, huge),
+			granted(huge), 4, false},
+		"a maximum beyond the largest": {newJob().with("master", 1).with("worker", 3).elastic(2, 6000),
+			granted(6000), 5000, true},
+		"replicas without end": {newJob().with("worker", huge), unqueued, 5000, true},
+		"a sum of replicas that overflows": {newJob().with("master", huge).with("worker", huge),
+			unqueued, 5000, true},
+		"a negative number": {newJob().with("master", 1).with("worker", -2), unqueued, 1, true},
+		"a negative number that makes the sum small": {newJob().with("master", huge).with("worker", -huge),
+			unqueued, 5000, true},
 	} {
 		if d := describe(test.job.GenericJob, jobs.Facts{}); (d.Mistake != nil) != test.wrong {
 			t.Errorf("%s: told %v, want a mistake: %v", what, d.Mistake, test.wrong)
@@ -73,10 +80,13 @@ func TestWhatAnElasticTypeAsksOfItsQueue(t *testing.T) {
 		count, min  int32
 		annotations map[string]string
 	}{
-		"rigid":                  {newJob().with("worker", 3), 3, 0, nil},
-		"without an upper bound": {newJob().with("worker", 3).elastic(2, 0), 3, 2, map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "3"}},
-		"with one":               {newJob().with("worker", 3).elastic(2, 8), 8, 2, map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "8"}},
-		"of one size":            {newJob().with("worker", 3).elastic(3, 3), 3, 3, map[string]string{muster.MinReplicasAnnotation: "3", muster.MaxReplicasAnnotation: "3"}},
+		"rigid": {newJob().with("worker", 3), 3, 0, nil},
+		"without an upper bound": {newJob().with("worker", 3).elastic(2, 0), 3, 2,
+			map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "3"}},
+		"with one": {newJob().with("worker", 3).elastic(2, 8), 8, 2,
+			map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "8"}},
+		"of one size": {newJob().with("worker", 3).elastic(3, 3), 3, 3,
+			map[string]string{muster.MinReplicasAnnotation: "3", muster.MaxReplicasAnnotation: "3"}},
 	} {
 		ps := describe(test.job.GenericJob, jobs.Facts{}).PodSets[0]
 		least := int32(0)
@@ -92,11 +102,14 @@ func TestWhatAnElasticTypeAsksOfItsQueue(t *testing.T) {
 
 func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 	job := newJob().with("master", 1).with("worker", 3).elastic(1, 4)
-	same(t, "without a queue", []string{"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1", "create Pod job-worker-2"}, writes(see(t, job.GenericJob, unqueued, nil)))
+	same(t, "without a queue", []string{"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1",
+		"create Pod job-worker-2"}, writes(see(t, job.GenericJob, unqueued, nil)))
 	p := see(t, job.GenericJob, granted(2), nil)
-	same(t, "with two", []string{"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1"}, writes(p))
+	same(t, "with two", []string{"create Pod job-master-0", "create Pod job-worker-0",
+		"create Pod job-worker-1"}, writes(p))
 	job = then(p, job)
-	p = see(t, job.GenericJob, granted(4), of(pod("job-master-0").Running(), pod("job-worker-0").Running(), pod("job-worker-1").Running()))
+	p = see(t, job.GenericJob, granted(4),
+		of(pod("job-master-0").Running(), pod("job-worker-0").Running(), pod("job-worker-1").Running()))
 	same(t, "grown to four", []string{"create Pod job-worker-2", "create Pod job-worker-3"}, writes(p))
 	if !p.Progress.Ready {
 		t.Error("while it grows it is not ready")
@@ -104,7 +117,8 @@ func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 	same(t, "its queue is told", map[string]int32{"worker": 2}, p.Progress.Pods)
 	job = then(p, job)
 
-	all := of(pod("job-master-0").Running(), pod("job-worker-0"), pod("job-worker-1").Running(), pod("job-worker-2").Running().Terminating(), pod("job-worker-3").Ended(0))
+	all := of(pod("job-master-0").Running(), pod("job-worker-0"), pod("job-worker-1").Running(),
+		pod("job-worker-2").Running().Terminating(), pod("job-worker-3").Ended(0))
 	p = see(t, job.GenericJob, granted(1), all)
 	same(t, "shrunk to one", []string{"delete Pod job-worker-1", "delete Pod job-worker-3"}, writes(p))
 	same(t, "its queue is told", map[string]int32{"worker": 3}, p.Progress.Pods)
@@ -123,8 +137,10 @@ func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 
 func TestARemovedReplicaDoesNotCount(t *testing.T) {
 	job := newJob().with("worker", 3).elastic(1, 3)
-	job = then(see(t, job.GenericJob, granted(3), of(pod("job-worker-0").Running(), pod("job-worker-1").Running(), pod("job-worker-2").Running())), job)
-	p := see(t, job.GenericJob, granted(1), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running(), pod("job-worker-2").Ended(1)))
+	job = then(see(t, job.GenericJob, granted(3),
+		of(pod("job-worker-0").Running(), pod("job-worker-1").Running(), pod("job-worker-2").Running())), job)
+	p := see(t, job.GenericJob, granted(1),
+		of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running(), pod("job-worker-2").Ended(1)))
 	if job = then(p, job); job.Status.Phase != tensorstack.JobPhaseRunning {
 		t.Errorf("while one runs that it has quota for, it is %s", job.Status.Phase)
 	}
@@ -151,12 +167,15 @@ func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
 		"one of four, resized to that":             {[]int{0}, 3, "", progress{Needed: 3}, nil},
 		"one in the middle, resized to that":       {[]int{2}, 3, "", progress{Needed: 3}, nil},
 		"two of four, and the queue takes no more": {[]int{0, 3}, 2, "", progress{Needed: 2}, nil},
-		"one of four, and the queue takes one":     {[]int{0}, 2, "", progress{Needed: 2}, []string{"delete Pod job-worker-3"}},
-		"fewer than the minimum are left":          {[]int{0, 1, 3}, 2, "", progress{Needed: 1, Reclaimable: 3}, nil},
-		"all have succeeded but are run again":     {[]int{0, 1}, 4, always, progress{}, []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}},
+		"one of four, and the queue takes one": {[]int{0}, 2, "", progress{Needed: 2},
+			[]string{"delete Pod job-worker-3"}},
+		"fewer than the minimum are left": {[]int{0, 1, 3}, 2, "", progress{Needed: 1, Reclaimable: 3}, nil},
+		"all have succeeded but are run again": {[]int{0, 1}, 4, always, progress{},
+			[]string{"delete Pod job-worker-0", "delete Pod job-worker-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			job := newJob().with("master", 1).with("worker", 4, tensorstack.RestartPolicy{Policy: tensorstack.RestartPolicyType(tc.policy), Limit: 9}).elastic(2, 4)
+			job := newJob().with("master", 1).with("worker", 4,
+				tensorstack.RestartPolicy{Policy: tensorstack.RestartPolicyType(tc.policy), Limit: 9}).elastic(2, 4)
 			pods := func(ended ...int) (out []jobstest.Pod) {
 				out = append(out, pod("job-master-0").Running())
 				for i := range 4 {
@@ -171,7 +190,8 @@ func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
 			}
 			admission := func(count int32) jobs.Admission {
 				out := granted(count)
-				out.PodSets["worker"] = jobs.PodSetAdmission{Count: count, Asked: 4, Left: count, Template: job.Spec.ReplicaSpecs[1].Template.DeepCopy()}
+				out.PodSets["worker"] = jobs.PodSetAdmission{Count: count, Asked: 4, Left: count,
+					Template: job.Spec.ReplicaSpecs[1].Template.DeepCopy()}
 				return out
 			}
 			job = then(see(t, job.GenericJob, admission(4), of(pods()...)), job)
@@ -189,7 +209,8 @@ func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
 // success is seen together with the grant, or its pod is gone.
 func TestAnElasticTypeDoesNotGrowAfterASuccess(t *testing.T) {
 	began := newJob().with("worker", 2).elastic(1, 4)
-	began = then(see(t, began.GenericJob, granted(2), of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), began)
+	began = then(see(t, began.GenericJob, granted(2),
+		of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), began)
 	done := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running())
 	same(t, "granted more with its success", nil, writes(see(t, began.GenericJob, granted(4), done)))
 	seen := see(t, began.GenericJob, grantedOf(2, 4), done)
@@ -202,16 +223,20 @@ func TestAnElasticTypeDoesNotGrowAfterASuccess(t *testing.T) {
 	job := then(see(t, began.GenericJob, granted(2), done), began)
 	same(t, "after it", nil, writes(see(t, job.GenericJob, granted(4), of(pod("job-worker-1").Running()))))
 	running := of(pod("job-worker-0").Running(), pod("job-worker-1").Running())
-	same(t, "while all run", []string{"create Pod job-worker-2", "create Pod job-worker-3"}, writes(see(t, began.GenericJob, granted(4), running)))
-	again := newJob().with("worker", 2, tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 9}).elastic(1, 4)
-	again = then(see(t, again.GenericJob, granted(2), of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), again)
+	same(t, "while all run", []string{"create Pod job-worker-2", "create Pod job-worker-3"},
+		writes(see(t, began.GenericJob, granted(4), running)))
+	again := newJob().with("worker", 2,
+		tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 9}).elastic(1, 4)
+	again = then(see(t, again.GenericJob, granted(2),
+		of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), again)
 	p := see(t, again.GenericJob, granted(4), done)
 	if got := len(then(p, again).Status.Tasks[0].Replicas); got != 4 {
 		t.Errorf("where who has succeeded runs again there are %d", got)
 	}
 }
 
-// TestATypeNoLongerElasticKeepsItsAdmittedSize: his quota is for as many as were admitted, whatever he says of himself since.
+// TestATypeNoLongerElasticKeepsItsAdmittedSize: his quota is for as many as were admitted, whatever he says of himself
+// since.
 func TestATypeNoLongerElasticKeepsItsAdmittedSize(t *testing.T) {
 	for name, changed := range map[string]jobBuilder{
 		"he says nothing any more": newJob().with("worker", 8),
@@ -260,11 +285,12 @@ func TestAnElasticJobReachesItsGrantedSize(t *testing.T) {
 	})
 }
 
-// TestPodsThatOutliveAnElasticJobFollowItsQuota: pods that run on after the end stop as far as the queue gives their quota
-// to other jobs, which would wait for them otherwise, and the job wants no more pods than these.
+// TestPodsThatOutliveAnElasticJobFollowItsQuota: pods that run on after the end stop as far as the queue gives their
+// quota to other jobs, which would wait for them otherwise, and the job wants no more pods than these.
 func TestPodsThatOutliveAnElasticJobFollowItsQuota(t *testing.T) {
 	job := newJob().with("master", 1).with("worker", 4).elastic(1, 0).succeedsBy(rule("worker", 0))
-	pods := of(pod("job-master-0").Running(), pod("job-worker-0").Ended(0), pod("job-worker-1").Running(), pod("job-worker-2").Running(), pod("job-worker-3").Running())
+	pods := of(pod("job-master-0").Running(), pod("job-worker-0").Ended(0), pod("job-worker-1").Running(),
+		pod("job-worker-2").Running(), pod("job-worker-3").Running())
 	job = then(see(t, job.GenericJob, grantedOf(4, 4), pods), job)
 	if job.Status.Phase != tensorstack.JobPhaseSucceeded {
 		t.Fatalf("the job is %s, want Succeeded", job.Status.Phase)

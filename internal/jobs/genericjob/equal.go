@@ -25,7 +25,8 @@ func equalTask(a, b tensorstack.Tasks) bool {
 }
 
 func equalReplica(a, b tensorstack.ReplicaStatus) bool {
-	return a.Name == b.Name && a.UID == b.UID && a.Phase == b.Phase && a.RestartCount == b.RestartCount && a.SettledRestarts == b.SettledRestarts &&
+	return a.Name == b.Name && a.UID == b.UID && a.Phase == b.Phase && a.RestartCount == b.RestartCount &&
+		a.SettledRestarts == b.SettledRestarts &&
 		slices.EqualFunc(a.Containers, b.Containers, func(a, b tensorstack.ContainerStatus) bool {
 			return a.Name == b.Name && a.State == b.State && ptr.Equal(a.ExitCode, b.ExitCode)
 		})

@@ -72,12 +72,15 @@ func TestThePodGroupIsMadeBeforeThePods(t *testing.T) {
 	}{
 		"without pods":            {admitted, nil, true},
 		"with pods without nodes": {admitted, []jobstest.Pod{pod("job-worker-0"), pod("job-worker-1")}, true},
-		"with all pods bound":     {admitted, []jobstest.Pod{pod("job-worker-0").Running(), pod("job-worker-1").Running()}, false},
-		"in its queue":            {waiting, nil, false},
+		"with all pods bound": {admitted,
+			[]jobstest.Pod{pod("job-worker-0").Running(), pod("job-worker-1").Running()}, false},
+		"in its queue": {waiting, nil, false},
 	} {
-		p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: test.admission, Children: of(test.pods...), Now: now,
+		p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: test.admission,
+			Children: of(test.pods...), Now: now,
 			Facts: jobs.Facts{Served: map[schema.GroupResource]bool{t9kPodGroups: true}}})
-		if got := len(p.First) == 1 && p.First[0].Object().GetObjectKind().GroupVersionKind().Kind == "PodGroup"; got != test.want {
+		if got := len(p.First) == 1 &&
+			p.First[0].Object().GetObjectKind().GroupVersionKind().Kind == "PodGroup"; got != test.want {
 			t.Errorf("%s: the PodGroup is made first: %v (%d writes first)", what, got, len(p.First))
 		}
 		for _, w := range p.Writes {

@@ -17,7 +17,8 @@ func TestAPodLostToADisruptionIsReplaced(t *testing.T) {
 		job = then(see(t, job.GenericJob, admitted, of(zero.Running(), one.Running())), job)
 		p := see(t, job.GenericJob, admitted, of(zero.Ended(137).Disrupted(), one))
 		same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
-		if len(p.Events) != 1 || p.Events[0].Reason != "ReplacingLostPods" || len(p.Progress.Reclaimable) > 0 || p.Progress.Ready {
+		if len(p.Events) != 1 || p.Events[0].Reason != "ReplacingLostPods" || len(p.Progress.Reclaimable) > 0 ||
+			p.Progress.Ready {
 			t.Errorf("%q: it tells %v, and its queue %+v", policy, p.Events, p.Progress)
 		}
 		job = then(p, job)
@@ -37,9 +38,11 @@ func TestAPodLostToADisruptionIsReplaced(t *testing.T) {
 
 func TestAJobAsksForTheTopologyThatItsTemplatesAskFor(t *testing.T) {
 	job := newJob().with("master", 1).with("worker", 4)
-	job.Spec.ReplicaSpecs[1].Template.Annotations = map[string]string{kueue.PodSetRequiredTopologyAnnotation: "example.com/rack"}
+	job.Spec.ReplicaSpecs[1].Template.Annotations =
+		map[string]string{kueue.PodSetRequiredTopologyAnnotation: "example.com/rack"}
 	d := describe(job.GenericJob, jobs.Facts{})
-	if r := d.PodSets[1].TopologyRequest; d.PodSets[0].TopologyRequest != nil || r == nil || r.Required == nil || *r.Required != "example.com/rack" || d.Mistake != nil {
+	if r := d.PodSets[1].TopologyRequest; d.PodSets[0].TopologyRequest != nil || r == nil || r.Required == nil ||
+		*r.Required != "example.com/rack" || d.Mistake != nil {
 		t.Errorf("it asks for %+v and %+v; mistake %v", d.PodSets[0].TopologyRequest, r, d.Mistake)
 	}
 	job.Spec.ReplicaSpecs[1].Template.Annotations[kueue.PodSetPreferredTopologyAnnotation] = "example.com/rack"

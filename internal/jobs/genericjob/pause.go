@@ -47,7 +47,8 @@ func (p *planner) pauseAtTimeLimit() bool {
 		held.Spec.RunMode.Pause = &tensorstack.PauseMode{}
 	}
 	held.Spec.RunMode.Pause.Enabled = true
-	p.plan.Writes = append(p.plan.Writes, write.Change(p.seen.Job, held).WithEvent(write.Warning(maxDurationReason, maxDurationMessage)))
+	p.plan.Writes = append(p.plan.Writes,
+		write.Change(p.seen.Job, held).WithEvent(write.Warning(maxDurationReason, maxDurationMessage)))
 	return true
 }
 

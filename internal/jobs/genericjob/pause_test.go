@@ -78,7 +78,8 @@ func TestAResumedJobThatKeptItsQuotaGetsItsFullTime(t *testing.T) {
 		t.Errorf("within its time it would %v, due %s", writes(p), p.Due)
 	}
 	since(time.Hour)
-	same(t, "and when that is over", []string{"change GenericJob job"}, writes(see(t, job.GenericJob, bounded(now.Add(-3*time.Hour)), runs)))
+	same(t, "and when that is over", []string{"change GenericJob job"},
+		writes(see(t, job.GenericJob, bounded(now.Add(-3*time.Hour)), runs)))
 }
 
 // TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit: with no clean-up, also of a job that
@@ -104,7 +105,8 @@ func TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit(t *testing.T) {
 		p = see(t, job.GenericJob, bounded(now), pods)
 		same(t, what+": at its time", []string{"delete Pod job-worker-1", "delete Pod job-worker-2"}, writes(p))
 		same(t, what+": it tells", []string{"MaxDurationExceeded"}, tells(p))
-		p = see(t, job.GenericJob, bounded(now), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running().Terminating()))
+		p = see(t, job.GenericJob, bounded(now),
+			of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running().Terminating()))
 		if len(p.Writes) > 0 || len(p.Events) > 0 {
 			t.Errorf("%s: while they go it would %v, and tell %v", what, writes(p), p.Events)
 		}

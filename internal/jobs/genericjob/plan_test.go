@@ -25,13 +25,15 @@ func TestAJobGetsItsPodsAndServices(t *testing.T) {
 		"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1",
 	}, writes(see(t, job.GenericJob, unqueued, nil)))
 	same(t, "in a queue", nil, writes(see(t, job.GenericJob, waiting, nil)))
-	same(t, "with the flavor gone", nil, writes(see(t, job.GenericJob, jobs.Admission{Grant: jobs.Admitted, MissingFlavor: "f"}, nil)))
+	same(t, "with the flavor gone", nil,
+		writes(see(t, job.GenericJob, jobs.Admission{Grant: jobs.Admitted, MissingFlavor: "f"}, nil)))
 }
 
 // made is the pod that a plan makes first.
 func made(t *testing.T, job jobBuilder, facts jobs.Facts, admission jobs.Admission) *corev1.Pod {
 	t.Helper()
-	for _, w := range plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Facts: facts, Admission: admission, Now: now}).Writes {
+	for _, w := range plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Facts: facts, Admission: admission,
+		Now: now}).Writes {
 		if p, ok := w.Object().(*corev1.Pod); ok {
 			return p
 		}
@@ -44,11 +46,13 @@ func TestAPodBearsTheNamesOfItsReplica(t *testing.T) {
 	job := newJob().with("worker", 1)
 	job.Spec.ReplicaSpecs[0].Template.Labels = map[string]string{"app": "x", "genericjob": "not this"}
 	granted := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
-		"worker": {Count: 1, Injection: podspec.Injection{NodeSelector: map[string]string{"pool": "a"}, Labels: map[string]string{"granted": "yes"}}}}}
+		"worker": {Count: 1, Injection: podspec.Injection{NodeSelector: map[string]string{"pool": "a"},
+			Labels: map[string]string{"granted": "yes"}}}}}
 	p := made(t, job, jobs.Facts{}, granted)
 	same(t, "labels", map[string]string{
 		"app": "x", "genericjob": "job", "genericjob-replica": "job-worker-0", "tensorstack.dev/component": "genericjob",
-		"tensorstack.dev/component-type": "user", "tensorstack.dev/owner-name": "job", muster.JobUIDLabel: "job-uid", "granted": "yes",
+		"tensorstack.dev/component-type": "user", "tensorstack.dev/owner-name": "job", muster.JobUIDLabel: "job-uid",
+		"granted": "yes",
 	}, p.Labels)
 	same(t, "node selector", map[string]string{"pool": "a"}, p.Spec.NodeSelector)
 	same(t, "owner", []metav1.OwnerReference{*metav1.NewControllerRef(job.GenericJob, kind)}, p.OwnerReferences)
@@ -95,7 +99,8 @@ func TestPodsGoToASchedulerThatIsThere(t *testing.T) {
 	}
 	job := section(named(""))
 	p := made(t, job, jobs.Facts{}, unqueued)
-	for key, want := range map[string]string{"scheduler.tensorstack.dev/group-name": "job", "scheduler.tensorstack.dev/queue": "q", "scheduler.tensorstack.dev/role": "worker"} {
+	for key, want := range map[string]string{"scheduler.tensorstack.dev/group-name": "job",
+		"scheduler.tensorstack.dev/queue": "q", "scheduler.tensorstack.dev/role": "worker"} {
 		if p.Labels[key] != want {
 			t.Errorf("the label %s is %q, want %q", key, p.Labels[key], want)
 		}
@@ -108,8 +113,9 @@ func TestPodsGoToASchedulerThatIsThere(t *testing.T) {
 		t.Error("a PodGroup is made for a scheduler that is not there")
 	}
 	group := podGroup(job.GenericJob, jobs.Facts{Served: both})
-	same(t, "spec of the PodGroup", map[string]any{"minMember": int64(2), "roles": []any{map[string]any{"name": "worker", "minMember": int64(2)}},
-		"queue": "q", "priority": int64(50)}, group.Object["spec"].(map[string]any))
+	same(t, "spec of the PodGroup",
+		map[string]any{"minMember": int64(2), "roles": []any{map[string]any{"name": "worker", "minMember": int64(2)}},
+			"queue": "q", "priority": int64(50)}, group.Object["spec"].(map[string]any))
 }
 
 func TestASectionWithoutAQueueMeansTheDefaultQueue(t *testing.T) {
@@ -129,10 +135,13 @@ func TestDebugModeMakesPodsThatDoNothing(t *testing.T) {
 		command []string
 		inits   int
 	}{
-		"with nothing said":            {newJob().with("worker", 1).debugged(), []string{"sleep", "inf"}, 1},
-		"with a type said":             {newJob().with("worker", 1).debugged(tensorstack.ReplicaDebugSet{Type: "worker", SkipInitContainer: true, Command: []string{"/usr/bin/sshd"}}), []string{"/usr/bin/sshd"}, 0},
-		"with another type said":       {newJob().with("worker", 1).with("ps", 1).debugged(tensorstack.ReplicaDebugSet{Type: "ps", Command: []string{"x"}}), []string{"sleep", "inf"}, 1},
-		"variables are replaced there": {newJob().with("worker", 1).debugged(tensorstack.ReplicaDebugSet{Type: "worker", Command: []string{"echo", "$(rank)"}}), []string{"echo", "0"}, 1},
+		"with nothing said": {newJob().with("worker", 1).debugged(), []string{"sleep", "inf"}, 1},
+		"with a type said": {newJob().with("worker", 1).debugged(tensorstack.ReplicaDebugSet{Type: "worker",
+			SkipInitContainer: true, Command: []string{"/usr/bin/sshd"}}), []string{"/usr/bin/sshd"}, 0},
+		"with another type said": {newJob().with("worker", 1).with("ps",
+			1).debugged(tensorstack.ReplicaDebugSet{Type: "ps", Command: []string{"x"}}), []string{"sleep", "inf"}, 1},
+		"variables are replaced there": {newJob().with("worker", 1).debugged(tensorstack.ReplicaDebugSet{Type: "worker",
+			Command: []string{"echo", "$(rank)"}}), []string{"echo", "0"}, 1},
 	} {
 		for i := range test.job.Spec.ReplicaSpecs {
 			main := &test.job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0]
@@ -177,7 +186,8 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Terminating()))
 	same(t, "while the pods go", nil, writes(p))
 	job = then(p, job)
-	if got := job.Status.Aggregate; got.Deleted != 1 || got.Running != 1 || job.Status.Phase != tensorstack.JobPhasePaused {
+	if got := job.Status.Aggregate; got.Deleted != 1 || got.Running != 1 ||
+		job.Status.Phase != tensorstack.JobPhasePaused {
 		t.Errorf("while a pod goes: %+v, %s", got, job.Status.Phase)
 	}
 	job = then(see(t, job.GenericJob, unqueued, nil), job)
@@ -189,12 +199,14 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 		t.Errorf("when it is resumed it is %s", got)
 	}
 	going := of(pod("job-worker-0").Running().Terminating(), pod("job-worker-1").Running().Terminating())
-	if got := then(see(t, job.GenericJob, unqueued, going), job); got.Status.Phase != tensorstack.JobPhaseResuming || isTrue(got.GenericJob, tensorstack.JobRunning) {
+	if got := then(see(t, job.GenericJob, unqueued, going), job); got.Status.Phase != tensorstack.JobPhaseResuming ||
+		isTrue(got.GenericJob, tensorstack.JobRunning) {
 		t.Errorf("when it is resumed while all its pods go it is %s, and says %+v", got.Status.Phase, got.Status.Conditions)
 	}
 	job = then(p, job)
 	resumed := made(t, job, jobs.Facts{}, unqueued)
-	same(t, "its command", []string{"train", "--resume", "0"}, append(resumed.Spec.Containers[0].Command, resumed.Spec.Containers[0].Args...))
+	same(t, "its command", []string{"train", "--resume", "0"},
+		append(resumed.Spec.Containers[0].Command, resumed.Spec.Containers[0].Args...))
 	if len(resumed.Spec.InitContainers) != 0 {
 		t.Error("it has init containers")
 	}
@@ -202,7 +214,8 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 		t.Errorf("while it waits in its queue it is %s", got)
 	}
 	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Running()))
-	if got := then(p, job).Status; got.Phase != tensorstack.JobPhaseRunning || conditions(t, p)[5] != "Paused=False Resumed: The job is not paused." {
+	if got := then(p, job).Status; got.Phase != tensorstack.JobPhaseRunning ||
+		conditions(t, p)[5] != "Paused=False Resumed: The job is not paused." {
 		t.Errorf("then it is %s, %v", got.Phase, conditions(t, p)[5])
 	}
 }
@@ -215,30 +228,35 @@ func TestPauseGoesBeforeDebugMode(t *testing.T) {
 		t.Error("it asks for quota")
 	}
 	job = then(p, job).paused(false)
-	same(t, "after the pause it is debugged", []string{"sleep", "inf"}, made(t, job, jobs.Facts{}, unqueued).Spec.Containers[0].Command)
+	same(t, "after the pause it is debugged", []string{"sleep", "inf"},
+		made(t, job, jobs.Facts{}, unqueued).Spec.Containers[0].Command)
 }
 
 func TestAPauseKeepsWhatHasEndedAndDoesNotCountWhatItEnded(t *testing.T) {
 	again := tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 3}
 	job := newJob().with("worker", 3, again).paused(true)
-	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").Running()))
+	p := see(t, job.GenericJob, unqueued,
+		of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").Running()))
 	same(t, "paused", []string{"delete Pod job-worker-2"}, writes(p))
 	job = then(p, job)
 	// worker-2 is told to end, and ends, well or not.
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").EndedAt(143, now).Terminating()))
+	p = see(t, job.GenericJob, unqueued,
+		of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").EndedAt(143, now).Terminating()))
 	job = then(p, job).paused(false)
 	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1)))
 	same(t, "resumed", []string{"delete Pod job-worker-1", "create Pod job-worker-2"}, writes(p))
-	if got := then(p, job).Status.Tasks[0]; got.RestartCount != 1 || got.Replicas[1].RestartCount != 1 || got.Replicas[2].RestartCount != 0 {
+	if got := then(p, job).Status.Tasks[0]; got.RestartCount != 1 || got.Replicas[1].RestartCount != 1 ||
+		got.Replicas[2].RestartCount != 0 {
 		t.Errorf("restarts are %+v", got)
 	}
 }
 
-// TestPodsGetNoMoreThanTheirQuotaIsFor: a template may be changed at any time, and counts from the next admission on where its pods
-// need something else.
+// TestPodsGetNoMoreThanTheirQuotaIsFor: a template may be changed at any time, and counts from the next admission on
+// where its pods need something else.
 func TestPodsGetNoMoreThanTheirQuotaIsFor(t *testing.T) {
 	before := newJob().with("worker", 1).Spec.ReplicaSpecs[0].Template
-	grant := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"worker": {Count: 1, Asked: 1, Left: 1, Template: &before}}}
+	grant := jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{"worker": {Count: 1, Asked: 1, Left: 1, Template: &before}}}
 	made := func(change func(*corev1.PodSpec)) *corev1.Pod {
 		job := newJob().with("worker", 1)
 		change(&job.Spec.ReplicaSpecs[0].Template.Spec)
@@ -271,7 +289,8 @@ func TestARestartIsCountedOnceAndThePodIsReplaced(t *testing.T) {
 	if !p.StatusFirst {
 		t.Error("the pod is deleted before the restart is counted")
 	}
-	same(t, "ReplicaFailure", "ReplicaFailure=True ErrorInPod: Pod[job-worker-1] exited with error code 7", conditions(t, p)[4])
+	same(t, "ReplicaFailure", "ReplicaFailure=True ErrorInPod: Pod[job-worker-1] exited with error code 7",
+		conditions(t, p)[4])
 	job = then(p, job)
 	// Nothing was written but the status.
 	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Ended(7)))
@@ -286,7 +305,8 @@ func TestARestartIsCountedOnceAndThePodIsReplaced(t *testing.T) {
 	}
 	job = then(p, job)
 	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Attempt(1).Running()))
-	same(t, "ReplicaFailure when it runs again", "ReplicaFailure=False -: All pods are running normally.", conditions(t, p)[4])
+	same(t, "ReplicaFailure when it runs again", "ReplicaFailure=False -: All pods are running normally.",
+		conditions(t, p)[4])
 	if got := then(p, job).Status; got.Phase != tensorstack.JobPhaseRunning || got.Tasks[0].RestartCount != 1 {
 		t.Errorf("it is %s with %d restarts", got.Phase, got.Tasks[0].RestartCount)
 	}
@@ -297,10 +317,12 @@ func TestCleanUp(t *testing.T) {
 		"":                            nil,
 		tensorstack.CleanUpNone:       nil,
 		tensorstack.CleanUpUnfinished: {"delete Pod job-worker-2", "delete Pod job-worker-3"},
-		tensorstack.CleanUpAll:        {"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2", "delete Pod job-worker-3"},
+		tensorstack.CleanUpAll: {"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2",
+			"delete Pod job-worker-3"},
 	} {
 		job := newJob().with("worker", 4).succeedsBy(rule("worker", 0)).cleans(policy)
-		pods := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").Running(), pod("job-worker-3"))
+		pods := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").Running(),
+			pod("job-worker-3"))
 		p := see(t, job.GenericJob, unqueued, pods)
 		same(t, "writes under "+string(policy), want, writes(p))
 		job = then(p, job)
@@ -321,10 +343,14 @@ func TestCleanUp(t *testing.T) {
 			t.Errorf("under %s %d replicas are deleted, want %d", policy, got.Aggregate.Deleted, len(want))
 		}
 		if policy == tensorstack.CleanUpAll {
-			same(t, "what is left of a pod that was deleted", tensorstack.ReplicaStatus{Name: "job-worker-1", UID: "job-worker-1-uid", Phase: tensorstack.ReplicaDeleted,
-				Containers: []tensorstack.ContainerStatus{{Name: "main", State: tensorstack.ContainerTerminated, ExitCode: ptr.To[int32](1)}}}, got.Tasks[0].Replicas[1])
-			same(t, "what is left of a pod that was deleted while it ran", tensorstack.ReplicaStatus{Name: "job-worker-2", UID: "job-worker-2-uid", Phase: tensorstack.ReplicaDeleted,
-				Containers: []tensorstack.ContainerStatus{{Name: "main", State: tensorstack.ContainerTerminated}}}, got.Tasks[0].Replicas[2])
+			same(t, "what is left of a pod that was deleted",
+				tensorstack.ReplicaStatus{Name: "job-worker-1", UID: "job-worker-1-uid", Phase: tensorstack.ReplicaDeleted,
+					Containers: []tensorstack.ContainerStatus{{Name: "main", State: tensorstack.ContainerTerminated,
+						ExitCode: ptr.To[int32](1)}}}, got.Tasks[0].Replicas[1])
+			same(t, "what is left of a pod that was deleted while it ran",
+				tensorstack.ReplicaStatus{Name: "job-worker-2", UID: "job-worker-2-uid", Phase: tensorstack.ReplicaDeleted,
+					Containers: []tensorstack.ContainerStatus{{Name: "main", State: tensorstack.ContainerTerminated}}},
+				got.Tasks[0].Replicas[2])
 		}
 	}
 }
@@ -339,7 +365,8 @@ func TestAQueueTakesBackWhatRuns(t *testing.T) {
 	}
 	job = then(p, job)
 	p = see(t, job.GenericJob, waiting, of(pod("job-worker-0").Ended(0)))
-	if p.Progress.Active || p.Progress.Reclaimable["worker"] != 1 || then(p, job).Status.Phase != tensorstack.JobPhasePending {
+	if p.Progress.Active || p.Progress.Reclaimable["worker"] != 1 ||
+		then(p, job).Status.Phase != tensorstack.JobPhasePending {
 		t.Errorf("with one that has succeeded it is %s, and its queue is told %+v", then(p, job).Status.Phase, p.Progress)
 	}
 	job = then(p, job)
@@ -373,7 +400,8 @@ func TestStatusDerivedFromPodsCanWait(t *testing.T) {
 
 // TestTheStatusOfAFailedJob is that of the vendor's sample.
 func TestTheStatusOfAFailedJob(t *testing.T) {
-	job := newJob().with("worker", 2).succeedsBy(rule("worker", 0)).failsBy(rule("worker", 1)).cleans(tensorstack.CleanUpUnfinished)
+	job := newJob().with("worker", 2).succeedsBy(rule("worker", 0)).failsBy(rule("worker", 1)).
+		cleans(tensorstack.CleanUpUnfinished)
 	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Ended(1)))
 	same(t, "conditions", []string{
 		"Initialized=True -: The job has been initialized successfully.",
@@ -400,7 +428,8 @@ func TestTheStatusCountsReadyReplicas(t *testing.T) {
 	crashing := pod("job-worker-1").Running()
 	crashing.Status.Conditions[0].Status = corev1.ConditionFalse
 	job := newJob().with("worker", 3)
-	status := statusOf(t, see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), crashing, pod("job-worker-2").Ended(0))))
+	status := statusOf(t, see(t, job.GenericJob, unqueued,
+		of(pod("job-worker-0").Running(), crashing, pod("job-worker-2").Ended(0))))
 	if status.Aggregate.Running != 2 || status.Ready == nil || *status.Ready != 1 {
 		t.Errorf("%d replicas run, and %v are ready; want 2 and 1", status.Aggregate.Running, status.Ready)
 	}

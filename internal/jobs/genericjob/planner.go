@@ -18,7 +18,8 @@ type planner struct {
 func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 	job := new(tensorstack.GenericJob)
 	*job = *seen.Job
-	v, plan := &view{seen: seen, job: job, specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}, &jobs.Plan{}
+	v, plan := &view{seen: seen, job: job,
+		specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}, &jobs.Plan{}
 	for i := range job.Spec.ReplicaSpecs {
 		v.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
 	}
@@ -54,8 +55,8 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 	return progress
 }
 
-// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its minimum. Once one of
-// its replicas has succeeded for good it wants only as many pods as are left, and the queue resizes it to that.
+// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its minimum. Once one
+// of its replicas has succeeded for good it wants only as many pods as are left, and the queue resizes it to that.
 //
 // A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
 // reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.

@@ -46,8 +46,9 @@ func randomJob(t *rapid.T) *tensorstack.GenericJob {
 	types := []string{"master", "worker"}[:rapid.IntRange(1, 2).Draw(t, "types")]
 	for _, of := range types {
 		b = b.with(of, rapid.Int32Range(1, 3).Draw(t, "replicas of "+of), tensorstack.RestartPolicy{
-			Policy: rapid.SampledFrom([]tensorstack.RestartPolicyType{"", tensorstack.RestartNever, tensorstack.RestartOnFailure, tensorstack.RestartAlways}).Draw(t, "policy of "+of),
-			Limit:  rapid.Int32Range(0, 2).Draw(t, "limit of "+of),
+			Policy: rapid.SampledFrom([]tensorstack.RestartPolicyType{"", tensorstack.RestartNever, tensorstack.RestartOnFailure,
+				tensorstack.RestartAlways}).Draw(t, "policy of "+of),
+			Limit: rapid.Int32Range(0, 2).Draw(t, "limit of "+of),
 		})
 	}
 	randomRule := rapid.Custom(func(t *rapid.T) tensorstack.FinishRule {
@@ -64,8 +65,10 @@ func randomJob(t *rapid.T) *tensorstack.GenericJob {
 		}
 		return out
 	})
-	b = b.succeedsBy(rapid.SliceOfN(randomRule, 0, 2).Draw(t, "success")...).failsBy(rapid.SliceOfN(randomRule, 0, 2).Draw(t, "failure")...)
-	b = b.cleans(rapid.SampledFrom([]tensorstack.CleanUpPolicy{tensorstack.CleanUpNone, tensorstack.CleanUpUnfinished, tensorstack.CleanUpAll}).Draw(t, "clean-up"))
+	b = b.succeedsBy(rapid.SliceOfN(randomRule, 0, 2).Draw(t, "success")...).
+		failsBy(rapid.SliceOfN(randomRule, 0, 2).Draw(t, "failure")...)
+	b = b.cleans(rapid.SampledFrom([]tensorstack.CleanUpPolicy{tensorstack.CleanUpNone, tensorstack.CleanUpUnfinished,
+		tensorstack.CleanUpAll}).Draw(t, "clean-up"))
 	if rapid.Bool().Draw(t, "service") {
 		b = b.port("http", 80)
 	}

@@ -12,8 +12,10 @@ func TestStatusSaysWhatIsRefused(t *testing.T) {
 	job := newJob().with("worker", 2)
 	job = then(see(t, job.GenericJob, admitted, nil), job)
 	p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: admitted, Now: now,
-		RefusedObjects: jobs.RefusedObjects{Objects: 1, Since: now, What: "Its Services cannot be created", Why: "exceeded quota"}})
-	if c := condition(then(p, job).GenericJob, tensorstack.JobRunning); c == nil || c.Reason != "ObjectsRefused" || c.Message != "Its Services cannot be created: exceeded quota" {
+		RefusedObjects: jobs.RefusedObjects{Objects: 1, Since: now, What: "Its Services cannot be created",
+			Why: "exceeded quota"}})
+	if c := condition(then(p, job).GenericJob, tensorstack.JobRunning); c == nil || c.Reason != "ObjectsRefused" ||
+		c.Message != "Its Services cannot be created: exceeded quota" {
 		t.Errorf("condition Running = %+v, want what is refused", c)
 	}
 }

@@ -50,7 +50,8 @@ func (p *planner) restart() {
 	if n := len(restarted) - 1; n > 0 {
 		what = fmt.Sprintf("%s, and %d more", what, n)
 	}
-	p.plan.Events = append(p.plan.Events, write.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(restarted), len(p.roster.Replicas), what)))
+	p.plan.Events = append(p.plan.Events, write.Warning(restartingReason,
+		fmt.Sprintf("Restarting %d of %d replicas: %s", len(restarted), len(p.roster.Replicas), what)))
 }
 
 // replace deletes pods that were lost to a disruption. New ones are created once they are gone, and no
@@ -62,5 +63,6 @@ func (p *planner) replace(lost []*corev1.Pod) {
 	}
 	p.plan.DeletePods(lost)
 	p.plan.Events = append(p.plan.Events, write.Warning(replacingReason, fmt.Sprintf(
-		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first", len(lost), len(p.roster.Replicas), lost[0].Name)))
+		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first",
+		len(lost), len(p.roster.Replicas), lost[0].Name)))
 }

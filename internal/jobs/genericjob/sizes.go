@@ -48,9 +48,10 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 	return out
 }
 
-// finalSuccesses returns which of the type's last replicas have succeeded for good. Once there are some, no replicas join
-// the others, as they would repeat work that is done.
-func finalSuccesses(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) map[int32]bool {
+// finalSuccesses returns which of the type's last replicas have succeeded for good. Once there are some, no replicas
+// join the others, as they would repeat work that is done.
+func finalSuccesses(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks,
+	pods []*corev1.Pod) map[int32]bool {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return nil
 	}
@@ -69,8 +70,8 @@ func finalSuccesses(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, 
 	return out
 }
 
-// sizeAfterSuccess returns how many of the last replicas there are with quota for so many pods: those that have succeeded
-// need none. With 4 replicas, of which the first has succeeded, and quota for 2 pods, there are 3.
+// sizeAfterSuccess returns how many of the last replicas there are with quota for so many pods: those that have
+// succeeded need none. With 4 replicas, of which the first has succeeded, and quota for 2 pods, there are 3.
 func sizeAfterSuccess(last int32, succeeded map[int32]bool, quota int32) (size int32) {
 	for ; size < last; size++ {
 		if succeeded[size] {
@@ -108,7 +109,8 @@ func (v *view) succeeded(spec *tensorstack.ReplicaSpec) int32 {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
-	return replicas.Count(v.roster.Group(spec.Type), func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	return replicas.Count(v.roster.Group(spec.Type),
+		func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
 }
 
 // ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules
@@ -149,7 +151,8 @@ func badSize(job *tensorstack.GenericJob) string {
 	if total <= mostReplicas {
 		return ""
 	}
-	return fmt.Sprintf("replicas of all types, or %s in place of those of its type, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostReplicas, total)
+	return fmt.Sprintf("replicas of all types, or %s in place of those of its type, must be at most %d together, and are %d",
+		muster.MaxReplicasAnnotation, mostReplicas, total)
 }
 
 // mostReplicas is how many replicas a job may have. The API refuses larger jobs, and negative numbers, but

@@ -56,7 +56,8 @@ func (v *view) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.
 func (v *view) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
-	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts, SettledRestarts: r.Settled}
+	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts,
+		SettledRestarts: r.Settled}
 	if uid := r.UID(); uid != "" {
 		out.UID, out.Containers = uid, containersOf(r)
 		return out
@@ -122,8 +123,8 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 	return nil
 }
 
-// isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records of pods that are
-// gone cannot, and must not be lost; their containers can change only by being dropped, or by the end of the pod.
+// isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records of pods that
+// are gone cannot, and must not be lost; their containers can change only by being dropped, or by the end of the pod.
 func (v *view) isDerivedFromPods() bool {
 	before, after := &v.seen.Job.Status, &v.job.Status
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
@@ -135,7 +136,8 @@ func (v *view) isDerivedFromPods() bool {
 		if was == nil {
 			return false
 		}
-		if is := reported(after, r); was.RestartCount != is.RestartCount || r.UID() == "" && (was.UID != is.UID || was.Phase != is.Phase) {
+		if is := reported(after, r); was.RestartCount != is.RestartCount ||
+			r.UID() == "" && (was.UID != is.UID || was.Phase != is.Phase) {
 			return false
 		}
 	}

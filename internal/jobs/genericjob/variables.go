@@ -38,8 +38,8 @@ func (v variables) expandAll(spec *corev1.PodSpec) {
 }
 
 // maxName is the most bytes that the name of a variable may have. The longest is service.TYPE[RANK].host, or
-// service.port[NAME], in which TYPE and NAME have at most 63. A text that has $( a million times is not searched to its end
-// each time.
+// service.port[NAME], in which TYPE and NAME have at most 63. A text that has $( a million times is not searched to its
+// end each time.
 const maxName = 128
 
 // expand replaces each known $(name). As in Kubernetes, $$ escapes a $; it is kept for Kubernetes to

@@ -64,7 +64,8 @@ func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 			continue
 		}
 		if _, err := agent.Inject(rj.Template.Spec.Template, round(js)); err != nil {
-			return fmt.Sprintf("The agent that %s asks for cannot be added to the pods of %s: %v. No pods are started until then", muster.InjectAgentAnnotation, rj.Name, err)
+			return fmt.Sprintf("The agent that %s asks for cannot be added to the pods of %s: %v. No pods are started until then",
+				muster.InjectAgentAnnotation, rj.Name, err)
 		}
 	}
 	return ""
@@ -96,7 +97,8 @@ func (v *view) cannotStart() string {
 func (r *reporter) canStart() bool {
 	why := r.cannotStart()
 	if why == "" {
-		if c := meta.FindStatusCondition(r.js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Reason != muster.RefusedReason {
+		if c := meta.FindStatusCondition(r.js.Status.Conditions, muster.CannotStartCondition); c != nil &&
+			c.Reason != muster.RefusedReason {
 			r.clearCondition(muster.CannotStartCondition, muster.MayStartReason, muster.MayStartMessage)
 		}
 		return true

@@ -100,7 +100,8 @@ func TestNoJobIsCreatedWithoutItsAgent(t *testing.T) {
 		"explicit command": {noCommand, someAgent},
 		"serves no agents": {withAgents(newSet().js), podspec.Agent{}},
 	} {
-		if list, events := createdJobs(tc.js, tc.agent); len(list) != 0 || len(events) != 1 || !strings.Contains(events[0], why) {
+		if list, events := createdJobs(tc.js, tc.agent); len(list) != 0 || len(events) != 1 ||
+			!strings.Contains(events[0], why) {
 			t.Errorf("%d Jobs are created, events %q, want none and one that contains %q", len(list), events, why)
 		}
 		d := describe(tc.js, jobs.Facts{Agent: tc.agent})
@@ -111,7 +112,8 @@ func TestNoJobIsCreatedWithoutItsAgent(t *testing.T) {
 			seen := seenOf(tc.js, admission, of(job("leader", 0).suspended()))
 			seen.Facts.Agent = tc.agent
 			p := plan(seen)
-			if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, why) || p.StatusCanWait {
+			if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil ||
+				c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, why) || p.StatusCanWait {
 				t.Errorf("%s: condition %+v, status can wait: %v; want CannotStart with %q at once", grant, c, p.StatusCanWait, why)
 			}
 			if !strings.Contains(p.Progress.Refused, why) {
@@ -131,7 +133,8 @@ func TestOperatorWithoutAgentsStopsNoRunningJob(t *testing.T) {
 	p = checkedPlan(t, withAgents(newSet().js), admitted, of(all...))
 	same(t, "conditions with a leader that succeeded while it was suspended", nil, conditions(p))
 	p = checkedPlan(t, withAgents(newSet().js), admitted, of(all[1:]...))
-	if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil || p.Progress.Refused != "" {
+	if c := meta.FindStatusCondition(statusOf(p).Conditions, muster.CannotStartCondition); c == nil ||
+		p.Progress.Refused != "" {
 		t.Errorf("without the leader: condition %+v, Refused %q; want CannotStart, but no release of the quota", c, p.Progress.Refused)
 	}
 	same(t, "writes", nil, writes(p))
@@ -142,7 +145,8 @@ func TestCannotStartIsClearedOnceAgentsAreServed(t *testing.T) {
 	seen := seenOf(js, unqueued, of())
 	seen.Facts.Agent = someAgent
 	p := plan(seen)
-	same(t, "conditions", []string{"muster.dev/CannotStart=False MayStart: what kept pods from being started has changed"}, conditions(p))
+	same(t, "conditions", []string{"muster.dev/CannotStart=False MayStart: what kept pods from being started has changed"},
+		conditions(p))
 	if len(p.Writes) != 3 || p.Progress.Refused != "" {
 		t.Errorf("writes %v, Refused %q; want 3 creates and no refusal", writes(p), p.Progress.Refused)
 	}

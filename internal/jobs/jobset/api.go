@@ -73,9 +73,9 @@ func createsJob(js *jobset.JobSet, other client.Object) bool {
 	return false
 }
 
-// madeFor returns the UID of the queued JobSet that the operator has created the object for, "" if that is none. Only the
-// operator sets the mark, and the labels of the pod template of a Job that runs cannot be changed. The cache drops the pod
-// template of a Job that has ended.
+// madeFor returns the UID of the queued JobSet that the operator has created the object for, "" if that is none. Only
+// the operator sets the mark, and the labels of the pod template of a Job that runs cannot be changed. The cache drops
+// the pod template of a Job that has ended.
 func madeFor(object client.Object) types.UID {
 	job, is := object.(*batchv1.Job)
 	if !is || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {

@@ -70,9 +70,11 @@ func (s setBuilder) ttl(seconds int32) setBuilder {
 }
 
 // is adds a condition that is an hour old.
-func (s setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message string) setBuilder {
+func (s setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionStatus,
+	reason, message string) setBuilder {
 	s.js.Status.Conditions = append(s.js.Status.Conditions, metav1.Condition{
-		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))})
+		Type: string(kind), Status: status, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))})
 	return s
 }
 
@@ -82,8 +84,10 @@ type jobBuilder struct{ job *batchv1.Job }
 // job returns the Job with this index of a replicated job, in attempt 0, before it has pods.
 func job(replicated string, index int) jobBuilder {
 	return jobBuilder{&batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("js-%s-%d", replicated, index), Namespace: "ns", UID: "u", ResourceVersion: "1",
-			Labels: map[string]string{jobset.ReplicatedJobNameKey: replicated, jobset.JobIndexKey: strconv.Itoa(index), jobset.RestartAttemptKey: "0"}},
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("js-%s-%d", replicated, index), Namespace: "ns", UID: "u",
+			ResourceVersion: "1",
+			Labels: map[string]string{jobset.ReplicatedJobNameKey: replicated, jobset.JobIndexKey: strconv.Itoa(index),
+				jobset.RestartAttemptKey: "0"}},
 		Spec: batchv1.JobSpec{Suspend: ptr.To(false)},
 	}}
 }
@@ -118,7 +122,8 @@ func (j jobBuilder) failing() jobBuilder {
 }
 func (j jobBuilder) failed() jobBuilder { return j.ended(batchv1.JobFailed, now) }
 func (j jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder {
-	j.job.Status.Conditions = append(j.job.Status.Conditions, batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
+	j.job.Status.Conditions = append(j.job.Status.Conditions,
+		batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
 	return j
 }
 
@@ -160,9 +165,11 @@ func checkedPlan(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, childr
 		t.Fatalf("plan changed the children (-before +after):\n%s", diff)
 	}
 	shuffled := slices.Clone(children)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled),
+		func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	seen = seenOf(js, admission, shuffled)
-	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(write.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(write.Write{}), cmpopts.IgnoreUnexported(jobs.Plan{}),
+		cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("the plan depends on the order of the children (-given +shuffled):\n%s", diff)
 	}
 	return got

@@ -15,8 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// view is what a plan is made from. Policies read it; the status of js is brought up to date by reporter, and children are
-// sorted anew when Jobs are restarted.
+// view is what a plan is made from. Policies read it; the status of js is brought up to date by reporter, and children
+// are sorted anew when Jobs are restarted.
 type view struct {
 	seen jobs.Seen[*jobset.JobSet]
 	// js is a copy of the JobSet whose status is brought up to date.
@@ -55,8 +55,8 @@ func splitJobName(js *jobset.JobSet, name string) (replicatedJob string, index i
 	return name[:at], int32(n), err == nil && (text == "0" || text[0] != '0')
 }
 
-// sortChildren sorts the JobSet's Jobs into lists by state. Jobs that it controls and would not create, or that a user has
-// created, are none of its own: it has no quota for them, and a user has set their owner reference.
+// sortChildren sorts the JobSet's Jobs into lists by state. Jobs that it controls and would not create, or that a user
+// has created, are none of its own: it has no quota for them, and a user has set their owner reference.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
 	single, whole := singleRestarts(js), jobs.RestartsWhole(js)
@@ -160,12 +160,14 @@ func (c children) without(over []*batchv1.Job) children {
 	}
 	previous := slices.Concat(c.previous, over)
 	sortByName(previous)
-	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed), byName: c.byName}
+	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed),
+		byName: c.byName}
 }
 
 // isOutdated reports whether the Job belongs to an earlier attempt.
 func (c children) isOutdated(job *batchv1.Job) bool {
-	at, found := slices.BinarySearchFunc(c.previous, job.Name, func(j *batchv1.Job, name string) int { return cmp.Compare(j.Name, name) })
+	at, found := slices.BinarySearchFunc(c.previous, job.Name,
+		func(j *batchv1.Job, name string) int { return cmp.Compare(j.Name, name) })
 	return found && c.previous[at] == job
 }
 

@@ -16,7 +16,8 @@ func (p *planner) cleanUp() {
 	p.deleteJobs(p.children.previous)
 	p.deleteJobs(p.children.active)
 	p.removeExpired()
-	p.plan.Expire(p.seen.Job, endedAt(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now, metav1.DeletePropagationForeground)
+	p.plan.Expire(p.seen.Job, endedAt(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now,
+		metav1.DeletePropagationForeground)
 }
 
 // removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.

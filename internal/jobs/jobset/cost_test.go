@@ -48,8 +48,8 @@ func TestAllocationsOfRestartsAreLinear(t *testing.T) {
 	}
 }
 
-// TestTimeOfManyFailures: a plan that restarts single Jobs which failed together judges each once, not again for each of
-// them.
+// TestTimeOfManyFailures: a plan that restarts single Jobs which failed together judges each once, not again for each
+// of them.
 func TestTimeOfManyFailures(t *testing.T) {
 	jobstest.CheckAboutLinear(t, 2000, func(failures int) func() {
 		b, list := failedTogether(failures)
@@ -78,7 +78,8 @@ func TestTimeOfPlaces(t *testing.T) {
 			job.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 			running = append(running, job)
 		}
-		p := newPlanner(jobs.Seen[*jobset.JobSet]{Job: b.js, Admission: jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"r": granted}}, Now: now})
+		p := newPlanner(jobs.Seen[*jobset.JobSet]{Job: b.js,
+			Admission: jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"r": granted}}, Now: now})
 		return func() {
 			for i, job := range running {
 				p.move(&b.js.Spec.ReplicatedJobs[0], int32(i), job)
@@ -104,7 +105,8 @@ func failedTogether(failures int) (setBuilder, []jobBuilder) {
 
 // allocatedBy returns how many bytes a plan for the JobSet with these Jobs allocates.
 func allocatedBy(b setBuilder, list []jobBuilder) uint64 {
-	seen := jobs.Seen[*jobset.JobSet]{Job: b.js, Admission: jobs.Admission{Grant: jobs.Unqueued}, Children: of(list...), Now: now}
+	seen := jobs.Seen[*jobset.JobSet]{Job: b.js, Admission: jobs.Admission{Grant: jobs.Unqueued},
+		Children: of(list...), Now: now}
 	plan(seen)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -69,8 +69,10 @@ func TestDescribeElasticReplicatedJob(t *testing.T) {
 		"exclusive placement":        {exclusive, 3, 0, ""},
 	} {
 		ps := describe(tc.js.js, jobs.Facts{}).PodSets[1]
-		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min || ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.annotation {
-			t.Errorf("%s: count %d, minimum %d, annotations %v; want %d, %d and %q", name, ps.Count, least, ps.Template.Annotations, tc.count, tc.min, tc.annotation)
+		if least := ptr.Deref(ps.MinCount, 0); ps.Count != tc.count || least != tc.min ||
+			ps.Template.Annotations[muster.MinReplicasAnnotation] != tc.annotation {
+			t.Errorf("%s: count %d, minimum %d, annotations %v; want %d, %d and %q", name, ps.Count, least,
+				ps.Template.Annotations, tc.count, tc.min, tc.annotation)
 		}
 	}
 	js := elasticSet(2, 4).js
@@ -89,19 +91,29 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		inUse   map[string]int32 // the pods that use quota
 		ready   bool
 	}{
-		"unchanged":                           {admittedSize(3), job("workers", 0).of(3).withPods(3, 0), 0, map[string]int32{"workers": 3}, true},
-		"grows":                               {admittedSize(4), job("workers", 0).of(3).withPods(3, 0), 4, map[string]int32{"workers": 3}, true},
-		"shrinks":                             {admittedSize(2), job("workers", 0).of(3).withPods(3, 0), 2, nil, true},
-		"shrunk, a pod terminating":           {admittedSize(2), job("workers", 0).of(2).withPods(2, 1), 0, map[string]int32{"workers": 3}, true},
-		"shrunk, no pod terminating":          {admittedSize(2), job("workers", 0).of(2).withPods(2, 0), 0, map[string]int32{"workers": 2}, true},
-		"no pods reported yet":                {admittedSize(2), job("workers", 0).of(2), 0, nil, false},
-		"as many ready as the minimum":        {admittedSize(4), job("workers", 0).of(4).withPods(2, 0), 0, map[string]int32{"workers": 2}, true},
-		"fewer ready than the minimum":        {admittedSize(4), job("workers", 0).of(4).withPods(1, 0), 0, map[string]int32{"workers": 1}, false},
-		"granted more than the maximum":       {admittedSize(9), job("workers", 0).of(3).withPods(3, 0), 4, map[string]int32{"workers": 3}, true},
-		"granted less than the minimum":       {admittedSize(1), job("workers", 0).of(2).withPods(2, 0), 1, nil, true},
-		"grows while pods succeed":            {admittedSize(4), job("workers", 0).of(3).withPods(2, 0).done("0"), 0, map[string]int32{"workers": 2}, true},
-		"shrinks while pods succeed":          {admittedSize(2), job("workers", 0).of(3).withPods(2, 0).done("0"), 2, nil, true},
-		"granted its size while pods succeed": {admittedSize(3), job("workers", 0).of(3).withPods(2, 0).done("0"), 0, map[string]int32{"workers": 2}, true},
+		"unchanged": {admittedSize(3), job("workers", 0).of(3).withPods(3, 0), 0,
+			map[string]int32{"workers": 3}, true},
+		"grows": {admittedSize(4), job("workers", 0).of(3).withPods(3, 0), 4,
+			map[string]int32{"workers": 3}, true},
+		"shrinks": {admittedSize(2), job("workers", 0).of(3).withPods(3, 0), 2, nil, true},
+		"shrunk, a pod terminating": {admittedSize(2), job("workers", 0).of(2).withPods(2, 1), 0,
+			map[string]int32{"workers": 3}, true},
+		"shrunk, no pod terminating": {admittedSize(2), job("workers", 0).of(2).withPods(2, 0), 0,
+			map[string]int32{"workers": 2}, true},
+		"no pods reported yet": {admittedSize(2), job("workers", 0).of(2), 0, nil, false},
+		"as many ready as the minimum": {admittedSize(4), job("workers", 0).of(4).withPods(2, 0), 0,
+			map[string]int32{"workers": 2}, true},
+		"fewer ready than the minimum": {admittedSize(4), job("workers", 0).of(4).withPods(1, 0), 0,
+			map[string]int32{"workers": 1}, false},
+		"granted more than the maximum": {admittedSize(9), job("workers", 0).of(3).withPods(3, 0), 4,
+			map[string]int32{"workers": 3}, true},
+		"granted less than the minimum": {admittedSize(1), job("workers", 0).of(2).withPods(2, 0), 1, nil, true},
+		"grows while pods succeed": {admittedSize(4), job("workers", 0).of(3).withPods(2, 0).done("0"), 0,
+			map[string]int32{"workers": 2}, true},
+		"shrinks while pods succeed": {admittedSize(2),
+			job("workers", 0).of(3).withPods(2, 0).done("0"), 2, nil, true},
+		"granted its size while pods succeed": {admittedSize(3), job("workers", 0).of(3).withPods(2, 0).done("0"), 0,
+			map[string]int32{"workers": 2}, true},
 	} {
 		reclaimable := map[string]int32{}
 		if tc.workers.job.Status.Succeeded > 0 && tc.grant.PodSets["workers"].Count < 4 {
@@ -112,7 +124,8 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 		for _, w := range p.Writes {
 			changed := w.Object().(*batchv1.Job)
 			size = *changed.Spec.Parallelism
-			if settled := changed.Status.Succeeded > 0; changed.Name != "js-workers-0" || *changed.Spec.Completions != size && !settled || w.Verb() != "change" {
+			if settled := changed.Status.Succeeded > 0; changed.Name != "js-workers-0" ||
+				*changed.Spec.Completions != size && !settled || w.Verb() != "change" {
 				t.Errorf("%s: writes %v, want only a change of js-workers-0 to one size", name, writes(p))
 			}
 		}
@@ -128,7 +141,8 @@ func TestElasticJobHasAsManyPodsAsGranted(t *testing.T) {
 	}
 }
 
-// TestPodsThatMayHaveBeenCreatedCountBeforeAShrink: the status still counts two pods, though the Job was made larger since.
+// TestPodsThatMayHaveBeenCreatedCountBeforeAShrink: the status still counts two pods, though the Job was made larger
+// since.
 func TestPodsThatMayHaveBeenCreatedCountBeforeAShrink(t *testing.T) {
 	workers := job("workers", 0).of(4).withPods(2, 0)
 	p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), of(job("leader", 0).withPods(1, 0), workers))
@@ -139,7 +153,8 @@ func TestPodsThatMayHaveBeenCreatedCountBeforeAShrink(t *testing.T) {
 	}
 	p = checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), append(of(job("leader", 0).withPods(1, 0)), counted))
 	same(t, "then writes", []string{"change Job js-workers-0"}, writes(p))
-	p = checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), append(of(job("leader", 0).withPods(1, 0)), p.Writes[0].Object().(*batchv1.Job)))
+	p = checkedPlan(t, elasticSet(2, 4).js, admittedSize(3),
+		append(of(job("leader", 0).withPods(1, 0)), p.Writes[0].Object().(*batchv1.Job)))
 	same(t, "pods that use quota before the next report", map[string]int32{"workers": 4}, p.Progress.Pods)
 }
 
@@ -156,7 +171,8 @@ func TestCompletionsOfAnElasticJobStayOnceAPodHasSucceeded(t *testing.T) {
 		}
 		got := p.Writes[0].Object().(*batchv1.Job)
 		if *got.Spec.Parallelism != 3 || *got.Spec.Completions != 4 || suspended(got) {
-			t.Errorf("%s: parallelism %d, completions %d, suspended %v; want 3 and 4, and running", name, *got.Spec.Parallelism, *got.Spec.Completions, suspended(got))
+			t.Errorf("%s: parallelism %d, completions %d, suspended %v; want 3 and 4, and running", name, *got.Spec.Parallelism,
+				*got.Spec.Completions, suspended(got))
 		}
 	}
 }
@@ -165,18 +181,21 @@ func TestCreatedOrResumedElasticJobHasItsAdmittedSize(t *testing.T) {
 	for name, children := range map[string][]jobBuilder{"created": nil, "resumed": {job("workers", 0).of(2).suspended()}} {
 		p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(4), of(children...))
 		for _, w := range p.Writes {
-			if got := w.Object().(*batchv1.Job); got.Name == "js-workers-0" && (*got.Spec.Parallelism != 4 || *got.Spec.Completions != 4) {
+			if got := w.Object().(*batchv1.Job); got.Name == "js-workers-0" &&
+				(*got.Spec.Parallelism != 4 || *got.Spec.Completions != 4) {
 				t.Errorf("%s: parallelism %d, completions %d, want 4 and 4", name, *got.Spec.Parallelism, *got.Spec.Completions)
 			}
 		}
 	}
-	if got := createdJob(t, checkedPlan(t, elasticSet(2, 4).js, unqueued, nil), "js-workers-0"); *got.Spec.Parallelism != 3 {
+	if got := createdJob(t, checkedPlan(t, elasticSet(2, 4).js, unqueued, nil),
+		"js-workers-0"); *got.Spec.Parallelism != 3 {
 		t.Errorf("without a queue: parallelism %d, want 3", *got.Spec.Parallelism)
 	}
 }
 
 func TestEndedElasticJobReclaimsAllPods(t *testing.T) {
-	p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3), of(job("leader", 0).withPods(1, 0), job("workers", 0).of(3).succeeded()))
+	p := checkedPlan(t, elasticSet(2, 4).js, admittedSize(3),
+		of(job("leader", 0).withPods(1, 0), job("workers", 0).of(3).succeeded()))
 	same(t, "reclaimable pods", map[string]int32{"workers": 4}, p.Progress.Reclaimable)
 	same(t, "pods that use quota", map[string]int32{"workers": 0}, p.Progress.Pods)
 }

@@ -42,7 +42,8 @@ func jobKey(name string) string {
 func TestExclusiveJobsAskForASliceEach(t *testing.T) {
 	slices := func() *kueue.PodSetTopologyRequest {
 		return &kueue.PodSetTopologyRequest{
-			PodIndexLabel: ptr.To(batchv1.JobCompletionIndexAnnotation), SubGroupIndexLabel: ptr.To(jobset.JobIndexKey), SubGroupCount: ptr.To[int32](2),
+			PodIndexLabel: ptr.To(batchv1.JobCompletionIndexAnnotation), SubGroupIndexLabel: ptr.To(jobset.JobIndexKey),
+			SubGroupCount:               ptr.To[int32](2),
 			PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](4)}
 	}
 	ofReplicatedJob := exclusiveSet()
@@ -50,7 +51,8 @@ func TestExclusiveJobsAskForASliceEach(t *testing.T) {
 	inARow := slices()
 	inARow.PodSetSliceRequiredTopology = ptr.To("row")
 	inABlock := exclusiveSet()
-	inABlock.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{kueue.PodSetRequiredTopologyAnnotation: "block"}
+	inABlock.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations =
+		map[string]string{kueue.PodSetRequiredTopologyAnnotation: "block"}
 	within := slices()
 	within.Required = ptr.To("block")
 	noIndex := exclusiveSet()
@@ -113,7 +115,8 @@ func podAffinity(template corev1.PodTemplateSpec) (affinity, antiAffinity []core
 
 func TestExclusiveJobsWithoutPlacesUsePodAffinity(t *testing.T) {
 	quotaOnly := grantPlaces()
-	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "with quota but no places": quotaOnly} {
+	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued,
+		"with quota but no places": quotaOnly} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, exclusiveSet(), admission, nil)
 			for _, job := range []string{"js-workers-0", "js-workers-1"} {
@@ -149,7 +152,8 @@ func TestPodAffinityOfTheTemplateStays(t *testing.T) {
 	js := exclusiveSet()
 	own := corev1.PodAffinityTerm{TopologyKey: "zone"}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Affinity = &corev1.Affinity{
-		PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{own}}}
+		PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{own}}}
 	_, terms := podAffinity(createdJob(t, checkedPlan(t, js, unqueued, nil), "js-workers-0").Spec.Template)
 	if len(terms) != 2 || terms[0].TopologyKey != "zone" {
 		t.Errorf("anti-affinity = %+v, want the template's own term and another", terms)
@@ -203,7 +207,8 @@ func TestARenamedDomainDoesNotStopReadyPods(t *testing.T) {
 	for _, job := range []*batchv1.Job{first, second} {
 		job.Status.Active, job.Status.Ready = 4, ptr.To[int32](4)
 	}
-	same(t, "writes while all pods are ready", nil, writes(checkedPlan(t, js, renamed, []client.Object{service(), first, second})))
+	same(t, "writes while all pods are ready", nil,
+		writes(checkedPlan(t, js, renamed, []client.Object{service(), first, second})))
 	first.Status.Ready = ptr.To[int32](3)
 	p = checkedPlan(t, js, renamed, []client.Object{service(), first, second})
 	same(t, "writes while a pod is not ready", []string{"change Job js-workers-0, suspended"}, writes(p))
@@ -212,13 +217,16 @@ func TestARenamedDomainDoesNotStopReadyPods(t *testing.T) {
 }
 
 func TestManuallyLabelledNodesAreUsed(t *testing.T) {
-	toleration := corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
-	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "with places": grantPlaces(on("a", 4), on("c", 4))} {
+	toleration := corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}
+	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued,
+		"with places": grantPlaces(on("a", 4), on("c", 4))} {
 		t.Run(name, func(t *testing.T) {
 			template := createdJob(t, checkedPlan(t, manuallyLabelled(), admission, nil), "js-workers-1").Spec.Template
 			same(t, "node selector", map[string]string{jobset.NamespacedJobKey: "ns_js-workers-1"}, template.Spec.NodeSelector)
 			same(t, "tolerations", []corev1.Toleration{toleration}, template.Spec.Tolerations)
-			if affinity, antiAffinity := podAffinity(template); len(affinity)+len(antiAffinity)+len(template.Spec.SchedulingGates) > 0 {
+			if affinity, antiAffinity := podAffinity(template); len(affinity)+len(antiAffinity)+
+				len(template.Spec.SchedulingGates) > 0 {
 				t.Errorf("the template has pod affinity or gates: %+v", template.Spec)
 			}
 		})
@@ -227,7 +235,8 @@ func TestManuallyLabelledNodesAreUsed(t *testing.T) {
 	same(t, "request", nil, podSet.TopologyRequest)
 	same(t, "tolerations", []corev1.Toleration{toleration}, podSet.Template.Spec.Tolerations)
 	terms := podSet.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	if len(terms) != 1 || !slices.Equal(terms[0].MatchExpressions[0].Values, []string{"ns_js-workers-0", "ns_js-workers-1"}) {
+	if len(terms) != 1 ||
+		!slices.Equal(terms[0].MatchExpressions[0].Values, []string{"ns_js-workers-0", "ns_js-workers-1"}) {
 		t.Errorf("node affinity of the pod set = %+v, want the nodes of both Jobs", terms)
 	}
 }
@@ -235,5 +244,6 @@ func TestManuallyLabelledNodesAreUsed(t *testing.T) {
 func TestJobIsRecreatedIfItsPodAffinityChanges(t *testing.T) {
 	old := createdJob(t, checkedPlan(t, exclusiveSet(), grantPlaces(on("a", 4), on("c", 4)), nil), "js-workers-0")
 	old.Spec.Suspend = ptr.To(true)
-	same(t, "writes", []string{"delete Job js-workers-0"}, writes(checkedPlan(t, exclusiveSet(), grantPlaces(), []client.Object{service(), old, job("workers", 1).ready().job})))
+	same(t, "writes", []string{"delete Job js-workers-0"},
+		writes(checkedPlan(t, exclusiveSet(), grantPlaces(), []client.Object{service(), old, job("workers", 1).ready().job})))
 }

@@ -20,7 +20,8 @@ func (p *planner) applyFailurePolicy() {
 	spent := restartsSpent(&p.js.Status)
 	verdicts, unusable := judge(p.js.Spec.FailurePolicy, p.children.failed)
 	if unusable != nil {
-		p.plan.Events = append(p.plan.Events, write.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
+		p.plan.Events = append(p.plan.Events,
+			write.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
 	}
 	for _, v := range verdicts {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
@@ -100,7 +101,8 @@ func (r *reporter) countRestart(v verdict) (single bool) {
 // which: users may have tampered with its labels.
 func (r *reporter) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
 	name, index, _ := splitJobName(r.js, job.Name)
-	i := slices.IndexFunc(r.js.Status.ReplicatedJobsStatus, func(entry jobset.ReplicatedJobStatus) bool { return entry.Name == name })
+	i := slices.IndexFunc(r.js.Status.ReplicatedJobsStatus,
+		func(entry jobset.ReplicatedJobStatus) bool { return entry.Name == name })
 	return &r.js.Status.ReplicatedJobsStatus[i], index // countJobs has made one for each
 }
 

@@ -27,8 +27,8 @@ type verdict struct {
 
 // judge returns the verdicts about the failed Jobs in the order in which they count: by the first rule that matches the
 // Job, the order of rules being that of the policy, and then by the time of the failure and by name. Jobs that no rule
-// matches come last; for them, all Jobs are recreated. The error says which pattern of the policy matched nothing because
-// it cannot be used.
+// matches come last; for them, all Jobs are recreated. The error says which pattern of the policy matched nothing
+// because it cannot be used.
 //
 // A verdict ends the JobSet or counts a restart, and its status says so before anything else is done: from then on the
 // Job belongs to an earlier attempt, and is not judged again, by this operator or another.
@@ -65,11 +65,12 @@ func failedAt(job *batchv1.Job) time.Time {
 	return jobs.TrueCondition(job, batchv1.JobFailed).LastTransitionTime.Time
 }
 
-// matches reports whether the rule, with these patterns, matches a failed Job: by its replicated job and by the reason and
-// message of its failure. Empty lists match everything, but a list of patterns that cannot be used matches nothing.
+// matches reports whether the rule, with these patterns, matches a failed Job: by its replicated job and by the reason
+// and message of its failure. Empty lists match everything, but a list of patterns that cannot be used matches nothing.
 func matches(rule *jobset.FailurePolicyRule, patterns []*regexp.Regexp, job *batchv1.Job) bool {
 	why := jobs.TrueCondition(job, batchv1.JobFailed)
-	return anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) && anyOr(rule.OnJobFailureReasons, why.Reason) &&
+	return anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) &&
+		anyOr(rule.OnJobFailureReasons, why.Reason) &&
 		(len(rule.OnJobFailureMessagePatterns) == 0 ||
 			slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(why.Message) }))
 }
@@ -125,8 +126,8 @@ func successMayBeUndone(js *jobset.JobSet) bool {
 	return left
 }
 
-// Bounds of the patterns of failure rules. The API accepts nothing near them: what exceeds them was stored before the API
-// had its own bounds. Time to match grows with the number of instructions, for each byte of a message.
+// Bounds of the patterns of failure rules. The API accepts nothing near them: what exceeds them was stored before the
+// API had its own bounds. Time to match grows with the number of instructions, for each byte of a message.
 const (
 	// mostText is the longest pattern, in bytes: the API once accepted 1,024 characters.
 	mostText = 4096
@@ -146,8 +147,8 @@ type pattern struct {
 // programSize is how large a pattern is once it is compiled: its instructions, and about how much memory it occupies.
 type programSize struct{ instructions, bytes int }
 
-// usablePatterns returns the compiled patterns of each rule, and why the first of those left out cannot be used. Once the
-// policy exceeds its bounds, no more of its patterns are compiled.
+// usablePatterns returns the compiled patterns of each rule, and why the first of those left out cannot be used. Once
+// the policy exceeds its bounds, no more of its patterns are compiled.
 func usablePatterns(policy *jobset.FailurePolicy) (usable [][]*regexp.Regexp, unusable error) {
 	var all programSize
 	usable = make([][]*regexp.Regexp, len(policy.Rules))

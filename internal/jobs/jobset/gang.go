@@ -32,7 +32,8 @@ func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name +
 
 // groupOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
 func (g *gangs) groupOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
-	return g.seen.Facts.Priorities.GangFor(gangName(g.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, g.podGroups)
+	return g.seen.Facts.Priorities.GangFor(gangName(g.js, rj.Name),
+		rj.Template.Spec.Template.Spec.PriorityClassName, g.podGroups)
 }
 
 // joins reports whether kube-scheduler is to bind the pods of the replicated job as a gang: they were admitted
@@ -56,7 +57,8 @@ func (g *gangs) joins(rj *jobset.ReplicatedJob) bool {
 func (g *gangs) mayJoin(rj *jobset.ReplicatedJob) bool {
 	granted, ok := g.seen.Admission.PodSets[rj.Name]
 	if !ok || !g.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(g.js, rj).isAutomatic() && len(granted.Places) == 0 || boundsOf(g.js, rj).Elastic && len(granted.Places) > 0 || g.oneIsEnough(rj) || granted.ClosedToOthers() {
+		exclusionOf(g.js, rj).isAutomatic() && len(granted.Places) == 0 ||
+		boundsOf(g.js, rj).Elastic && len(granted.Places) > 0 || g.oneIsEnough(rj) || granted.ClosedToOthers() {
 		return false
 	}
 	for index := range rj.Replicas {
@@ -85,12 +87,13 @@ func (g *gangs) oneIsEnough(rj *jobset.ReplicatedJob) bool {
 // leaves reports whether the Job's template belongs to a gang that new pods would not join. A template cannot be
 // changed in this respect.
 func (g *gangs) leaves(job, fresh *batchv1.Job) bool {
-	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(g.js, job.Labels[jobset.ReplicatedJobNameKey]))
+	return fresh.Spec.Template.Spec.SchedulingGroup == nil &&
+		jobs.IsOfGang(&job.Spec.Template.Spec, gangName(g.js, job.Labels[jobset.ReplicatedJobNameKey]))
 }
 
 // excluded returns the Jobs that never had a ready pod and whose gang has another priority than new pods of these Jobs
-// get, for instance because the default class changed after the PodGroup was created. Their templates cannot be changed,
-// so they are recreated in a gang of the right priority. due is when to look for further ones, zero for never.
+// get, for instance because the default class changed after the PodGroup was created. Their templates cannot be
+// changed, so they are recreated in a gang of the right priority. due is when to look for further ones, zero for never.
 func (g *gangs) excluded() (out []*batchv1.Job, due time.Time) {
 	for _, job := range g.children.active {
 		spec := &job.Spec.Template.Spec
@@ -111,9 +114,9 @@ func (g *gangs) excluded() (out []*batchv1.Job, due time.Time) {
 	return out, due
 }
 
-// ensure returns the writes of each gang's PodGroup, which must precede its pods, with a MinCount of the admitted pods that
-// still have to run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are
-// ready, MinCount does not matter and is not updated.
+// ensure returns the writes of each gang's PodGroup, which must precede its pods, with a MinCount of the admitted pods
+// that still have to run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its
+// pods are ready, MinCount does not matter and is not updated.
 func (g *gangs) ensure() (writes []write.Write) {
 	for i := range g.js.Spec.ReplicatedJobs {
 		rj := &g.js.Spec.ReplicatedJobs[i]
@@ -140,10 +143,10 @@ func (g *gangs) ensure() (writes []write.Write) {
 	return writes
 }
 
-// relax returns writes that lower the MinCount of PodGroups in which Jobs of the replicated job still run though it forms
-// no gang any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
-// for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its MinCount until
-// they are gone.
+// relax returns writes that lower the MinCount of PodGroups in which Jobs of the replicated job still run though it
+// forms no gang any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would
+// wait forever for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its
+// MinCount until they are gone.
 func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []write.Write) {
 	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](g.podGroups) {
 		pods, keptOut := int32(0), false
@@ -158,7 +161,8 @@ func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []write.Write) {
 		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
 			continue
 		}
-		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(g.js, kind, g.podGroups); differs {
+		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(g.js, kind,
+			g.podGroups); differs {
 			writes = append(writes, write)
 		}
 	}

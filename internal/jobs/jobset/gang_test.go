@@ -22,7 +22,8 @@ import (
 
 // planWithGangs returns the plan on a cluster that supports gangs.
 func planWithGangs(js *jobset.JobSet, admission jobs.Admission, children ...client.Object) jobs.Plan {
-	return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children, Facts: jobs.Facts{NativeGangs: true}, Now: now})
+	return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children,
+		Facts: jobs.Facts{NativeGangs: true}, Now: now})
 }
 
 // firstWrites returns the writes of Plan.First, which are those of PodGroups, as "verb name: minimum".
@@ -79,17 +80,20 @@ func TestGangOfALaterReplicatedJobIsCreatedAtOnce(t *testing.T) {
 // closedTo returns the admission with a taint on these nodes.
 func closedTo(admission jobs.Admission, nodes ...string) jobs.Admission {
 	for _, name := range nodes {
-		admission.PodSets["workers"].Nodes[name].Spec.Taints = []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
+		admission.PodSets["workers"].Nodes[name].Spec.Taints = []corev1.Taint{{Key: "example.com/gpu",
+			Effect: corev1.TaintEffectNoSchedule}}
 	}
 	return admission
 }
 
 func TestJobsThatJoinNoGang(t *testing.T) {
 	own := twoByFour()
-	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
+	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup =
+		&corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
 	alone := twoByFour()
 	alone.Spec.ReplicatedJobs[0].Replicas = 1
-	alone.Spec.ReplicatedJobs[0].Template.Spec.Parallelism, alone.Spec.ReplicatedJobs[0].Template.Spec.Completions = ptr.To[int32](1), ptr.To[int32](1)
+	alone.Spec.ReplicatedJobs[0].Template.Spec.Parallelism, alone.Spec.ReplicatedJobs[0].Template.Spec.Completions =
+		ptr.To[int32](1), ptr.To[int32](1)
 	for name, tc := range map[string]struct {
 		js        *jobset.JobSet
 		admission jobs.Admission
@@ -104,11 +108,14 @@ func TestJobsThatJoinNoGang(t *testing.T) {
 		"pods with topology gates":      {twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), true, ""},
 		"exclusive Jobs with places":    {exclusiveSet(), grantPlaces(on("a", 4), on("c", 4)), true, "js-workers"},
 		"nodes closed to others":        {twoByFour(), closedTo(grantPlaces(on("a", 4), on("c", 4)), "a", "c"), true, ""},
-		"one node open to others":       {twoByFour(), closedTo(grantPlaces(on("a", 4), on("c", 4)), "a"), true, "js-workers"},
+		"one node open to others": {twoByFour(), closedTo(grantPlaces(on("a", 4), on("c", 4)), "a"),
+			true, "js-workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := plan(jobs.Seen[*jobset.JobSet]{Job: tc.js, Admission: tc.admission, Facts: jobs.Facts{NativeGangs: tc.native}, Now: now})
-			if got := groupOfJob(createdJob(t, p, "js-workers-0")); got != tc.group || len(p.First) > 0 != (tc.group == "js-workers") {
+			p := plan(jobs.Seen[*jobset.JobSet]{Job: tc.js, Admission: tc.admission,
+				Facts: jobs.Facts{NativeGangs: tc.native}, Now: now})
+			if got := groupOfJob(createdJob(t, p, "js-workers-0")); got != tc.group ||
+				len(p.First) > 0 != (tc.group == "js-workers") {
 				t.Errorf("the Job joins %q, first writes %v; want the PodGroup %q", got, firstWrites(p), tc.group)
 			}
 		})
@@ -143,14 +150,27 @@ func TestGangCountsThePodsThatStillHaveToRun(t *testing.T) {
 		edit func(first, second *batchv1.Job)
 		want []string
 	}{
-		"no change":                                     {func(_, _ *batchv1.Job) {}, nil},
-		"pods succeeded, the others run":                {func(first, _ *batchv1.Job) { pods(first, 2, 2, 2) }, nil},
-		"pods succeeded, one recreated":                 {func(first, _ *batchv1.Job) { pods(first, 2, 1, 2) }, []string{"change js-workers: 6"}},
-		"one recreated, none succeeded":                 {func(first, _ *batchv1.Job) { pods(first, 4, 3, 0) }, nil},
-		"a Job succeeded, a pod of the other recreated": {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
-		"indexes failed for good, a pod recreated":      {func(first, _ *batchv1.Job) { first.Status.FailedIndexes = ptr.To("1-2"); pods(first, 2, 1, 0) }, []string{"change js-workers: 6"}},
-		"a Job succeeded while it was being suspended":  {func(first, second *batchv1.Job) { jobBuilder{first}.suspended().succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
-		"all succeeded":                                 {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); jobBuilder{second}.succeeded() }, nil},
+		"no change":                      {func(_, _ *batchv1.Job) {}, nil},
+		"pods succeeded, the others run": {func(first, _ *batchv1.Job) { pods(first, 2, 2, 2) }, nil},
+		"pods succeeded, one recreated": {func(first, _ *batchv1.Job) { pods(first, 2, 1, 2) },
+			[]string{"change js-workers: 6"}},
+		"one recreated, none succeeded": {func(first, _ *batchv1.Job) { pods(first, 4, 3, 0) }, nil},
+		"a Job succeeded, a pod of the other recreated": {func(first, second *batchv1.Job) {
+			jobBuilder{first}.succeeded()
+			pods(second, 4, 3, 0)
+		}, []string{"change js-workers: 4"}},
+		"indexes failed for good, a pod recreated": {func(first, _ *batchv1.Job) {
+			first.Status.FailedIndexes = ptr.To("1-2")
+			pods(first, 2, 1, 0)
+		}, []string{"change js-workers: 6"}},
+		"a Job succeeded while it was being suspended": {func(first, second *batchv1.Job) {
+			jobBuilder{first}.suspended().succeeded()
+			pods(second, 4, 3, 0)
+		}, []string{"change js-workers: 4"}},
+		"all succeeded": {func(first, second *batchv1.Job) {
+			jobBuilder{first}.succeeded()
+			jobBuilder{second}.succeeded()
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js, children := runningGang(tc.edit)
@@ -177,9 +197,10 @@ func TestRemainingPodGroupsAreRelaxed(t *testing.T) {
 		ready  int32
 		want   []string
 	}{
-		"single pod left, recreated":           {sized(1, 1), nil, 0, []string{"change js-workers: 1"}},
-		"single pod left, ready":               {sized(1, 1), nil, 1, nil},
-		"other Job recreated alone":            {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 0, []string{"change js-workers: 1"}},
+		"single pod left, recreated": {sized(1, 1), nil, 0, []string{"change js-workers: 1"}},
+		"single pod left, ready":     {sized(1, 1), nil, 1, nil},
+		"other Job recreated alone": {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 0,
+			[]string{"change js-workers: 1"}},
 		"other Job recreated alone, all ready": {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,11 +270,13 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 		t.Helper()
 		job := createdJob(t, p, "js-workers-0")
 		if got := groupOfJob(job); got != group || job.Spec.Template.Spec.PriorityClassName != class {
-			t.Errorf("the Job joins %q with the class %q, want %q with %q", got, job.Spec.Template.Spec.PriorityClassName, group, class)
+			t.Errorf("the Job joins %q with the class %q, want %q with %q", got,
+				job.Spec.Template.Spec.PriorityClassName, group, class)
 		}
 		for _, w := range p.First {
 			if g := w.Object().(*schedulingv1beta1.PodGroup); g.Name != group || g.Spec.PriorityClassName != class {
-				t.Errorf("the PodGroup %s is created with the class %q, want %q with %q", g.Name, g.Spec.PriorityClassName, group, class)
+				t.Errorf("the PodGroup %s is created with the class %q, want %q with %q", g.Name,
+					g.Spec.PriorityClassName, group, class)
 			}
 		}
 	}
@@ -270,7 +293,8 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 
 	group.Spec.PriorityClassName, group.Spec.Priority = "", ptr.To[int32](0)
 	check(planWith(js, another, service, group), "js-workers.p9", "nine")
-	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(planWith(js, another, children...))[:2])
+	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"},
+		writes(planWith(js, another, children...))[:2])
 	check(planWith(js, another, service, group, children[3]), "", "")
 }
 
@@ -279,7 +303,8 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	nine := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "nine"}, Value: 9, GlobalDefault: true}
 	planWith := func(js *jobset.JobSet, children ...client.Object) jobs.Plan {
-		facts := jobs.Facts{NativeGangs: true, Priorities: jobs.PriorityFacts{Pod: map[string]*schedulingv1.PriorityClass{"nine": nine}}}
+		facts := jobs.Facts{NativeGangs: true,
+			Priorities: jobs.PriorityFacts{Pod: map[string]*schedulingv1.PriorityClass{"nine": nine}}}
 		return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: grantPlaces(), Children: children, Facts: facts, Now: now})
 	}
 	js, children := runningGang(func(first, second *batchv1.Job) {
@@ -298,16 +323,24 @@ func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	p := planWith(js, children[0], group, terminating)
 	same(t, "first", []string{"create js-workers.p9: 8"}, firstWrites(p))
-	if job := createdJob(t, p, "js-workers-0"); groupOfJob(job) != "js-workers.p9" || job.Spec.Template.Spec.PriorityClassName != "nine" {
-		t.Errorf("the Job joins %q with the class %q, want js-workers.p9 with nine", groupOfJob(job), job.Spec.Template.Spec.PriorityClassName)
+	if job := createdJob(t, p, "js-workers-0"); groupOfJob(job) != "js-workers.p9" ||
+		job.Spec.Template.Spec.PriorityClassName != "nine" {
+		t.Errorf("the Job joins %q with the class %q, want js-workers.p9 with nine", groupOfJob(job),
+			job.Spec.Template.Spec.PriorityClassName)
 	}
 
 	for name, change := range map[string]func(*batchv1.Job, *schedulingv1beta1.PodGroup){
-		"ready pods":                  func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Ready = ptr.To[int32](4) },
-		"succeeded pods":              func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Succeeded = 1 },
-		"same priority":               func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = ptr.To[int32](9) },
+		"ready pods": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
+			job.Status.Ready = ptr.To[int32](4)
+		},
+		"succeeded pods": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Succeeded = 1 },
+		"same priority": func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) {
+			g.Spec.Priority = ptr.To[int32](9)
+		},
 		"PodGroup without a priority": func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = nil },
-		"new Job":                     func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.CreationTimestamp = metav1.NewTime(now) },
+		"new Job": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
+			job.CreationTimestamp = metav1.NewTime(now)
+		},
 		"class deleted": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
 			job.Spec.Template.Spec.PriorityClassName = "gone"
 		},
@@ -354,9 +387,11 @@ func TestRefusedPodGroupIsReported(t *testing.T) {
 func TestFinallyFailedPodIsNotMissing(t *testing.T) {
 	workers := job("workers", 0).of(4).withPods(3, 0)
 	workers.job.Status.FailedIndexes = ptr.To("2")
-	seen := seenOf(newSet().workersOf(4).js, quota(8, 8), of(job("leader", 0).ready(), workers, job("workers", 1).of(4).withPods(4, 0)))
+	seen := seenOf(newSet().workersOf(4).js, quota(8, 8),
+		of(job("leader", 0).ready(), workers, job("workers", 1).of(4).withPods(4, 0)))
 	seen.Admission.UnreadySince = now.Add(-time.Hour)
-	seen.Refusals = map[types.UID][]jobs.Refusal{workers.job.UID: {{Message: "exceeded quota", Last: now.Add(-time.Minute)}}}
+	seen.Refusals = map[types.UID][]jobs.Refusal{workers.job.UID: {{Message: "exceeded quota",
+		Last: now.Add(-time.Minute)}}}
 	seen.MissingPods = jobs.MissingPods{Pods: 1, Since: now.Add(-time.Minute)}
 	if p := plan(seen).Progress; p.Missing != 0 || p.Refused != "" {
 		t.Errorf("%d pods are missing, refused for %q; want none", p.Missing, p.Refused)

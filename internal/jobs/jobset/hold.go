@@ -59,18 +59,19 @@ func (p *planner) suspendJobs() {
 			p.plan.StartedUnheld = p.plan.StartedUnheld || jobs.Stops(p.plan.Writes, job)
 		}
 	}
-	p.status.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
+	p.status.setCondition(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason,
+		jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
 }
 
-// A JobSet that restarts as a whole, see jobs.RestartsWhole, has no Job of which pods have succeeded when it is admitted
-// again. For example, one of two workers is done when the JobSet is evicted. Once all Jobs have stopped, the Job that is
-// done is deleted. Its quota is returned when it is being deleted, and the JobSet queues for both workers. The other Job
-// stays: it would run the same pods if it were deleted.
+// A JobSet that restarts as a whole, see jobs.RestartsWhole, has no Job of which pods have succeeded when it is
+// admitted again. For example, one of two workers is done when the JobSet is evicted. Once all Jobs have stopped, the
+// Job that is done is deleted. Its quota is returned when it is being deleted, and the JobSet queues for both workers.
+// The other Job stays: it would run the same pods if it were deleted.
 
 const restartsWholeMessage = "The JobSet was stopped when pods of %d of its Jobs had succeeded, such as %s: all pods are run again"
 
-// restartWhole deletes the Jobs of which pods have succeeded, once no pod of the JobSet is left: until then it may still
-// succeed or fail.
+// restartWhole deletes the Jobs of which pods have succeeded, once no pod of the JobSet is left: until then it may
+// still succeed or fail.
 func (p *planner) restartWhole() {
 	if p.seen.Admission.Grant == jobs.Unqueued || !jobs.RestartsWhole(p.js) {
 		return
@@ -84,7 +85,8 @@ func (p *planner) restartWhole() {
 	for i, job := range done {
 		deletion := write.Delete(job, metav1.DeletePropagationForeground).OrGoOn(jobs.RestartWholeRefusedReason)
 		if i == 0 {
-			deletion = deletion.WithEvent(write.Warning(jobs.RestartsWholeReason, fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
+			deletion = deletion.WithEvent(write.Warning(jobs.RestartsWholeReason,
+				fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
 		}
 		p.plan.Writes = append(p.plan.Writes, deletion)
 	}

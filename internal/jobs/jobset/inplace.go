@@ -112,7 +112,8 @@ func attemptOfPod(pod *corev1.Pod) (attempt int32, says bool) {
 }
 
 func isLive(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded &&
+		pod.Status.Phase != corev1.PodFailed
 }
 
 // restartsOf returns the highest restart count among the pod's containers.

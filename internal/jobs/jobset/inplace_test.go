@@ -17,7 +17,8 @@ import (
 
 // podIn returns a pod of the Job with this UID that has reported the attempt; -1 for none yet.
 func podIn(job string, attempt int) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: ptr.To(true)}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+		OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: ptr.To(true)}}}}
 	if attempt >= 0 {
 		pod.Annotations = map[string]string{jobset.InPlaceRestartAttemptKey: strconv.Itoa(attempt)}
 	}
@@ -37,23 +38,40 @@ func TestRestartInPlace(t *testing.T) {
 		wantCurrent       *int32
 		failed            bool
 	}{
-		"no attempts yet":                                 {nil, nil, []*corev1.Pod{podIn("j0", -1), podIn("j1", -1), podIn("j2", -1)}, nil, nil, false},
-		"some started":                                    {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", -1)}, nil, nil, false},
-		"all started, which may run":                      {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
-		"one restarted, which the others must follow":     {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
-		"some followed":                                   {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
-		"all followed, which may run":                     {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](0), ptr.To[int32](1), false},
-		"one restarted again":                             {ptr.To[int32](0), ptr.To[int32](1), []*corev1.Pod{podIn("j0", 2), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](1), false},
-		"one succeeded, which is not waited for":          {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodSucceeded)}, nil, ptr.To[int32](0), false},
-		"one failed, whose replacement is waited for":     {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodFailed)}, nil, nil, false},
-		"pod of a former Job":                             {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("gone", 0)}, nil, nil, false},
-		"attempt beyond maxRestarts":                      {nil, ptr.To[int32](2), []*corev1.Pod{podIn("j0", 3), podIn("j1", 2), podIn("j2", 2)}, nil, ptr.To[int32](2), true},
-		"container restarted more often than maxRestarts": {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 3), podIn("j2", 0)}, nil, ptr.To[int32](0), true},
-		"container of another Job's pod restarted":        {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0), restarted(podIn("gone", 0), 3)}, nil, ptr.To[int32](0), false},
-		"container restarted as often as maxRestarts":     {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 2), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
-		"invalid attempt":                                 {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), tampered(podIn("j2", 0))}, nil, nil, false},
-		"attempts older than the previous one":            {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 0)}, ptr.To[int32](1), ptr.To[int32](2), false},
-		"attempts older than the current one":             {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](2), false},
+		"no attempts yet": {nil, nil,
+			[]*corev1.Pod{podIn("j0", -1), podIn("j1", -1), podIn("j2", -1)}, nil, nil, false},
+		"some started": {nil, nil,
+			[]*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", -1)}, nil, nil, false},
+		"all started, which may run": {nil, nil,
+			[]*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
+		"one restarted, which the others must follow": {nil, ptr.To[int32](0),
+			[]*corev1.Pod{podIn("j0", 0), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
+		"some followed": {ptr.To[int32](0), ptr.To[int32](0),
+			[]*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
+		"all followed, which may run": {ptr.To[int32](0), ptr.To[int32](0),
+			[]*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](0), ptr.To[int32](1), false},
+		"one restarted again": {ptr.To[int32](0), ptr.To[int32](1),
+			[]*corev1.Pod{podIn("j0", 2), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](1), false},
+		"one succeeded, which is not waited for": {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0),
+			ended(podIn("j2", 0), corev1.PodSucceeded)}, nil, ptr.To[int32](0), false},
+		"one failed, whose replacement is waited for": {nil, nil,
+			[]*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodFailed)}, nil, nil, false},
+		"pod of a former Job": {nil, nil,
+			[]*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("gone", 0)}, nil, nil, false},
+		"attempt beyond maxRestarts": {nil, ptr.To[int32](2),
+			[]*corev1.Pod{podIn("j0", 3), podIn("j1", 2), podIn("j2", 2)}, nil, ptr.To[int32](2), true},
+		"container restarted more often than maxRestarts": {nil, ptr.To[int32](0),
+			[]*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 3), podIn("j2", 0)}, nil, ptr.To[int32](0), true},
+		"container of another Job's pod restarted": {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 0),
+			podIn("j2", 0), restarted(podIn("gone", 0), 3)}, nil, ptr.To[int32](0), false},
+		"container restarted as often as maxRestarts": {nil, ptr.To[int32](0),
+			[]*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 2), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
+		"invalid attempt": {nil, nil,
+			[]*corev1.Pod{podIn("j0", 0), podIn("j1", 0), tampered(podIn("j2", 0))}, nil, nil, false},
+		"attempts older than the previous one": {ptr.To[int32](1), ptr.To[int32](2),
+			[]*corev1.Pod{podIn("j0", 1), podIn("j1", 0)}, ptr.To[int32](1), ptr.To[int32](2), false},
+		"attempts older than the current one": {ptr.To[int32](1), ptr.To[int32](2),
+			[]*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](2), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := newSet().restarts(2, jobset.InPlaceRestart).js
@@ -116,7 +134,8 @@ func TestEvictionIsNoAttempt(t *testing.T) {
 	js.Status.PreviousInPlaceRestartAttempt, js.Status.CurrentInPlaceRestartAttempt = ptr.To[int32](1), ptr.To[int32](2)
 	s := statusOf(checkedPlan(t, js, stopping, of(job("leader", 0).ready())))
 	if s.PreviousInPlaceRestartAttempt != nil || s.CurrentInPlaceRestartAttempt != nil {
-		t.Errorf("previous attempt %v, current attempt %v, want none", s.PreviousInPlaceRestartAttempt, s.CurrentInPlaceRestartAttempt)
+		t.Errorf("previous attempt %v, current attempt %v, want none", s.PreviousInPlaceRestartAttempt,
+			s.CurrentInPlaceRestartAttempt)
 	}
 }
 
@@ -130,19 +149,22 @@ func TestOnlyPodsWithAnAttemptAreWatched(t *testing.T) {
 	if got := podsInPlace.Labels(newSet().js); got != nil {
 		t.Errorf("a JobSet that recreates its Jobs watches the pods %v, want none", got)
 	}
-	same(t, "labels", map[string]string{"jobset.sigs.k8s.io/jobset-uid": "js-uid"}, podsInPlace.Labels(newSet().restarts(1, jobset.InPlaceRestart).js))
+	same(t, "labels", map[string]string{"jobset.sigs.k8s.io/jobset-uid": "js-uid"},
+		podsInPlace.Labels(newSet().restarts(1, jobset.InPlaceRestart).js))
 	pod := podIn("j0", 1)
 	pod.Labels = map[string]string{jobset.JobSetNameKey: "js"}
 	withoutAttempt := podIn("j0", -1)
 	withoutAttempt.Labels = pod.Labels
 	if podsInPlace.JobOf(pod) != "js" || podsInPlace.JobOf(withoutAttempt) != "" {
-		t.Errorf("JobOf = %q for a pod with an attempt and %q for one without, want js and none", podsInPlace.JobOf(pod), podsInPlace.JobOf(withoutAttempt))
+		t.Errorf("JobOf = %q for a pod with an attempt and %q for one without, want js and none", podsInPlace.JobOf(pod),
+			podsInPlace.JobOf(withoutAttempt))
 	}
 	first := podIn("j0", 0)
 	first.Labels = pod.Labels
 	running := pod.DeepCopy()
 	running.Status.PodIP = "10.0.0.1"
-	if podsInPlace.Matters(pod, running) || !podsInPlace.Matters(withoutAttempt, pod) || !podsInPlace.Matters(withoutAttempt, first) || !podsInPlace.Matters(first, pod) {
+	if podsInPlace.Matters(pod, running) || !podsInPlace.Matters(withoutAttempt, pod) ||
+		!podsInPlace.Matters(withoutAttempt, first) || !podsInPlace.Matters(first, pod) {
 		t.Error("Matters is true for a new IP address, or false for a new attempt")
 	}
 }

@@ -27,14 +27,19 @@ func TestReplicatedJobsWithoutJobs(t *testing.T) {
 		"no replicated jobs, no Service yet": {empty(), nil, []string{"create Service js"}, nil},
 		"no replicated jobs":                 {empty(), of(), nil, nil},
 		"no Jobs":                            {empty().with("none", 0), of(), nil, nil},
-		"all others succeeded":               {empty().with("none", 0).with("leader", 1), of(job("leader", 0).succeeded()), nil, []string{isCompleted}},
-		"success policy of no Jobs": {empty().with("none", 0).with("leader", 1).with("workers", 1).succeedsBy(jobset.OperatorAny, "none"),
+		"all others succeeded": {empty().with("none", 0).with("leader", 1), of(job("leader", 0).succeeded()),
+			nil, []string{isCompleted}},
+		"success policy of no Jobs": {empty().with("none", 0).with("leader", 1).with("workers",
+			1).succeedsBy(jobset.OperatorAny, "none"),
 			of(job("leader", 0).succeeded(), job("workers", 0).ready()), nil, nil},
-		"dependency on ready Jobs": {empty().with("none", 0).with("leader", 1, jobset.DependsOn{Name: "none", Status: jobset.DependencyReady}),
+		"dependency on ready Jobs": {empty().with("none", 0).with("leader", 1,
+			jobset.DependsOn{Name: "none", Status: jobset.DependencyReady}),
 			of(), []string{"create Job js-leader-0"}, nil},
-		"dependency on complete Jobs": {empty().with("none", 0).with("leader", 1, jobset.DependsOn{Name: "none", Status: jobset.DependencyComplete}),
+		"dependency on complete Jobs": {empty().with("none", 0).with("leader", 1,
+			jobset.DependsOn{Name: "none", Status: jobset.DependencyComplete}),
 			of(), []string{"create Job js-leader-0"}, nil},
-		"in order": {empty().with("none", 0).with("leader", 1).inOrder(), of(), []string{"create Job js-leader-0"}, []string{inProgress}},
+		"in order": {empty().with("none", 0).with("leader", 1).inOrder(), of(), []string{"create Job js-leader-0"},
+			[]string{inProgress}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.js.js, unqueued, tc.children)
@@ -52,9 +57,11 @@ func TestUnreachableSuccessPolicyIsReported(t *testing.T) {
 		js   setBuilder
 		want []string
 	}{
-		"any Job of a replicated job without Jobs":         {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none"), []string{never}},
-		"any Job of two replicated jobs, one without Jobs": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none", "leader"), nil},
-		"all Jobs of a replicated job without Jobs":        {newSet().with("none", 0).succeedsBy(jobset.OperatorAll, "none"), nil},
+		"any Job of a replicated job without Jobs": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny, "none"),
+			[]string{never}},
+		"any Job of two replicated jobs, one without Jobs": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny,
+			"none", "leader"), nil},
+		"all Jobs of a replicated job without Jobs": {newSet().with("none", 0).succeedsBy(jobset.OperatorAll, "none"), nil},
 		"any Job": {newSet().with("none", 0).succeedsBy(jobset.OperatorAny), nil},
 	} {
 		running := of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())

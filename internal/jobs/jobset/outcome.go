@@ -42,8 +42,8 @@ func (v *view) succeeded() bool {
 // neverSucceedsReason is the reason of the event on a JobSet whose success policy can never be met.
 const neverSucceedsReason = "SuccessPolicyNeverMet"
 
-// warnOfNoSuccess records that the success policy can never be met: it asks for the success of any Job of replicated jobs
-// that have none. Replicas and success policy are immutable.
+// warnOfNoSuccess records that the success policy can never be met: it asks for the success of any Job of replicated
+// jobs that have none. Replicas and success policy are immutable.
 func (r *reporter) warnOfNoSuccess() {
 	policy := r.js.Spec.SuccessPolicy
 	if policy == nil || policy.Operator != jobset.OperatorAny || len(policy.TargetReplicatedJobs) == 0 {
@@ -64,7 +64,8 @@ func (r *reporter) warnOfNoSuccess() {
 func (r *reporter) complete() {
 	r.plan.StatusFirst = true
 	r.js.Status.TerminalState = string(jobset.JobSetCompleted)
-	r.setCondition(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason, jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
+	r.setCondition(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason,
+		jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
 	r.clearCondition(jobset.JobSetRestarting, jobset.RestartCompletedReason, jobset.AllJobsCompletedMessage)
 }
 

@@ -80,29 +80,32 @@ func TestPatternsCostNoMoreThanTheirSize(t *testing.T) {
 
 // TestUsersLearnOfPatternsThatMatchNothing: the event of the failure names the pattern and the rule.
 func TestUsersLearnOfPatternsThatMatchNothing(t *testing.T) {
-	for name, text := range map[string]string{"too large": "x{1000}" + strings.Repeat("x{1000}", 10), "invalid": "exit (code"} {
+	for name, text := range map[string]string{"too large": "x{1000}" + strings.Repeat("x{1000}", 10),
+		"invalid": "exit (code"} {
 		js := newSet().js
 		js.Spec.FailurePolicy = policyOf(text)
 		made := plan(jobs.Seen[*jobset.JobSet]{Job: js, Now: now, Children: of(job("leader", 0).failed())})
 		if !slices.ContainsFunc(made.Events, func(e write.Event) bool {
-			return e.Reason == unusablePattern && strings.Contains(e.Message, "of rule r") && strings.Contains(e.Message, text[:10])
+			return e.Reason == unusablePattern && strings.Contains(e.Message, "of rule r") &&
+				strings.Contains(e.Message, text[:10])
 		}) {
 			t.Errorf("%s: events %+v, want %s", name, made.Events, unusablePattern)
 		}
 	}
 }
 
-// TestAFailureIsJudgedOnce: once the status is written, no operator judges the failure again, not even one that has just
-// started.
+// TestAFailureIsJudgedOnce: once the status is written, no operator judges the failure again, not even one that has
+// just started.
 func TestAFailureIsJudgedOnce(t *testing.T) {
-	for _, action := range []jobset.FailurePolicyAction{"", jobset.FailJobSet, jobset.RestartJobSet, jobset.RestartJobSetAndIgnoreMaxRestarts,
-		jobset.RestartJob, jobset.RestartJobAndIgnoreMaxRestarts} {
+	for _, action := range []jobset.FailurePolicyAction{"", jobset.FailJobSet, jobset.RestartJobSet,
+		jobset.RestartJobSetAndIgnoreMaxRestarts, jobset.RestartJob, jobset.RestartJobAndIgnoreMaxRestarts} {
 		js := newSet().js
 		if action != "" {
 			js.Spec.FailurePolicy = policyOf("limit")
 			js.Spec.FailurePolicy.Rules[0].Action = action
 		}
-		failed := of(job("leader", 0).failed().withReason("BackoffLimitExceeded", "limit"), job("workers", 1).failed().withReason("BackoffLimitExceeded", "other"))
+		failed := of(job("leader", 0).failed().withReason("BackoffLimitExceeded", "limit"),
+			job("workers", 1).failed().withReason("BackoffLimitExceeded", "other"))
 		made := plan(jobs.Seen[*jobset.JobSet]{Job: js, Now: now, Children: failed})
 		if !made.StatusFirst {
 			t.Errorf("%q: the status is not written before anything else", action)

@@ -104,7 +104,8 @@ func (v *view) succeededOf(replicatedJob string) []int32 {
 		}
 	}
 	slices.SortStableFunc(ended, func(x, y *batchv1.Job) int {
-		return jobs.TrueCondition(x, batchv1.JobComplete).LastTransitionTime.Compare(jobs.TrueCondition(y, batchv1.JobComplete).LastTransitionTime.Time)
+		return jobs.TrueCondition(x,
+			batchv1.JobComplete).LastTransitionTime.Compare(jobs.TrueCondition(y, batchv1.JobComplete).LastTransitionTime.Time)
 	})
 	var out []int32
 	for _, job := range ended {
@@ -149,7 +150,8 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 		return ""
 	}
 	if errs := validation.IsQualifiedName(e.level); len(errs) > 0 {
-		return fmt.Sprintf("the annotation %s is %q: it must be the key of a node label, such as topology.kubernetes.io/zone", jobset.ExclusiveKey, e.level)
+		return fmt.Sprintf("the annotation %s is %q: it must be the key of a node label, such as topology.kubernetes.io/zone",
+			jobset.ExclusiveKey, e.level)
 	}
 	template.Annotations = merged(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
 	if podSet.TopologyRequest == nil {
@@ -158,7 +160,8 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 	}
 	r := podSet.TopologyRequest
 	if r.PodSetSliceRequiredTopology != nil || len(r.PodsetSliceRequiredTopologyConstraints) > 0 {
-		return fmt.Sprintf("the annotation %s, which makes each Job a slice, cannot be combined with other slices", jobset.ExclusiveKey)
+		return fmt.Sprintf("the annotation %s, which makes each Job a slice, cannot be combined with other slices",
+			jobset.ExclusiveKey)
 	}
 	r.PodSetSliceRequiredTopology, r.PodSetSliceSize = ptr.To(e.level), ptr.To(size)
 	return ""
@@ -187,7 +190,8 @@ func (e exclusion) requireManualNodes(spec *corev1.PodSpec, js *jobset.JobSet, r
 }
 
 // manualToleration tolerates the taint of nodes that users reserve for Jobs.
-var manualToleration = corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+var manualToleration = corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists,
+	Effect: corev1.TaintEffectNoSchedule}
 
 // namespacedJob returns the value of the label on nodes that are reserved for a Job.
 func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) string {
@@ -208,7 +212,8 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(l.js, rj, index)})
+		template.Spec.NodeSelector = merged(template.Spec.NodeSelector,
+			map[string]string{jobset.NamespacedJobKey: namespacedJob(l.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
 		in := granted.For(part)
@@ -244,7 +249,8 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 		{Key: jobset.JobKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{key}},
 	}
 	if priority, ok := template.Labels[jobset.PriorityKey]; ok {
-		others = append(others, metav1.LabelSelectorRequirement{Key: jobset.PriorityKey, Operator: metav1.LabelSelectorOpIn, Values: []string{priority}})
+		others = append(others, metav1.LabelSelectorRequirement{Key: jobset.PriorityKey, Operator: metav1.LabelSelectorOpIn,
+			Values: []string{priority}})
 	}
 	spec := &template.Spec
 	if spec.Affinity == nil {
@@ -256,16 +262,18 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 	if spec.Affinity.PodAntiAffinity == nil {
 		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
 	}
-	with, away := &spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	with, away := &spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		&spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	*with = append(*with, corev1.PodAffinityTerm{TopologyKey: level, NamespaceSelector: everywhere,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{own}}})
 	*away = append(*away, corev1.PodAffinityTerm{TopologyKey: level, NamespaceSelector: everywhere,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: others}})
 }
 
-// otherDomain returns the label by which the template of a Job with places selects another domain than the one that they
-// are in, and both its values; label is "" if it does not.
-func (l *layouts) otherDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) (label, selected, is string) {
+// otherDomain returns the label by which the template of a Job with places selects another domain than the one that
+// they are in, and both its values; label is "" if it does not.
+func (l *layouts) otherDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec,
+	granted jobs.PodSetAdmission) (label, selected, is string) {
 	apart := exclusionOf(l.js, rj)
 	is, known := granted.Domain(apart.level, l.of(rj, granted).part(index))
 	selected, pinned := template.Spec.NodeSelector[apart.level]

@@ -18,7 +18,8 @@ import (
 
 // twoByFour returns a JobSet with two Jobs of four pods each.
 func twoByFour() *jobset.JobSet {
-	b := setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}.with("workers", 2)
+	b := setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns",
+		UID: "js-uid"}}}.with("workers", 2)
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Parallelism = ptr.To[int32](4)
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Completions = ptr.To[int32](4)
 	return b.js
@@ -38,7 +39,8 @@ func grantPlaces(places ...podspec.Place) jobs.Admission {
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}}
 	}
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"workers": {
-		Count: 8, Asked: 8, Left: 8, Places: places, Nodes: nodes, Injection: podspec.Injection{Annotations: map[string]string{kueue.WorkloadAnnotation: "wl"}}}}}
+		Count: 8, Asked: 8, Left: 8, Places: places, Nodes: nodes,
+		Injection: podspec.Injection{Annotations: map[string]string{kueue.WorkloadAnnotation: "wl"}}}}}
 }
 
 // hostNames returns the host names that a template selects.
@@ -49,7 +51,8 @@ func hostNames(spec corev1.PodSpec) []string {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
 		return nil
 	}
-	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
+	required := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	return required.NodeSelectorTerms[0].MatchExpressions[0].Values
 }
 
 func TestEachJobOfAReplicatedJobGetsThePlacesOfItsRanks(t *testing.T) {
@@ -65,15 +68,18 @@ func TestEachJobOfAReplicatedJobGetsThePlacesOfItsRanks(t *testing.T) {
 
 func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
 	js := twoByFour()
-	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Affinity =
+		&corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	old := createdJob(t, checkedPlan(t, js, grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil), "js-workers-0")
 	old.Spec.Suspend = ptr.To(true)
-	p := checkedPlan(t, js, grantPlaces(on("c", 4), on("d", 4)), []client.Object{service(), old, job("workers", 1).ready().job})
+	p := checkedPlan(t, js, grantPlaces(on("c", 4), on("d", 4)),
+		[]client.Object{service(), old, job("workers", 1).ready().job})
 	same(t, "writes", []string{"change Job js-workers-0"}, writes(p))
 	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
 	same(t, "nodes", []string{"c"}, hostNames(got))
 	same(t, "affinity", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, got.Affinity)
-	p = checkedPlan(t, js, grantPlaces(on("c", 2), on("d", 2), on("a", 4)), []client.Object{service(), old, job("workers", 1).ready().job})
+	p = checkedPlan(t, js, grantPlaces(on("c", 2), on("d", 2), on("a", 4)),
+		[]client.Object{service(), old, job("workers", 1).ready().job})
 	got = p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
 	same(t, "nodes, if it fills several", []string{"c", "d"}, hostNames(got))
 	same(t, "affinity to other pods then", &corev1.PodAntiAffinity{}, got.Affinity.PodAntiAffinity)
@@ -90,8 +96,10 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	}
 	js := twoByFour()
 	js.Status.Conditions = statusOf(p).Conditions
-	same(t, "writes while nothing changes", nil, writes(checkedPlan(t, js, grantPlaces(on("a", 4), on("b", 3), on("c", 1)), children)))
+	same(t, "writes while nothing changes", nil,
+		writes(checkedPlan(t, js, grantPlaces(on("a", 4), on("b", 3), on("c", 1)), children)))
 	p = checkedPlan(t, js, grantPlaces(on("d", 4), on("b", 3), on("d", 1)), children)
 	same(t, "writes after a repair", []string{"change Job js-workers-0, suspended"}, writes(p))
-	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names its previous ones"}, events(p)[:1])
+	same(t, "events",
+		[]string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names its previous ones"}, events(p)[:1])
 }

@@ -40,26 +40,33 @@ func TestPlan(t *testing.T) {
 			js: newSet(), admission: unqueued, children: of(job("leader", 0).ready(), job("workers", 1).active()),
 			writes: []string{"create Job js-workers-0"}},
 		"without a queue, all Jobs exist": {
-			js: newSet(), admission: unqueued, children: of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())},
+			js: newSet(), admission: unqueued,
+			children: of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())},
 		"created suspended": {
 			js: newSet().suspended(), admission: unqueued,
-			writes:     []string{"create Service js", "create Job js-leader-0, suspended", "create Job js-workers-0, suspended", "create Job js-workers-1, suspended"},
+			writes: []string{"create Service js", "create Job js-leader-0, suspended", "create Job js-workers-0, suspended",
+				"create Job js-workers-1, suspended"},
 			conditions: []string{isSuspended}, events: []string{"Normal SuspendedJobs: jobset is suspended"}},
 		"suspended while Jobs run": {
-			js: newSet().suspended(), admission: unqueued, children: of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).suspended()),
+			js: newSet().suspended(), admission: unqueued,
+			children:   of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).suspended()),
 			writes:     []string{"change Job js-workers-0, suspended"},
 			conditions: []string{isSuspended}, events: []string{"Normal SuspendedJobs: jobset is suspended"}},
 		"still suspended": {
-			js:       newSet().suspended().is(jobset.JobSetSuspended, metav1.ConditionTrue, "SuspendedJobs", "jobset is suspended"),
-			children: of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()), admission: unqueued,
+			js: newSet().suspended().is(jobset.JobSetSuspended, metav1.ConditionTrue, "SuspendedJobs",
+				"jobset is suspended"),
+			children:   of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()),
+			admission:  unqueued,
 			conditions: []string{isSuspended}},
 		"resumed": {
-			js:       newSet().is(jobset.JobSetSuspended, metav1.ConditionTrue, "SuspendedJobs", "jobset is suspended"),
-			children: of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()), admission: unqueued,
+			js:         newSet().is(jobset.JobSetSuspended, metav1.ConditionTrue, "SuspendedJobs", "jobset is suspended"),
+			children:   of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()),
+			admission:  unqueued,
 			writes:     []string{"change Job js-leader-0", "change Job js-workers-0", "change Job js-workers-1"},
 			conditions: []string{isResumed}, events: []string{"Normal ResumeJobs: jobset is resumed"}},
 		"suspended Job terminating": {
-			js: newSet(), children: of(job("leader", 0).suspended().deleting(), job("workers", 0).ready(), job("workers", 1).ready()), admission: unqueued},
+			js: newSet(), children: of(job("leader", 0).suspended().deleting(), job("workers", 0).ready(),
+				job("workers", 1).ready()), admission: unqueued},
 
 		"waiting in a queue": {
 			js: newSet(), admission: waiting, children: []client.Object{},
@@ -73,63 +80,84 @@ func TestPlan(t *testing.T) {
 			writes:     []string{"change Job js-leader-0, suspended", "change Job js-workers-0, suspended"},
 			conditions: []string{isSuspended}, events: []string{"Normal SuspendedJobs: jobset is suspended"}},
 		"flavor missing while Jobs run": {
-			js: newSet(), admission: jobs.Admission{Grant: jobs.Admitted, MissingFlavor: "gone"}, children: of(job("leader", 0).ready(), job("workers", 0).suspended())},
+			js: newSet(), admission: jobs.Admission{Grant: jobs.Admitted, MissingFlavor: "gone"},
+			children: of(job("leader", 0).ready(), job("workers", 0).suspended())},
 
 		"all Jobs succeeded": {
-			js: newSet(), admission: unqueued, children: of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()),
+			js: newSet(), admission: unqueued,
+			children:   of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()),
 			conditions: []string{isCompleted}, events: []string{"Normal AllJobsCompleted: jobset completed successfully"}},
 		"all Jobs but one succeeded": {
-			js: newSet(), admission: unqueued, children: of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).ready())},
+			js: newSet(), admission: unqueued,
+			children: of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).ready())},
 		"success policy Any": {
-			js: newSet().succeedsBy(jobset.OperatorAny), admission: unqueued, children: of(job("leader", 0).ready(), job("workers", 0).succeeded(), job("workers", 1).ready()),
+			js: newSet().succeedsBy(jobset.OperatorAny), admission: unqueued,
+			children:   of(job("leader", 0).ready(), job("workers", 0).succeeded(), job("workers", 1).ready()),
 			conditions: []string{isCompleted}, events: []string{"Normal AllJobsCompleted: jobset completed successfully"}},
 		"success policy Any of a target, another Job succeeded": {
-			js: newSet().succeedsBy(jobset.OperatorAny, "leader"), admission: unqueued, children: of(job("leader", 0).ready(), job("workers", 0).succeeded(), job("workers", 1).ready())},
+			js: newSet().succeedsBy(jobset.OperatorAny, "leader"), admission: unqueued,
+			children: of(job("leader", 0).ready(), job("workers", 0).succeeded(), job("workers", 1).ready())},
 		"success policy All of a target": {
-			js: newSet().succeedsBy(jobset.OperatorAll, "leader"), admission: unqueued, children: of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).ready()),
+			js: newSet().succeedsBy(jobset.OperatorAll, "leader"), admission: unqueued,
+			children:   of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).ready()),
 			conditions: []string{isCompleted}, events: []string{"Normal AllJobsCompleted: jobset completed successfully"}},
 		"success policy All of two targets, one incomplete": {
-			js: newSet().succeedsBy(jobset.OperatorAll, "leader", "workers"), admission: unqueued, children: of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).ready())},
+			js: newSet().succeedsBy(jobset.OperatorAll, "leader", "workers"), admission: unqueued,
+			children: of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).ready())},
 		"success in an earlier attempt": {
 			js: newSet().restarts(3, jobset.Recreate).restarted(1), admission: unqueued,
 			children: of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()),
 			writes:   []string{"delete Job js-leader-0", "delete Job js-workers-0", "delete Job js-workers-1"}},
 
 		"failure without a policy": {
-			js: newSet(), admission: unqueued, children: of(job("leader", 0).failed(), job("workers", 0).ready(), job("workers", 1).ready()),
-			conditions: []string{isFailed}, events: []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-leader-0)"}},
+			js: newSet(), admission: unqueued,
+			children:   of(job("leader", 0).failed(), job("workers", 0).ready(), job("workers", 1).ready()),
+			conditions: []string{isFailed},
+			events:     []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-leader-0)"}},
 		"failure and success": {
-			js: newSet().succeedsBy(jobset.OperatorAny), admission: unqueued, children: of(job("leader", 0).failed(), job("workers", 0).succeeded()),
-			conditions: []string{isFailed}, events: []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-leader-0)"}},
+			js: newSet().succeedsBy(jobset.OperatorAny), admission: unqueued,
+			children:   of(job("leader", 0).failed(), job("workers", 0).succeeded()),
+			conditions: []string{isFailed},
+			events:     []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-leader-0)"}},
 		"several failures, of which the earliest and then the first by name is reported": {
-			js: newSet(), admission: unqueued, children: of(job("leader", 0).ended("Failed", now), job("workers", 1).ended("Failed", now.Add(-time.Minute)), job("workers", 0).ended("Failed", now.Add(-time.Minute))),
+			js: newSet(), admission: unqueued,
+			children: of(job("leader", 0).ended("Failed", now), job("workers", 1).ended("Failed", now.Add(-time.Minute)),
+				job("workers", 0).ended("Failed", now.Add(-time.Minute))),
 			conditions: []string{"Failed=True FailedJobs: jobset failed due to one or more job failures (first failed job: js-workers-0)"},
 			events:     []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-workers-0)"}},
 		"failure with a restart left": {
-			js: newSet().restarts(1, jobset.Recreate), admission: unqueued, children: of(job("leader", 0).failed(), job("workers", 0).succeeded(), job("workers", 1).ready()),
+			js: newSet().restarts(1, jobset.Recreate), admission: unqueued,
+			children:   of(job("leader", 0).failed(), job("workers", 0).succeeded(), job("workers", 1).ready()),
 			writes:     []string{"delete Job js-leader-0", "delete Job js-workers-0", "delete Job js-workers-1"},
 			conditions: []string{isRestarting},
 			events: []string{"Warning DefaultFailurePolicy: applying RestartJobSet failure policy action (first failed job: js-leader-0)",
 				"Warning RestartJobSetFailurePolicyAction: applying RestartJobSet failure policy action (first failed job: js-leader-0)"}},
 		"failure without a restart left": {
-			js: newSet().restarts(1, jobset.Recreate).restarted(1), admission: unqueued, children: of(job("leader", 0).attempt("1").failed(), job("workers", 0).attempt("1").ready()),
-			conditions: []string{isExhausted}, events: []string{"Warning ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-leader-0)"}},
+			js: newSet().restarts(1, jobset.Recreate).restarted(1), admission: unqueued,
+			children:   of(job("leader", 0).attempt("1").failed(), job("workers", 0).attempt("1").ready()),
+			conditions: []string{isExhausted},
+			events:     []string{"Warning ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-leader-0)"}},
 		"negative maxRestarts": {
 			js: newSet().restarts(-1, jobset.Recreate), admission: unqueued, children: of(job("leader", 0).failed()),
-			conditions: []string{isExhausted}, events: []string{"Warning ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-leader-0)"}},
+			conditions: []string{isExhausted},
+			events:     []string{"Warning ReachedMaxRestarts: jobset failed due to reaching max number of restarts (first failed job: js-leader-0)"}},
 		"restart with Recreate, one Job gone": {
-			js: newSet().restarts(3, jobset.Recreate).restarted(1), admission: unqueued, children: of(job("leader", 0).failed().deleting(), job("workers", 1).ready()),
-			writes: []string{"delete Job js-workers-1", "create Job js-workers-0"}},
+			js: newSet().restarts(3, jobset.Recreate).restarted(1), admission: unqueued,
+			children: of(job("leader", 0).failed().deleting(), job("workers", 1).ready()),
+			writes:   []string{"delete Job js-workers-1", "create Job js-workers-0"}},
 		"restart with BlockingRecreate, one Job gone": {
-			js: newSet().restarts(3, jobset.BlockingRecreate).restarted(1), admission: unqueued, children: of(job("leader", 0).failed().deleting(), job("workers", 1).ready()),
-			writes: []string{"delete Job js-workers-1"}},
+			js: newSet().restarts(3, jobset.BlockingRecreate).restarted(1), admission: unqueued,
+			children: of(job("leader", 0).failed().deleting(), job("workers", 1).ready()),
+			writes:   []string{"delete Job js-workers-1"}},
 		"restart with BlockingRecreate, all Jobs gone": {
 			js: newSet().restarts(3, jobset.BlockingRecreate).restarted(1), admission: unqueued, children: of(),
 			writes: []string{"create Job js-leader-0", "create Job js-workers-0", "create Job js-workers-1"}},
 		"restarted, all Jobs ready": {
 			js:        newSet().restarted(1).is(jobset.JobSetRestarting, metav1.ConditionTrue, "DefaultFailurePolicy", "m"),
-			admission: unqueued, children: of(job("leader", 0).attempt("1").ready(), job("workers", 0).attempt("1").ready(), job("workers", 1).attempt("1").succeeded()),
-			conditions: []string{"RestartingJobSet=False JobsReady: all jobs are ready"}, events: []string{"Normal JobsReady: all jobs are ready"}},
+			admission: unqueued, children: of(job("leader", 0).attempt("1").ready(), job("workers", 0).attempt("1").ready(),
+				job("workers", 1).attempt("1").succeeded()),
+			conditions: []string{"RestartingJobSet=False JobsReady: all jobs are ready"},
+			events:     []string{"Normal JobsReady: all jobs are ready"}},
 		"restarted, then suspended": {
 			js:         newSet().restarted(1).is(jobset.JobSetRestarting, metav1.ConditionTrue, "DefaultFailurePolicy", "m"),
 			admission:  waiting,
@@ -139,25 +167,32 @@ func TestPlan(t *testing.T) {
 			js:        newSet().restarted(1).is(jobset.JobSetRestarting, metav1.ConditionTrue, "DefaultFailurePolicy", "m"),
 			admission: unqueued, children: of(job("leader", 0).attempt("1").failed()),
 			conditions: []string{"RestartingJobSet=False JobSetFailed: jobset failed", isFailed},
-			events:     []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-leader-0)", "Normal JobSetFailed: jobset failed"}},
+			events: []string{"Warning FailedJobs: jobset failed due to one or more job failures (first failed job: js-leader-0)",
+				"Normal JobSetFailed: jobset failed"}},
 		"restarted, then succeeded": {
-			js:        newSet().succeedsBy(jobset.OperatorAny).restarted(1).is(jobset.JobSetRestarting, metav1.ConditionTrue, "DefaultFailurePolicy", "m"),
+			js: newSet().succeedsBy(jobset.OperatorAny).restarted(1).is(jobset.JobSetRestarting, metav1.ConditionTrue,
+				"DefaultFailurePolicy", "m"),
 			admission: unqueued, children: of(job("leader", 0).attempt("1").succeeded()),
 			conditions: []string{"RestartingJobSet=False JobSetCompleted: jobset completed successfully", isCompleted},
-			events:     []string{"Normal AllJobsCompleted: jobset completed successfully", "Normal JobSetCompleted: jobset completed successfully"}},
+			events: []string{"Normal AllJobsCompleted: jobset completed successfully",
+				"Normal JobSetCompleted: jobset completed successfully"}},
 		"failure while suspended": {
-			js: newSet().suspended().restarts(1, jobset.Recreate), admission: unqueued, children: of(job("leader", 0).failed(), job("workers", 0).suspended()),
+			js: newSet().suspended().restarts(1, jobset.Recreate), admission: unqueued,
+			children:   of(job("leader", 0).failed(), job("workers", 0).suspended()),
 			writes:     []string{"delete Job js-leader-0", "delete Job js-workers-0"},
 			conditions: []string{isRestarting},
 			events: []string{"Warning DefaultFailurePolicy: applying RestartJobSet failure policy action (first failed job: js-leader-0)",
 				"Warning RestartJobSetFailurePolicyAction: applying RestartJobSet failure policy action (first failed job: js-leader-0)"}},
 		"success while stopping": {
-			js: newSet().suspended().succeedsBy(jobset.OperatorAny), admission: stopping, children: of(job("leader", 0).succeeded(), job("workers", 0).suspended()),
+			js: newSet().suspended().succeedsBy(jobset.OperatorAny), admission: stopping,
+			children:   of(job("leader", 0).succeeded(), job("workers", 0).suspended()),
 			conditions: []string{isCompleted}, events: []string{"Normal AllJobsCompleted: jobset completed successfully"}},
 		"Job deleted by a user or its TTL": {
-			js: newSet(), admission: unqueued, children: of(job("workers", 0).succeeded(), job("workers", 1).ready()), writes: []string{"create Job js-leader-0"}},
+			js: newSet(), admission: unqueued, children: of(job("workers", 0).succeeded(), job("workers", 1).ready()),
+			writes: []string{"create Job js-leader-0"}},
 		"Jobs without a valid attempt, which count as of the current one": {
-			js: newSet().restarted(1), admission: unqueued, children: of(job("leader", 0).attempt("").ready(), job("workers", 0).attempt("1").ready(), job("workers", 1).attempt("x").ready())},
+			js: newSet().restarted(1), admission: unqueued, children: of(job("leader", 0).attempt("").ready(),
+				job("workers", 0).attempt("1").ready(), job("workers", 1).attempt("x").ready())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.js.js, tc.admission, tc.children)
@@ -182,8 +217,10 @@ func TestARestartIsCountedBeforeAnythingIsDeleted(t *testing.T) {
 	if status.Restarts != 2 || status.RestartsCountTowardsMax != 2 || status.TerminalState != "" {
 		t.Errorf("status = %+v, want 2 restarts, both counted, and no end", status)
 	}
-	same(t, "counts of the new attempt", []jobset.ReplicatedJobStatus{{Name: "workers"}, {Name: "leader"}}, status.ReplicatedJobsStatus)
-	want := []write.Write{write.Delete(current.job, metav1.DeletePropagationForeground), write.Delete(earlier.job, metav1.DeletePropagationForeground)}
+	same(t, "counts of the new attempt", []jobset.ReplicatedJobStatus{{Name: "workers"}, {Name: "leader"}},
+		status.ReplicatedJobsStatus)
+	want := []write.Write{write.Delete(current.job, metav1.DeletePropagationForeground),
+		write.Delete(earlier.job, metav1.DeletePropagationForeground)}
 	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(write.Write{})); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -203,9 +240,11 @@ func TestOutcomeIsFinal(t *testing.T) {
 		children []client.Object
 		writes   []string
 	}{
-		"completed, then a Job failed":    {completed(), of(job("leader", 0).failed(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), nil},
-		"failed, then all Jobs succeeded": {failed(), of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), nil},
-		"failed, then a Job failed":       {failed(), of(job("leader", 0).failed()), nil},
+		"completed, then a Job failed": {completed(),
+			of(job("leader", 0).failed(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), nil},
+		"failed, then all Jobs succeeded": {failed(),
+			of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), nil},
+		"failed, then a Job failed": {failed(), of(job("leader", 0).failed()), nil},
 		"completed, Jobs running": {
 			completed(), of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).suspended()),
 			[]string{"delete Job js-workers-0", "delete Job js-workers-1"}},
@@ -253,22 +292,29 @@ func TestProgress(t *testing.T) {
 		want     jobs.Progress
 	}{
 		"no Jobs": {newSet(), nil, jobs.Progress{}},
-		"Job without a status, which may have pods": {newSet(), of(job("leader", 0)), jobs.Progress{Missing: 1, Active: true}},
-		"suspended Job with active pods":            {newSet(), of(job("leader", 0).active().suspended()), jobs.Progress{Active: true}},
-		"suspended Job with terminating pods":       {newSet(), of(terminating), jobs.Progress{Active: true}},
-		"suspended Job without pods":                {newSet(), of(job("leader", 0).suspended()), jobs.Progress{}},
-		"terminating Job of an earlier attempt":     {newSet().restarted(1), of(job("leader", 0).ready().deleting()), jobs.Progress{Active: true}},
+		"Job without a status, which may have pods": {newSet(), of(job("leader", 0)),
+			jobs.Progress{Missing: 1, Active: true}},
+		"suspended Job with active pods": {newSet(), of(job("leader", 0).active().suspended()),
+			jobs.Progress{Active: true}},
+		"suspended Job with terminating pods": {newSet(), of(terminating), jobs.Progress{Active: true}},
+		"suspended Job without pods":          {newSet(), of(job("leader", 0).suspended()), jobs.Progress{}},
+		"terminating Job of an earlier attempt": {newSet().restarted(1), of(job("leader", 0).ready().deleting()),
+			jobs.Progress{Active: true}},
 		"succeeded Job": {newSet().succeedsBy(jobset.OperatorAll, "workers"), of(job("leader", 0).succeeded()),
 			jobs.Progress{Reclaimable: map[string]int32{"leader": 1}}},
-		"succeeded Job that a restart may run again": {newSet().succeedsBy(jobset.OperatorAll, "workers").restarts(1, ""), of(job("leader", 0).succeeded()), jobs.Progress{}},
-		"succeeded Job after the last restart": {newSet().succeedsBy(jobset.OperatorAll, "workers").restarts(1, "").restarted(1), of(job("leader", 0).attempt("1").succeeded()),
+		"succeeded Job that a restart may run again": {newSet().succeedsBy(jobset.OperatorAll, "workers").restarts(1, ""),
+			of(job("leader", 0).succeeded()), jobs.Progress{}},
+		"succeeded Job after the last restart": {newSet().succeedsBy(jobset.OperatorAll, "workers").restarts(1,
+			"").restarted(1), of(job("leader", 0).attempt("1").succeeded()),
 			jobs.Progress{Reclaimable: map[string]int32{"leader": 1}}},
 		"all Jobs ready": {newSet(), of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).succeeded()),
 			jobs.Progress{Active: true, Ready: true, Reclaimable: map[string]int32{"workers": 1}}},
 		"failed": {newSet(), of(job("leader", 0).failed()),
-			jobs.Progress{Outcome: &jobs.Outcome{Message: "jobset failed due to one or more job failures (first failed job: js-leader-0)"}}},
+			jobs.Progress{Outcome: &jobs.Outcome{
+				Message: "jobset failed due to one or more job failures (first failed job: js-leader-0)"}}},
 		"succeeded": {newSet().succeedsBy(jobset.OperatorAny), of(job("leader", 0).succeeded()),
-			jobs.Progress{Reclaimable: map[string]int32{"leader": 1}, Outcome: &jobs.Outcome{Succeeded: true, Message: "jobset completed successfully"}}},
+			jobs.Progress{Reclaimable: map[string]int32{"leader": 1},
+				Outcome: &jobs.Outcome{Succeeded: true, Message: "jobset completed successfully"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			same(t, "progress", tc.want, checkedPlan(t, tc.js.js, unqueued, tc.children).Progress)
@@ -293,5 +339,6 @@ func TestTimeToLiveOfAJobStartsWithTheEndOfTheJobSet(t *testing.T) {
 	if want := now.Add(time.Minute); !p.Due.Equal(want) || len(p.Writes) != 0 {
 		t.Errorf("due %v, want %v; writes %v", p.Due, want, writes(p))
 	}
-	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(checkedPlan(t, ttl(ended, 3600).js, unqueued, done)))
+	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"},
+		writes(checkedPlan(t, ttl(ended, 3600).js, unqueued, done)))
 }

@@ -41,8 +41,10 @@ func newPlanner(seen jobs.Seen[*jobset.JobSet]) *planner {
 // progress returns what the queue needs to know.
 func (p *planner) progress() jobs.Progress {
 	ready, stage := p.readiness()
-	progress := jobs.Progress{Ready: ready, Stage: stage, Reclaimable: p.sizes.reclaimable(), Pods: p.sizes.podsInUse(), Outcome: outcome(p.js)}
-	if p.noteRefusals(&progress); progress.Refused == "" && progress.Outcome == nil && !slices.ContainsFunc(p.children.active, isRunning) {
+	progress := jobs.Progress{Ready: ready, Stage: stage, Reclaimable: p.sizes.reclaimable(), Pods: p.sizes.podsInUse(),
+		Outcome: outcome(p.js)}
+	if p.noteRefusals(&progress); progress.Refused == "" && progress.Outcome == nil &&
+		!slices.ContainsFunc(p.children.active, isRunning) {
 		progress.Refused = p.cannotStart()
 	}
 	for _, job := range p.children.all() {
@@ -81,6 +83,7 @@ func (p *planner) noteRefusals(progress *jobs.Progress) {
 // justQueued reports whether the JobSet has just been queued. Most JobSets are admitted at once, so that a status that
 // says they wait would be a wasted write.
 func (p *planner) justQueued() bool {
-	return p.seen.Admission.Grant == jobs.Waiting && len(p.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(p.seen.Children) == 0 && !finished(p.js) &&
+	return p.seen.Admission.Grant == jobs.Waiting && len(p.seen.Job.Status.ReplicatedJobsStatus) == 0 &&
+		len(p.seen.Children) == 0 && !finished(p.js) &&
 		!meta.IsStatusConditionTrue(p.js.Status.Conditions, muster.CannotStartCondition)
 }

@@ -42,8 +42,9 @@ func randomSet(t *rapid.T) *jobset.JobSet {
 		var on []jobset.DependsOn
 		if i > 0 && !ordered && rapid.Bool().Draw(t, name+" depends on another") {
 			on = append(on, jobset.DependsOn{
-				Name:   rapid.SampledFrom(names[:i]).Draw(t, "dependency of "+name),
-				Status: rapid.SampledFrom([]jobset.DependsOnStatus{jobset.DependencyReady, jobset.DependencyComplete}).Draw(t, "awaited by "+name),
+				Name: rapid.SampledFrom(names[:i]).Draw(t, "dependency of "+name),
+				Status: rapid.SampledFrom([]jobset.DependsOnStatus{jobset.DependencyReady, jobset.DependencyComplete}).Draw(t,
+					"awaited by "+name),
 			})
 		}
 		b = b.with(name, rapid.Int32Range(1, 3).Draw(t, "replicas of "+name), on...)
@@ -60,9 +61,11 @@ func randomSet(t *rapid.T) *jobset.JobSet {
 			rapid.SampledFrom([]jobset.JobSetRestartStrategy{jobset.Recreate, jobset.BlockingRecreate}).Draw(t, "strategy"))
 		for i := range rapid.IntRange(0, 3).Draw(t, "rules") {
 			b.js.Spec.FailurePolicy.Rules = append(b.js.Spec.FailurePolicy.Rules, jobset.FailurePolicyRule{
-				Action: rapid.SampledFrom([]jobset.FailurePolicyAction{jobset.FailJobSet, jobset.RestartJobSet, jobset.RestartJobSetAndIgnoreMaxRestarts,
-					jobset.RestartJob, jobset.RestartJobAndIgnoreMaxRestarts}).Draw(t, fmt.Sprintf("action of rule %d", i)),
-				TargetReplicatedJobs: rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, fmt.Sprintf("targets of rule %d", i)),
+				Action: rapid.SampledFrom([]jobset.FailurePolicyAction{jobset.FailJobSet, jobset.RestartJobSet,
+					jobset.RestartJobSetAndIgnoreMaxRestarts, jobset.RestartJob, jobset.RestartJobAndIgnoreMaxRestarts}).Draw(t,
+					fmt.Sprintf("action of rule %d", i)),
+				TargetReplicatedJobs: rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t,
+					fmt.Sprintf("targets of rule %d", i)),
 			})
 		}
 	}
@@ -186,9 +189,12 @@ func (c *cluster) runJobs(some, fails func(name string) bool) bool {
 		case s.Ready == nil:
 			s.Ready = ptr.To[int32](1)
 		case fails(job.Name):
-			job.Status = batchv1.JobStatus{Failed: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}}
+			job.Status = batchv1.JobStatus{Failed: 1,
+				Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue,
+					LastTransitionTime: metav1.NewTime(now)}}}
 		default:
-			job.Status = batchv1.JobStatus{Succeeded: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+			job.Status = batchv1.JobStatus{Succeeded: 1,
+				Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
 		}
 		changed = changed || !cmp.Equal(before, job)
 	}
@@ -262,8 +268,9 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 	})
 }
 
-// TestHeldJobSetLosesItsPods: a JobSet that loses its quota stops, whatever its state, and then stays unchanged. One that
-// restarts as a whole and has not ended has no Job left of which pods have succeeded, and asks for all of its pods.
+// TestHeldJobSetLosesItsPods: a JobSet that loses its quota stops, whatever its state, and then stays unchanged. One
+// that restarts as a whole and has not ended has no Job left of which pods have succeeded, and asks for all of its
+// pods.
 func TestHeldJobSetLosesItsPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &cluster{t: t, js: randomSet(t), grant: admitted, children: map[string]client.Object{}}

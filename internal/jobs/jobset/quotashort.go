@@ -12,8 +12,8 @@ import (
 )
 
 // A Job that is missing is created again, though it may have succeeded before someone, or its own time to live, deleted
-// it, and its quota is returned. Such a Job starts only with quota that the other Jobs leave. If there is none, it waits
-// until one of them ends; once none runs any more, the JobSet is queued again for what it needs now.
+// it, and its quota is returned. Such a Job starts only with quota that the other Jobs leave. If there is none, it
+// waits until one of them ends; once none runs any more, the JobSet is queued again for what it needs now.
 
 // The events for a user whose JobSet runs a Job again that has no quota any more.
 const (
@@ -130,8 +130,8 @@ func (s *sizes) hasQuota(rj *jobset.ReplicatedJob, name string) bool {
 // shortJob is a Job that must not start for want of quota.
 type shortJob struct{ job, replicatedJob string }
 
-// awaitQuota requeues the JobSet if a Job has no quota and no other Job runs or starts. The events say so, or that the Job
-// waits. While Jobs of an earlier attempt still terminate, their quota is about to be free.
+// awaitQuota requeues the JobSet if a Job has no quota and no other Job runs or starts. The events say so, or that the
+// Job waits. While Jobs of an earlier attempt still terminate, their quota is about to be free.
 func (s *sizes) awaitQuota(active bool) (requeue bool, events []write.Event) {
 	short := s.firstShort
 	switch {

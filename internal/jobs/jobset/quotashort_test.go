@@ -20,26 +20,36 @@ func TestMissingJobsStartOnlyWithQuota(t *testing.T) {
 		events    []string
 		requeues  bool
 	}{
-		"quota for the other Job only": {newSet(), quota(2, 1), []jobBuilder{job("leader", 0).ready(), job("workers", 1).ready()}, nil, []string{waits}, false},
-		"larger Jobs, of which the one that runs stays as large": {newSet().workersOf(4), quota(8, 4), []jobBuilder{job("leader", 0).ready(), job("workers", 1).of(4).ready()},
-			nil, []string{waits}, false},
-		"the other one has succeeded": {newSet(), quota(2, 1), []jobBuilder{job("leader", 0).ready(), job("workers", 1).succeeded()}, []string{"create Job js-workers-0"}, nil, false},
-		"none for a Job":              {newSet(), quota(2, 0), []jobBuilder{job("leader", 0).ready(), job("workers", 1).succeeded()}, nil, []string{waits}, false},
-		"none for a Job, none runs":   {newSet(), quota(2, 0), []jobBuilder{job("leader", 0).succeeded(), job("workers", 1).succeeded()}, nil, []string{queues}, true},
-		"none for a stopped Job": {newSet(), quota(2, 0), []jobBuilder{job("leader", 0).succeeded(), job("workers", 0).suspended(), job("workers", 1).succeeded()},
-			nil, []string{queues}, true},
-		"one of two that are stopped or missing": {newSet(), quota(2, 1), []jobBuilder{job("leader", 0).ready(), job("workers", 1).suspended()}, []string{"change Job js-workers-1"}, []string{waits}, false},
-		"pods of a stopped Job that terminate":   {newSet(), quota(2, 2), []jobBuilder{job("leader", 0).ready(), job("workers", 0).suspended().active(), job("workers", 1).ready()}, nil, nil, false},
-		"a Job of an earlier attempt that terminates": {newSet().restarted(1), quota(2, 2), []jobBuilder{job("leader", 0).attempt("1").ready(), job("workers", 0).deleting(), job("workers", 1).attempt("1").ready()},
-			nil, nil, false},
-		"without a queue": {newSet(), unqueued, []jobBuilder{job("leader", 0).ready(), job("workers", 1).ready()}, []string{"create Job js-workers-0"}, nil, false},
+		"quota for the other Job only": {newSet(), quota(2, 1),
+			[]jobBuilder{job("leader", 0).ready(), job("workers", 1).ready()}, nil, []string{waits}, false},
+		"larger Jobs, of which the one that runs stays as large": {newSet().workersOf(4), quota(8, 4),
+			[]jobBuilder{job("leader", 0).ready(), job("workers", 1).of(4).ready()}, nil, []string{waits}, false},
+		"the other one has succeeded": {newSet(), quota(2, 1), []jobBuilder{job("leader", 0).ready(),
+			job("workers", 1).succeeded()}, []string{"create Job js-workers-0"}, nil, false},
+		"none for a Job": {newSet(), quota(2, 0),
+			[]jobBuilder{job("leader", 0).ready(), job("workers", 1).succeeded()}, nil, []string{waits}, false},
+		"none for a Job, none runs": {newSet(), quota(2, 0),
+			[]jobBuilder{job("leader", 0).succeeded(), job("workers", 1).succeeded()}, nil, []string{queues}, true},
+		"none for a stopped Job": {newSet(), quota(2, 0),
+			[]jobBuilder{job("leader", 0).succeeded(), job("workers", 0).suspended(), job("workers", 1).succeeded()}, nil,
+			[]string{queues}, true},
+		"one of two that are stopped or missing": {newSet(), quota(2, 1), []jobBuilder{job("leader", 0).ready(),
+			job("workers", 1).suspended()}, []string{"change Job js-workers-1"}, []string{waits}, false},
+		"pods of a stopped Job that terminate": {newSet(), quota(2, 2), []jobBuilder{job("leader", 0).ready(),
+			job("workers", 0).suspended().active(), job("workers", 1).ready()}, nil, nil, false},
+		"a Job of an earlier attempt that terminates": {newSet().restarted(1), quota(2, 2),
+			[]jobBuilder{job("leader", 0).attempt("1").ready(), job("workers", 0).deleting(),
+				job("workers", 1).attempt("1").ready()}, nil, nil, false},
+		"without a queue": {newSet(), unqueued, []jobBuilder{job("leader", 0).ready(), job("workers", 1).ready()},
+			[]string{"create Job js-workers-0"}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := checkedPlan(t, tc.js.js, tc.admission, of(tc.jobs...))
 			same(t, "writes", tc.writes, writes(p))
 			same(t, "events", tc.events, events(p))
 			if p.Progress.Requeue != tc.requeues || tc.requeues && p.Progress.Active {
-				t.Errorf("requeue = %t, active = %t, want %t, and no pods if so", p.Progress.Requeue, p.Progress.Active, tc.requeues)
+				t.Errorf("requeue = %t, active = %t, want %t, and no pods if so", p.Progress.Requeue,
+					p.Progress.Active, tc.requeues)
 			}
 		})
 	}

@@ -19,17 +19,20 @@ import (
 func TestJobsThatHadSucceededBeforeTheAdmissionHoldNoPlaces(t *testing.T) {
 	js := twoByFour()
 	js.Spec.ReplicatedJobs[0].Replicas = 4
-	js.Spec.ReplicatedJobs[0].Template.Spec.Parallelism, js.Spec.ReplicatedJobs[0].Template.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
+	js.Spec.ReplicatedJobs[0].Template.Spec.Parallelism, js.Spec.ReplicatedJobs[0].Template.Spec.Completions =
+		ptr.To[int32](2), ptr.To[int32](2)
 	grant := grantPlaces(on("a", 2), on("b", 1), on("c", 1))
 	workers := grant.PodSets["workers"]
 	workers.Count, workers.Left = 4, 4
 	grant.PodSets["workers"] = workers
-	succeeded := []jobBuilder{job("workers", 2).of(2).ended(batchv1.JobComplete, now.Add(-2*time.Minute)), job("workers", 0).of(2).ended(batchv1.JobComplete, now.Add(-time.Minute))}
+	succeeded := []jobBuilder{job("workers", 2).of(2).ended(batchv1.JobComplete, now.Add(-2*time.Minute)),
+		job("workers", 0).of(2).ended(batchv1.JobComplete, now.Add(-time.Minute))}
 	p := checkedPlan(t, js, grant, of(succeeded...))
 	second, last := createdJob(t, p, "js-workers-1").Spec.Template, createdJob(t, p, "js-workers-3").Spec.Template
 	same(t, "nodes of the first Job that has not succeeded", []string{"a"}, hostNames(second.Spec))
 	same(t, "gates of the last Job", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, last.Spec.SchedulingGates)
-	if got := second.Annotations[muster.RanksAnnotation] + " " + last.Annotations[muster.RanksAnnotation]; got != "0-1 2-3" {
+	if got := second.Annotations[muster.RanksAnnotation] + " " +
+		last.Annotations[muster.RanksAnnotation]; got != "0-1 2-3" {
 		t.Errorf("the Jobs' ranks are %q, want 0-1 2-3", got)
 	}
 

@@ -24,8 +24,8 @@ func (j jobBuilder) partly() jobBuilder {
 	return j
 }
 
-// TestAPartlyDoneJobSetRestartsAsAWhole: the Jobs of which pods have succeeded are deleted once all have stopped, and the
-// JobSet queues for all of its pods.
+// TestAPartlyDoneJobSetRestartsAsAWhole: the Jobs of which pods have succeeded are deleted once all have stopped, and
+// the JobSet queues for all of its pods.
 func TestAPartlyDoneJobSetRestartsAsAWhole(t *testing.T) {
 	stopped := func(name string, index int) jobBuilder {
 		return job(name, index).suspended().acknowledged().generation(2)
@@ -41,25 +41,36 @@ func TestAPartlyDoneJobSetRestartsAsAWhole(t *testing.T) {
 		active   bool  // whether the quota is kept
 		unneeded int32 // pods of the workers that it does not need at its next admission
 	}{
-		"a Job is done": {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)},
+		"a Job is done": {newSet().whole(), stopping, false,
+			[]jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)},
 			[]string{"delete Job js-workers-0"}, []string{one}, true, 0},
-		"a Job is partly done": {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0), stopped("workers", 0).partly(), stopped("workers", 1)},
+		"a Job is partly done": {newSet().whole(), stopping, false,
+			[]jobBuilder{stopped("leader", 0), stopped("workers", 0).partly(), stopped("workers", 1)},
 			[]string{"delete Job js-workers-0"}, []string{one}, true, 0},
-		"a Job still runs": {newSet().whole(), stopping, false, []jobBuilder{job("leader", 0).ready(), job("workers", 0).succeeded(), stopped("workers", 1)},
+		"a Job still runs": {newSet().whole(), stopping, false,
+			[]jobBuilder{job("leader", 0).ready(), job("workers", 0).succeeded(), stopped("workers", 1)},
 			[]string{"change Job js-leader-0, suspended"}, nil, true, 0},
-		"pods of a Job terminate": {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0).active(), job("workers", 0).succeeded(), stopped("workers", 1)},
+		"pods of a Job terminate": {newSet().whole(), stopping, false,
+			[]jobBuilder{stopped("leader", 0).active(), job("workers", 0).succeeded(), stopped("workers", 1)},
 			nil, nil, true, 0},
-		"it is being deleted": {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0), job("workers", 0).succeeded().deleting(), stopped("workers", 1)},
+		"it is being deleted": {newSet().whole(), stopping, false,
+			[]jobBuilder{stopped("leader", 0), job("workers", 0).succeeded().deleting(), stopped("workers", 1)},
 			nil, nil, false, 0},
-		"it is gone":      {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0), stopped("workers", 1)}, nil, nil, false, 0},
-		"none is done":    {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0), stopped("workers", 0), stopped("workers", 1)}, nil, nil, false, 0},
-		"it does not ask": {newSet(), stopping, false, []jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)}, nil, nil, false, 1},
-		"the deletion is refused": {newSet().whole(), stopping, true, []jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)},
+		"it is gone": {newSet().whole(), stopping, false, []jobBuilder{stopped("leader", 0), stopped("workers", 1)},
+			nil, nil, false, 0},
+		"none is done": {newSet().whole(), stopping, false,
+			[]jobBuilder{stopped("leader", 0), stopped("workers", 0), stopped("workers", 1)}, nil, nil, false, 0},
+		"it does not ask": {newSet(), stopping, false,
+			[]jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)}, nil, nil, false, 1},
+		"the deletion is refused": {newSet().whole(), stopping, true,
+			[]jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)},
 			[]string{"delete Job js-workers-0"}, []string{one}, false, 1},
-		"the annotation is set while it waits": {newSet().whole(), waiting, false, []jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)},
+		"the annotation is set while it waits": {newSet().whole(), waiting, false,
+			[]jobBuilder{stopped("leader", 0), job("workers", 0).succeeded(), stopped("workers", 1)},
 			[]string{"delete Job js-workers-0"}, []string{one}, false, 0},
-		"all are done": {newSet().whole(), stopping, false, []jobBuilder{job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()},
-			nil, []string{"Normal AllJobsCompleted: jobset completed successfully"}, false, 0},
+		"all are done": {newSet().whole(), stopping, false,
+			[]jobBuilder{job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded()}, nil,
+			[]string{"Normal AllJobsCompleted: jobset completed successfully"}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := seenOf(tc.set.js, tc.grant, of(tc.jobs...))
@@ -79,8 +90,8 @@ func TestAPartlyDoneJobSetRestartsAsAWhole(t *testing.T) {
 	}
 }
 
-// TestADeletedJobOfAnEarlierAdmissionDoesNotCount: the JobSet is admitted again before the Job that was done is gone. Its
-// quota must not be returned, and a new Job follows.
+// TestADeletedJobOfAnEarlierAdmissionDoesNotCount: the JobSet is admitted again before the Job that was done is gone.
+// Its quota must not be returned, and a new Job follows.
 func TestADeletedJobOfAnEarlierAdmissionDoesNotCount(t *testing.T) {
 	left := []jobBuilder{job("leader", 0).ready(), job("workers", 1).ready()}
 	b := newSet().whole()

@@ -30,12 +30,15 @@ func list(builders ...jobBuilder) []*batchv1.Job {
 
 func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 	const backoff, deadline = "BackoffLimitExceeded", "DeadlineExceeded"
-	rule := func(action jobset.FailurePolicyAction, name string, reasons, patterns, targets []string) jobset.FailurePolicyRule {
-		return jobset.FailurePolicyRule{Name: name, Action: action, OnJobFailureReasons: reasons, OnJobFailureMessagePatterns: patterns, TargetReplicatedJobs: targets}
+	rule := func(action jobset.FailurePolicyAction, name string,
+		reasons, patterns, targets []string) jobset.FailurePolicyRule {
+		return jobset.FailurePolicyRule{Name: name, Action: action, OnJobFailureReasons: reasons,
+			OnJobFailureMessagePatterns: patterns, TargetReplicatedJobs: targets}
 	}
 	early := now.Add(-time.Minute)
 	leader := job("leader", 0).failed().withReason(backoff, "Job has reached the specified backoff limit")
-	worker := job("workers", 0).ended(batchv1.JobFailed, early).withReason(deadline, "Job was active longer than specified deadline")
+	worker := job("workers", 0).ended(batchv1.JobFailed, early).withReason(deadline,
+		"Job was active longer than specified deadline")
 	for name, tc := range map[string]struct {
 		rules  []jobset.FailurePolicyRule
 		failed []*batchv1.Job
@@ -44,34 +47,46 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 		"no rules": {
 			nil, list(leader, worker), verdict{jobset.RestartJobSet, "", worker.job}},
 		"rule without conditions": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "any", nil, nil, nil)}, list(leader, worker), verdict{jobset.FailJobSet, "any", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "any", nil, nil, nil)}, list(leader, worker),
+			verdict{jobset.FailJobSet, "any", worker.job}},
 		"rule without a name": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "", []string{"PodFailurePolicy"}, nil, nil), rule(jobset.RestartJob, "", nil, nil, nil)},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "", []string{"PodFailurePolicy"}, nil, nil),
+				rule(jobset.RestartJob, "", nil, nil, nil)},
 			list(leader), verdict{jobset.RestartJob, "failurePolicyRule1", leader.job}},
 		"two matching rules": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, nil, nil), rule(jobset.RestartJob, "two", []string{deadline}, nil, nil)},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, nil, nil),
+				rule(jobset.RestartJob, "two", []string{deadline}, nil, nil)},
 			list(leader, worker), verdict{jobset.FailJobSet, "one", leader.job}},
 		"rule that two failures match, of which the earlier is reported": {
-			[]jobset.FailurePolicyRule{rule(jobset.RestartJob, "one", []string{backoff, deadline}, nil, nil)}, list(leader, worker), verdict{jobset.RestartJob, "one", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.RestartJob, "one", []string{backoff, deadline}, nil, nil)},
+			list(leader, worker), verdict{jobset.RestartJob, "one", worker.job}},
 		"other replicated job": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, nil, []string{"leader"})}, list(worker), verdict{jobset.RestartJobSet, "", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, nil, []string{"leader"})}, list(worker),
+			verdict{jobset.RestartJobSet, "", worker.job}},
 		"other reason": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, nil, nil)}, list(worker), verdict{jobset.RestartJobSet, "", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, nil, nil)}, list(worker),
+			verdict{jobset.RestartJobSet, "", worker.job}},
 		"pattern within the message": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"nothing of it", "longer than .* deadline"}, nil)}, list(leader, worker), verdict{jobset.FailJobSet, "one", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"nothing of it", "longer than .* deadline"},
+				nil)}, list(leader, worker), verdict{jobset.FailJobSet, "one", worker.job}},
 		"pattern that does not match": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"^longer"}, nil)}, list(worker), verdict{jobset.RestartJobSet, "", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"^longer"}, nil)}, list(worker),
+			verdict{jobset.RestartJobSet, "", worker.job}},
 		"reason that does not match": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, []string{"deadline"}, []string{"workers"})}, list(leader, worker), verdict{jobset.RestartJobSet, "", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{backoff}, []string{"deadline"},
+				[]string{"workers"})}, list(leader, worker), verdict{jobset.RestartJobSet, "", worker.job}},
 		"reason, message and replicated job match": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{deadline}, []string{"deadline"}, []string{"workers"})}, list(leader, worker), verdict{jobset.FailJobSet, "one", worker.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", []string{deadline}, []string{"deadline"},
+				[]string{"workers"})}, list(leader, worker), verdict{jobset.FailJobSet, "one", worker.job}},
 		"invalid pattern": {
-			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"("}, nil)}, list(leader), verdict{jobset.RestartJobSet, "", leader.job}},
+			[]jobset.FailurePolicyRule{rule(jobset.FailJobSet, "one", nil, []string{"("}, nil)}, list(leader),
+			verdict{jobset.RestartJobSet, "", leader.job}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdicts, _ := judge(&jobset.FailurePolicy{Rules: tc.rules}, tc.failed)
 			if got := verdicts[0]; got != tc.want {
-				t.Errorf("judge = %s by %q for %s, want %s by %q for %s", got.action, got.rule, got.job.Name, tc.want.action, tc.want.rule, tc.want.job.Name)
+				t.Errorf("judge = %s by %q for %s, want %s by %q for %s", got.action, got.rule, got.job.Name, tc.want.action,
+					tc.want.rule, tc.want.job.Name)
 			}
 		})
 	}
@@ -83,7 +98,8 @@ func TestTheFirstRuleThatMatchesAnyFailedJobDecides(t *testing.T) {
 // checkRuleMatches checks, for an arbitrary rule and failure, that the rule matches exactly if each of its lists is
 // empty or contains the failure's value.
 func checkRuleMatches(t *rapid.T) {
-	patterns := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "(", "a|b", "^a", "(?i)A+$", "[", "exit code (1|2)"}))
+	patterns := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{"", "(", "a|b", "^a", "(?i)A+$", "[", "exit code (1|2)"}))
 	words := rapid.SampledFrom([]string{"", "a", "b", "BackoffLimitExceeded"})
 	messages := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "a", "ba", "AA", "exit code 2"}))
 	rule := jobset.FailurePolicyRule{
@@ -104,7 +120,8 @@ func checkRuleMatches(t *rapid.T) {
 	failed := list(job(replicated, 0).failed().withReason(reason, message))
 	verdicts, _ := judge(&jobset.FailurePolicy{Rules: []jobset.FailurePolicyRule{rule}}, failed)
 	got := verdicts[0]
-	if matched := got.action == jobset.FailJobSet; matched != want || got.job != failed[0] || matched != (got.rule == "r") {
+	if matched := got.action == jobset.FailJobSet; matched != want || got.job != failed[0] ||
+		matched != (got.rule == "r") {
 		t.Errorf("rule %+v, failure %+v: verdict %+v, want a match: %v", rule, failed[0].Status.Conditions[0], got, want)
 	}
 }
@@ -121,15 +138,21 @@ func TestWhetherSuccessMayBeUndone(t *testing.T) {
 		rules      []jobset.FailurePolicyRule
 		want       bool
 	}{
-		"restarts left":                                     {2, 1, nil, true},
-		"no restarts left":                                  {2, 2, nil, false},
-		"rule that ignores maxRestarts":                     {0, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJobSetAndIgnoreMaxRestarts, TargetReplicatedJobs: some}}, true},
-		"rule that restarts single Jobs":                    {2, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob}}, false},
-		"rule that restarts single Jobs, for some failures": {2, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
-		"rule after one that every failure matches":         {2, 0, []jobset.FailurePolicyRule{{Action: jobset.FailJobSet}, {Action: jobset.RestartJobSetAndIgnoreMaxRestarts}}, false},
-		"rule without restarts left":                        {1, 1, []jobset.FailurePolicyRule{{Action: jobset.RestartJobSet, TargetReplicatedJobs: some}}, false},
-		"negative maxRestarts":                              {-1, 0, nil, false},
-		"one restart left, rule that restarts single Jobs":  {1, 0, []jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
+		"restarts left":    {2, 1, nil, true},
+		"no restarts left": {2, 2, nil, false},
+		"rule that ignores maxRestarts": {0, 0,
+			[]jobset.FailurePolicyRule{{Action: jobset.RestartJobSetAndIgnoreMaxRestarts, TargetReplicatedJobs: some}}, true},
+		"rule that restarts single Jobs": {2, 0,
+			[]jobset.FailurePolicyRule{{Action: jobset.RestartJob}}, false},
+		"rule that restarts single Jobs, for some failures": {2, 0,
+			[]jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
+		"rule after one that every failure matches": {2, 0,
+			[]jobset.FailurePolicyRule{{Action: jobset.FailJobSet}, {Action: jobset.RestartJobSetAndIgnoreMaxRestarts}}, false},
+		"rule without restarts left": {1, 1,
+			[]jobset.FailurePolicyRule{{Action: jobset.RestartJobSet, TargetReplicatedJobs: some}}, false},
+		"negative maxRestarts": {-1, 0, nil, false},
+		"one restart left, rule that restarts single Jobs": {1, 0,
+			[]jobset.FailurePolicyRule{{Action: jobset.RestartJob, TargetReplicatedJobs: some}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			js := newSet().restarts(tc.max, jobset.Recreate).js
@@ -156,23 +179,28 @@ func TestActions(t *testing.T) {
 	}{
 		jobset.RestartJobSet: {"Warning RestartJobSetFailurePolicyAction: applying RestartJobSet" + suffix,
 			[]string{"delete Job js-leader-0", "delete Job js-workers-0", "delete Job js-workers-1"}, 1, 1, nil, nil},
-		jobset.RestartJobSetAndIgnoreMaxRestarts: {"Warning RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction: applying RestartJobSetAndIgnoreMaxRestarts" + suffix,
+		jobset.RestartJobSetAndIgnoreMaxRestarts: {
+			"Warning RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction: applying RestartJobSetAndIgnoreMaxRestarts" + suffix,
 			[]string{"delete Job js-leader-0", "delete Job js-workers-0", "delete Job js-workers-1"}, 1, 0, nil, nil},
 		jobset.RestartJob: {"Warning RestartJobFailurePolicyAction: applying RestartJob" + suffix,
 			[]string{"delete Job js-workers-1"}, 0, 0, one, one},
-		jobset.RestartJobAndIgnoreMaxRestarts: {"Warning RestartJobAndIgnoreMaxRestartsFailurePolicyAction: applying RestartJobAndIgnoreMaxRestarts" + suffix,
+		jobset.RestartJobAndIgnoreMaxRestarts: {
+			"Warning RestartJobAndIgnoreMaxRestartsFailurePolicyAction: applying RestartJobAndIgnoreMaxRestarts" + suffix,
 			[]string{"delete Job js-workers-1"}, 0, 0, one, nil},
 	} {
 		t.Run(string(action), func(t *testing.T) {
 			js := newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Name: "r", Action: action}).js
-			p := checkedPlan(t, js, unqueued, of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).failed()))
+			p := checkedPlan(t, js, unqueued,
+				of(job("leader", 0).succeeded(), job("workers", 0).ready(), job("workers", 1).failed()))
 			same(t, "writes", tc.deletes, writes(p))
-			same(t, "conditions", []string{"RestartingJobSet=True FailurePolicy_r: applying " + string(action) + suffix}, conditions(p))
+			same(t, "conditions", []string{"RestartingJobSet=True FailurePolicy_r: applying " + string(action) + suffix},
+				conditions(p))
 			same(t, "events", []string{"Warning FailurePolicy_r: applying " + string(action) + suffix, tc.event}, events(p))
 			s := statusOf(p)
 			workers := s.ReplicatedJobsStatus[0]
 			if s.Restarts != tc.restarts || s.RestartsCountTowardsMax != tc.towardsMax || !p.StatusFirst {
-				t.Errorf("%d restarts, %d of them counted, status first: %v; want %d, %d and true", s.Restarts, s.RestartsCountTowardsMax, p.StatusFirst, tc.restarts, tc.towardsMax)
+				t.Errorf("%d restarts, %d of them counted, status first: %v; want %d, %d and true", s.Restarts,
+					s.RestartsCountTowardsMax, p.StatusFirst, tc.restarts, tc.towardsMax)
 			}
 			same(t, "restarts of Jobs", tc.jobRestarts, workers.JobRestarts)
 			same(t, "restarts of Jobs that count", tc.jobsTowardsMax, workers.JobRestartsCountTowardsMax)
@@ -187,8 +215,10 @@ func TestActions(t *testing.T) {
 			same(t, "conditions without restarts left", []string{want}, conditions(p))
 		})
 	}
-	p := checkedPlan(t, newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.FailJobSet}).js, unqueued, of(job("workers", 1).failed()))
-	same(t, "FailJobSet", []string{"Failed=True FailJobSetFailurePolicyAction: applying FailJobSet" + suffix}, conditions(p))
+	p := checkedPlan(t, newSet().restarts(1, jobset.Recreate).
+		rules(jobset.FailurePolicyRule{Action: jobset.FailJobSet}).js, unqueued, of(job("workers", 1).failed()))
+	same(t, "FailJobSet", []string{"Failed=True FailJobSetFailurePolicyAction: applying FailJobSet" + suffix},
+		conditions(p))
 }
 
 // rules sets the rules of the failure policy.
@@ -216,7 +246,8 @@ func ptrTo[T any](v T) *T { return &v }
 
 func TestSingleRestartIsCountedOnTheNewJob(t *testing.T) {
 	js := newSet().restarts(3, jobset.Recreate).restarted(1).js
-	js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "leader"}}
+	js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}},
+		{Name: "leader"}}
 	current := func(name string, index int) jobBuilder { return job(name, index).attempt("1") }
 	failed := current("workers", 1).failed()
 	failed.job.Labels[jobset.JobRestartAttemptKey] = "1"
@@ -227,14 +258,16 @@ func TestSingleRestartIsCountedOnTheNewJob(t *testing.T) {
 	if created.Labels[jobset.JobRestartAttemptKey] != "2" || created.Labels[jobset.RestartAttemptKey] != "1" {
 		t.Errorf("labels = %v, want restart 2 of the Job in attempt 1", created.Labels)
 	}
-	p = checkedPlan(t, js, unqueued, of(current("leader", 0).ready(), current("workers", 0).ready(), jobBuilder{created}.ready()))
+	p = checkedPlan(t, js, unqueued,
+		of(current("leader", 0).ready(), current("workers", 0).ready(), jobBuilder{created}.ready()))
 	same(t, "writes once the Job is ready", nil, writes(p))
 }
 
 // TestTamperedFailedJobIsNotRestartedForever: a Job with an invalid attempt counts as one of the current attempt, but
 // as outdated once it is being deleted.
 func TestTamperedFailedJobIsNotRestartedForever(t *testing.T) {
-	js := newSet().restarts(1, jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts}).js
+	js := newSet().restarts(1,
+		jobset.Recreate).rules(jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts}).js
 	tampered := job("workers", 0).attempt("x").failed()
 	p := checkedPlan(t, js, unqueued, of(tampered))
 	same(t, "writes", []string{"delete Job js-workers-0"}, writes(p))
@@ -261,8 +294,10 @@ func TestAFailedJobIsRestartedAloneWhateverItsLabelsSay(t *testing.T) {
 		p := checkedPlan(t, js, unqueued, of(job("leader", 0).ready(), job("workers", 0).ready(), failed))
 		same(t, "writes, with labels "+what, []string{"delete Job js-workers-1"}, writes(p))
 		status := statusOf(p)
-		if restarts := status.ReplicatedJobsStatus[0].JobRestarts; status.Restarts != 0 || !slices.Equal(restarts, []int32{0, 1}) {
-			t.Errorf("labels %s: %d restarts of the JobSet, %v of the workers, want one of the second worker", what, status.Restarts, restarts)
+		if restarts := status.ReplicatedJobsStatus[0].JobRestarts; status.Restarts != 0 ||
+			!slices.Equal(restarts, []int32{0, 1}) {
+			t.Errorf("labels %s: %d restarts of the JobSet, %v of the workers, want one of the second worker", what,
+				status.Restarts, restarts)
 		}
 	}
 }

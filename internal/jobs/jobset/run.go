@@ -60,7 +60,8 @@ func (p *planner) createJobs() {
 		}
 		for index := range rj.Replicas {
 			name := jobName(p.js, rj.Name, index)
-			if p.children.byName[name] == nil && p.sizes.hasQuota(rj, name) && !p.plan.CreateChild(p.newJob(rj, index), jobset.JobCreationFailedReason) {
+			if p.children.byName[name] == nil && p.sizes.hasQuota(rj, name) &&
+				!p.plan.CreateChild(p.newJob(rj, index), jobset.JobCreationFailedReason) {
 				return
 			}
 		}
@@ -142,11 +143,13 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 // require the Job's owner to reset it; later ones reset it themselves.
 func (p *planner) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
-	if most := ptr.Deref(fresh.Spec.Parallelism, 1); p.seen.Admission.Grant == jobs.Admitted && ptr.Deref(desired.Spec.Parallelism, 1) > most {
+	if most := ptr.Deref(fresh.Spec.Parallelism, 1); p.seen.Admission.Grant == jobs.Admitted &&
+		ptr.Deref(desired.Spec.Parallelism, 1) > most {
 		desired.Spec.Parallelism = ptr.To(most) // as in resizeJobs
 	}
 	switch {
-	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), p.gangs.leaves(job, fresh), asksForMore(job, fresh):
+	case !samePodAffinity(job.Spec.Template.Spec, fresh.Spec.Template.Spec), p.gangs.leaves(job, fresh),
+		asksForMore(job, fresh):
 		// These changes of the template are not allowed even while the Job is suspended, or show that someone made its
 		// pods ask for more than the JobSet does.
 		p.deleteJobs([]*batchv1.Job{job})
@@ -254,7 +257,8 @@ func (p *planner) resizeJobs() {
 		size, wanted := p.sizes.of(rj), jobs.PodsAtATime(&rj.Template.Spec)
 		sizes[rj.Name], resizable[rj.Name] = size, rj
 		if size < wanted && !boundsOf(p.js, rj).Elastic {
-			p.plan.Events = append(p.plan.Events, write.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+			p.plan.Events = append(p.plan.Events,
+				write.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
 	}
 	for _, job := range p.children.active {

@@ -13,7 +13,8 @@ import (
 
 // TestExistingServiceOfTheSubdomain checks whether a JobSet uses, shares or reports a Service that exists.
 func TestExistingServiceOfTheSubdomain(t *testing.T) {
-	other := []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "other", UID: "other", Controller: ptr.To(true)}}
+	other := []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "other", UID: "other",
+		Controller: ptr.To(true)}}
 	joined := metav1.OwnerReference{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "js-uid"}
 	const taken = "Warning HeadlessServiceCreationFailed: the Service net, which would give the pods their host names, is there already, and is not headless or selects other pods:" +
 		" delete it, or set spec.network.subdomain of a new JobSet to another name"
@@ -25,23 +26,30 @@ func TestExistingServiceOfTheSubdomain(t *testing.T) {
 	}{
 		"own": {ownedByTheSet(), corev1.ServiceSpec{}, nil, nil},
 		"another JobSet's": {other,
-			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "other"}}, map[string]string{"muster.dev/subdomain": "net"}, nil},
+			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "other"}},
+			map[string]string{"muster.dev/subdomain": "net"}, nil},
 		"shared already": {other,
-			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"muster.dev/subdomain": "net"}}, map[string]string{"muster.dev/subdomain": "net"}, nil},
+			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"muster.dev/subdomain": "net"}},
+			map[string]string{"muster.dev/subdomain": "net"}, nil},
 		"joined already": {append([]metav1.OwnerReference{joined}, other...), corev1.ServiceSpec{}, nil, nil},
 		"user's that selects the pods": {nil,
-			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}, nil, nil},
+			corev1.ServiceSpec{ClusterIP: "None",
+				Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}, nil, nil},
 		"user's that selects other pods": {nil,
-			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "other"}}, nil, []string{taken}},
+			corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "other"}}, nil,
+			[]string{taken}},
 		"user's without a selector": {nil, corev1.ServiceSpec{ClusterIP: "None"}, nil, []string{taken}},
 		"user's that is not headless": {nil,
-			corev1.ServiceSpec{ClusterIP: "10.0.0.1", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}, nil, []string{taken}},
+			corev1.ServiceSpec{ClusterIP: "10.0.0.1", Selector: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}, nil,
+			[]string{taken}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "net", Namespace: "ns", OwnerReferences: tc.owners}, Spec: tc.spec}
+			found := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "net", Namespace: "ns",
+				OwnerReferences: tc.owners}, Spec: tc.spec}
 			b := newSet()
 			b.js.Spec.Network = &jobset.Network{Subdomain: "net"}
-			p := checkedPlan(t, b.js, unqueued, []client.Object{found, job("leader", 0).ready().job, job("workers", 0).ready().job, job("workers", 1).ready().job})
+			p := checkedPlan(t, b.js, unqueued,
+				[]client.Object{found, job("leader", 0).ready().job, job("workers", 0).ready().job, job("workers", 1).ready().job})
 			same(t, "events", tc.events, events(p))
 			if tc.selector == nil {
 				same(t, "writes", nil, writes(p))
@@ -52,7 +60,8 @@ func TestExistingServiceOfTheSubdomain(t *testing.T) {
 			same(t, "selector", tc.selector, shared.Spec.Selector)
 			same(t, "owners", append(append([]metav1.OwnerReference{}, other...), joined), shared.OwnerReferences)
 			if !shared.Spec.PublishNotReadyAddresses || p.Due.IsZero() {
-				t.Errorf("publishes not ready addresses: %v, due %v; want true and a due time", shared.Spec.PublishNotReadyAddresses, p.Due)
+				t.Errorf("publishes not ready addresses: %v, due %v; want true and a due time",
+					shared.Spec.PublishNotReadyAddresses, p.Due)
 			}
 		})
 	}
@@ -62,15 +71,18 @@ func TestServicePerReplicatedJobOnlyIfRequested(t *testing.T) {
 	b := newSet()
 	b.js.Annotations = map[string]string{"muster.dev/service-per-replicated-job": "true"}
 	p := checkedPlan(t, b.js, unqueued, nil)
-	same(t, "Services", []string{"create Service js", "create Service js-leader", "create Service js-workers"}, writes(p)[:3])
+	same(t, "Services", []string{"create Service js", "create Service js-leader",
+		"create Service js-workers"}, writes(p)[:3])
 	service := created(p)["js-workers"].(*corev1.Service)
-	same(t, "selector", map[string]string{"jobset.sigs.k8s.io/jobset-name": "js", "jobset.sigs.k8s.io/replicatedjob-name": "workers"}, service.Spec.Selector)
+	same(t, "selector", map[string]string{"jobset.sigs.k8s.io/jobset-name": "js",
+		"jobset.sigs.k8s.io/replicatedjob-name": "workers"}, service.Spec.Selector)
 	same(t, "labels", map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}, service.Labels)
 	if service.Spec.ClusterIP != "None" || !service.Spec.PublishNotReadyAddresses {
 		t.Errorf("spec = %+v, want it headless with addresses of pods that are not ready", service.Spec)
 	}
 	service.OwnerReferences = ownedByTheSet()
-	same(t, "writes if one of them exists", []string{"create Service js-leader"}, writes(checkedPlan(t, b.js, unqueued, []client.Object{serviceOf("js"), service}))[:1])
+	same(t, "writes if one of them exists", []string{"create Service js-leader"},
+		writes(checkedPlan(t, b.js, unqueued, []client.Object{serviceOf("js"), service}))[:1])
 }
 
 // serviceOf returns a Service that the JobSet controls.
@@ -92,11 +104,13 @@ func TestPodLabelsAndPlacementAnnotations(t *testing.T) {
 			}
 		}
 		if _, on := job.Labels[jobset.PriorityKey]; on || job.Spec.Template.Labels[jobset.PriorityKey] != "0" {
-			t.Errorf("labels of the Job %v, of its pods %v; want the priority 0 on the pods only", job.Labels, job.Spec.Template.Labels)
+			t.Errorf("labels of the Job %v, of its pods %v; want the priority 0 on the pods only", job.Labels,
+				job.Spec.Template.Labels)
 		}
 	}
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.PriorityClassName = "missing"
-	if got, on := createdJob(t, checkedPlan(t, b.js, unqueued, nil), "js-leader-0").Spec.Template.Labels[jobset.PriorityKey]; on {
+	if got, on := createdJob(t, checkedPlan(t, b.js, unqueued, nil),
+		"js-leader-0").Spec.Template.Labels[jobset.PriorityKey]; on {
 		t.Errorf("the priority label for a class that does not exist is %s, want none", got)
 	}
 }

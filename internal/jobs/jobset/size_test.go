@@ -47,22 +47,28 @@ func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {
 		reclaim   int32
 		events    []string
 	}{
-		"larger, without a queue":            {newSet().workersOf(6), unqueued, map[string]int32{"js-workers-0": 6, "js-workers-1": 6}, 0, nil},
-		"smaller, without a queue":           {newSet().workersOf(1), unqueued, map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
-		"same size":                          {newSet().workersOf(4), unqueued, nil, 0, nil},
-		"smaller, with quota":                {newSet().workersOf(1), quota(8, 8), map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
+		"larger, without a queue": {newSet().workersOf(6), unqueued,
+			map[string]int32{"js-workers-0": 6, "js-workers-1": 6}, 0, nil},
+		"smaller, without a queue": {newSet().workersOf(1), unqueued,
+			map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
+		"same size": {newSet().workersOf(4), unqueued, nil, 0, nil},
+		"smaller, with quota": {newSet().workersOf(1), quota(8, 8),
+			map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
 		"larger than the quota":              {newSet().workersOf(6), quota(8, 8), nil, 0, []string{waits}},
 		"larger than the quota that is left": {newSet().workersOf(6), quota(12, 8), nil, 4, []string{waits}},
-		"larger within the quota":            {newSet().workersOf(5), quota(12, 12), map[string]int32{"js-workers-0": 5, "js-workers-1": 5}, 2, nil},
+		"larger within the quota": {newSet().workersOf(5), quota(12, 12),
+			map[string]int32{"js-workers-0": 5, "js-workers-1": 5}, 2, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := checkedPlan(t, tc.js.js, tc.admission, of(job("leader", 0).ready(), job("workers", 0).of(4).withPods(4, 0), job("workers", 1).of(4).withPods(4, 0)))
+			p := checkedPlan(t, tc.js.js, tc.admission,
+				of(job("leader", 0).ready(), job("workers", 0).of(4).withPods(4, 0), job("workers", 1).of(4).withPods(4, 0)))
 			got := map[string]int32{}
 			for _, w := range p.Writes {
 				changed := w.Object().(*batchv1.Job)
 				got[changed.Name] = *changed.Spec.Parallelism
 				if *changed.Spec.Completions != *changed.Spec.Parallelism || w.Verb() != "change" {
-					t.Errorf("%s %s: parallelism %d, completions %d, want a change to one size", w.Verb(), changed.Name, *changed.Spec.Parallelism, *changed.Spec.Completions)
+					t.Errorf("%s %s: parallelism %d, completions %d, want a change to one size", w.Verb(), changed.Name,
+						*changed.Spec.Parallelism, *changed.Spec.Completions)
 				}
 			}
 			same(t, "sizes", tc.sizes, got)
@@ -82,7 +88,8 @@ func TestQuotaOfASmallerJobIsReturnedOnceItsPodsAreGone(t *testing.T) {
 		writes  []string
 		reclaim int32
 	}{
-		{"its last growth is not reported", job("workers", 0).of(6).withPods(3, 0), []string{"change status of Job js-workers-0"}, 0},
+		{"its last growth is not reported", job("workers", 0).of(6).withPods(3, 0),
+			[]string{"change status of Job js-workers-0"}, 0},
 		{"still larger", job("workers", 0).of(6).withPods(6, 0), []string{"change Job js-workers-0"}, 0},
 		{"smaller, not reported", job("workers", 0).of(4).withPods(6, 0), nil, 0},
 		{"pods terminate", job("workers", 0).of(4).withPods(4, 1), nil, 1},
@@ -97,7 +104,8 @@ func TestQuotaOfASmallerJobIsReturnedOnceItsPodsAreGone(t *testing.T) {
 }
 
 func TestSizesOfCreatedOrResumedJobs(t *testing.T) {
-	p := checkedPlan(t, newSet().workersOf(6).js, quota(8, 8), of(job("leader", 0).ready(), job("workers", 0).of(2).suspended()))
+	p := checkedPlan(t, newSet().workersOf(6).js, quota(8, 8),
+		of(job("leader", 0).ready(), job("workers", 0).of(2).suspended()))
 	for _, w := range p.Writes {
 		if got := w.Object().(*batchv1.Job); *got.Spec.Parallelism != 4 || *got.Spec.Completions != 4 || *got.Spec.Suspend {
 			t.Errorf("%s %s: spec %+v, want 4 pods and no suspension", w.Verb(), got.Name, got.Spec)
@@ -108,7 +116,8 @@ func TestSizesOfCreatedOrResumedJobs(t *testing.T) {
 
 // TestJobsWithoutPodsHaveNone: Jobs of zero pods are created as such, with any quota and without a queue.
 func TestJobsWithoutPodsHaveNone(t *testing.T) {
-	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "in a queue": quota(0, 0), "with quota left": quota(8, 8)} {
+	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "in a queue": quota(0, 0),
+		"with quota left": quota(8, 8)} {
 		p := checkedPlan(t, newSet().workersOf(0).js, admission, of(job("leader", 0).ready()))
 		for _, name := range []string{"js-workers-0", "js-workers-1"} {
 			if spec := createdJob(t, p, name).Spec; *spec.Parallelism != 0 || *spec.Completions != 0 {
@@ -123,7 +132,8 @@ func TestJobsWithoutPodsHaveNone(t *testing.T) {
 func TestJobsRunOnlyWhatTheirJobSetHasQuotaFor(t *testing.T) {
 	widened := func(b jobBuilder) jobBuilder { b.job.Spec.Parallelism = ptr.To[int32](50); return b }
 	requesting := func(cpu string) []corev1.Container {
-		return []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+		return []corev1.Container{{Name: "c",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
 	}
 	withRequests := func(b jobBuilder, cpu string) jobBuilder {
 		b.job.Spec.Template.Spec.Containers = requesting(cpu)
@@ -135,11 +145,15 @@ func TestJobsRunOnlyWhatTheirJobSetHasQuotaFor(t *testing.T) {
 		writes    []string
 		pods      int32
 	}{
-		"higher parallelism":                    {quota(2, 2), widened(job("workers", 0).ready()), []string{"change Job js-workers-0"}, 1},
-		"higher parallelism of a suspended Job": {quota(2, 2), widened(job("workers", 0).suspended()), []string{"change Job js-workers-0"}, 1},
-		"higher parallelism without a queue":    {unqueued, widened(job("workers", 0).ready()), nil, 0},
-		"larger pods":                           {quota(2, 2), withRequests(job("workers", 0), "64"), []string{"delete Job js-workers-0"}, 0},
-		"smaller pods, as by a webhook":         {quota(2, 2), withRequests(job("workers", 0), "1"), []string{"change Job js-workers-0"}, 0},
+		"higher parallelism": {quota(2, 2), widened(job("workers", 0).ready()),
+			[]string{"change Job js-workers-0"}, 1},
+		"higher parallelism of a suspended Job": {quota(2, 2), widened(job("workers", 0).suspended()),
+			[]string{"change Job js-workers-0"}, 1},
+		"higher parallelism without a queue": {unqueued, widened(job("workers", 0).ready()), nil, 0},
+		"larger pods": {quota(2, 2), withRequests(job("workers", 0), "64"),
+			[]string{"delete Job js-workers-0"}, 0},
+		"smaller pods, as by a webhook": {quota(2, 2), withRequests(job("workers", 0), "1"),
+			[]string{"change Job js-workers-0"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := newSet()
@@ -175,8 +189,8 @@ func TestQuotaOfSucceededJobs(t *testing.T) {
 	}
 }
 
-// TestTooManyJobsAreNotPlanned: a JobSet that was stored before the API limited their number says so, and its plan takes
-// memory for none of them.
+// TestTooManyJobsAreNotPlanned: a JobSet that was stored before the API limited their number says so, and its plan
+// takes memory for none of them.
 func TestTooManyJobsAreNotPlanned(t *testing.T) {
 	for name, js := range map[string]*jobset.JobSet{
 		"one replicated job":                        newSet().with("more", math.MaxInt32).js,

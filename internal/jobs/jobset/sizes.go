@@ -23,11 +23,12 @@ type sizes struct {
 	starts     bool
 }
 
-// mostJobs is how many Jobs a JobSet may have. The API refuses larger ones, but not those that were stored before it did.
+// mostJobs is how many Jobs a JobSet may have. The API refuses larger ones, but not those that were stored before it
+// did.
 const mostJobs = 10000
 
-// tooLarge returns why the JobSet has too many Jobs, "" if it has not. None of them is created then: a plan takes memory
-// for each.
+// tooLarge returns why the JobSet has too many Jobs, "" if it has not. None of them is created then: a plan takes
+// memory for each.
 func tooLarge(js *jobset.JobSet) string {
 	total := int64(0)
 	for i := range js.Spec.ReplicatedJobs {
@@ -101,9 +102,9 @@ func (s *sizes) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted job
 	return size
 }
 
-// isSettled reports whether completions of a Job of an elastic replicated job no longer change, since one of its indexes
-// is final: with fewer the Job could be complete although pods that run have work left. If the queue takes pods of it
-// nevertheless, fewer of the remaining ones run at once.
+// isSettled reports whether completions of a Job of an elastic replicated job no longer change, since one of its
+// indexes is final: with fewer the Job could be complete although pods that run have work left. If the queue takes pods
+// of it nevertheless, fewer of the remaining ones run at once.
 func (v *view) isSettled(rj *jobset.ReplicatedJob, job *batchv1.Job) bool {
 	return jobs.FinalCompletions(job) > 0 && boundsOf(v.js, rj).Elastic
 }
@@ -147,8 +148,9 @@ func (s *sizes) podsInUse() map[string]int32 {
 	return out
 }
 
-// reclaimable counts the pods with quota that are not needed any more and are gone, because their Jobs have succeeded or
-// are smaller now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
+// reclaimable counts the pods with quota that are not needed any more and are gone, because their Jobs have succeeded
+// or are smaller now. Jobs that a restart could run again keep their quota, because it could not be taken back from
+// others.
 func (s *sizes) reclaimable() map[string]int32 {
 	out := map[string]int32{}
 	if s.held() && s.restartsWhole() {

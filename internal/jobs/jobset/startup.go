@@ -40,13 +40,14 @@ func (v *view) hasStarted(rj *jobset.ReplicatedJob) bool {
 }
 
 // waitsInOrder reports whether the replicated jobs after rj must wait for it to start, and if so says it in the status.
-// Once all have started, the status says so until they start anew, after a restart or an eviction: a Job that has lost a
-// pod, or is about to fail, is no new startup.
+// Once all have started, the status says so until they start anew, after a restart or an eviction: a Job that has lost
+// a pod, or is about to fail, is no new startup.
 func (r *reporter) waitsInOrder(rj *jobset.ReplicatedJob) bool {
 	if !inOrder(r.js) || r.held() || r.hasStarted(rj) {
 		return false
 	}
-	if meta.IsStatusConditionTrue(r.js.Status.Conditions, string(jobset.JobSetStartupPolicyCompleted)) && slices.ContainsFunc(r.children.active, isRunning) {
+	if meta.IsStatusConditionTrue(r.js.Status.Conditions, string(jobset.JobSetStartupPolicyCompleted)) &&
+		slices.ContainsFunc(r.children.active, isRunning) {
 		return true
 	}
 	r.setCondition(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue,
@@ -109,8 +110,8 @@ func (v *view) readiness() (ready bool, last *jobs.Stage) {
 	return ready, last
 }
 
-// startOf returns when the first Job of the replicated job was started, or started again after an eviction; zero if that
-// is not known yet.
+// startOf returns when the first Job of the replicated job was started, or started again after an eviction; zero if
+// that is not known yet.
 func (v *view) startOf(rj *jobset.ReplicatedJob) (first time.Time) {
 	for _, job := range v.children.current() {
 		at := job.Status.StartTime
@@ -146,7 +147,8 @@ func (v *view) isEnoughReady(rj *jobset.ReplicatedJob) bool {
 func (v *view) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	var n int32
 	for _, job := range v.children.active {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job)) {
+		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name &&
+			(isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job)) {
 			n++
 		}
 	}

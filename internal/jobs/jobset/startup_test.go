@@ -24,10 +24,12 @@ const (
 
 func TestInOrder(t *testing.T) {
 	started := func() setBuilder {
-		return newSet().inOrder().is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue, "InOrderStartupPolicyInProgress", "in order startup policy is in progress")
+		return newSet().inOrder().is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue,
+			"InOrderStartupPolicyInProgress", "in order startup policy is in progress")
 	}
 	done := func() setBuilder {
-		return newSet().inOrder().is(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue, "InOrderStartupPolicyCompleted", "in order startup policy has completed")
+		return newSet().inOrder().is(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue,
+			"InOrderStartupPolicyCompleted", "in order startup policy has completed")
 	}
 	for name, tc := range map[string]struct {
 		js         setBuilder
@@ -38,7 +40,8 @@ func TestInOrder(t *testing.T) {
 		events     []string
 	}{
 		"no Jobs": {
-			js: newSet().inOrder(), children: of(), writes: []string{"create Job js-leader-0"}, conditions: []string{inProgress}, events: []string{progressEvent}},
+			js: newSet().inOrder(), children: of(), writes: []string{"create Job js-leader-0"}, conditions: []string{inProgress},
+			events: []string{progressEvent}},
 		"first not ready": {
 			js: started(), children: of(job("leader", 0).active()), conditions: []string{inProgress}},
 		"first ready": {
@@ -58,16 +61,19 @@ func TestInOrder(t *testing.T) {
 			conditions: []string{allStarted}},
 		"all are started anew": {
 			js: done().restarted(1), children: of(),
-			writes: []string{"create Job js-leader-0"}, conditions: []string{notAllStarted, inProgress}, events: []string{progressEvent}},
+			writes: []string{"create Job js-leader-0"}, conditions: []string{notAllStarted, inProgress},
+			events: []string{progressEvent}},
 		"about to fail during the startup": {
 			js: started(), children: of(job("leader", 0).failing()),
 			writes: []string{"create Job js-workers-0", "create Job js-workers-1"}, conditions: []string{inProgress}},
 		"created suspended": {
 			js: newSet().inOrder().suspended(), children: of(),
-			writes:     []string{"create Job js-leader-0, suspended", "create Job js-workers-0, suspended", "create Job js-workers-1, suspended"},
+			writes: []string{"create Job js-leader-0, suspended", "create Job js-workers-0, suspended",
+				"create Job js-workers-1, suspended"},
 			conditions: []string{isSuspended}, events: []string{"Normal SuspendedJobs: jobset is suspended"}},
 		"resumed": {
-			js:         newSet().inOrder().is(jobset.JobSetSuspended, metav1.ConditionTrue, "SuspendedJobs", "jobset is suspended"),
+			js: newSet().inOrder().is(jobset.JobSetSuspended, metav1.ConditionTrue, "SuspendedJobs",
+				"jobset is suspended"),
 			children:   of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()),
 			writes:     []string{"change Job js-leader-0"},
 			conditions: []string{isSuspended, inProgress}, events: []string{progressEvent}},
@@ -77,7 +83,8 @@ func TestInOrder(t *testing.T) {
 			conditions: []string{notInProgress, isResumed, allStarted},
 			events:     []string{"Normal ResumeJobs: jobset is resumed", startedEvent}},
 		"admitted": {
-			js: newSet().inOrder(), admission: admitted, children: of(), writes: []string{"create Job js-leader-0"}, conditions: []string{inProgress}, events: []string{progressEvent}},
+			js: newSet().inOrder(), admission: admitted, children: of(), writes: []string{"create Job js-leader-0"},
+			conditions: []string{inProgress}, events: []string{progressEvent}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.admission.Grant == "" {
@@ -107,16 +114,26 @@ func TestDependsOn(t *testing.T) {
 		children []client.Object
 		writes   []string
 	}{
-		"Ready, one is not":                 {ready(), of(leader, job("workers", 0).ready(), job("workers", 1).active()), nil},
-		"Ready, all are":                    {ready(), of(leader, job("workers", 0).ready(), job("workers", 1).ready()), create},
-		"Ready, one has succeeded":          {ready(), of(leader, job("workers", 0).succeeded(), job("workers", 1).ready()), create},
-		"Complete, one is not":              {complete(), of(leader, job("workers", 0).succeeded(), job("workers", 1).ready()), nil},
-		"Complete, all are":                 {complete(), of(leader, job("workers", 0).succeeded(), job("workers", 1).succeeded()), create},
-		"two dependencies, one not met":     {both(), of(job("leader", 0).active(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), nil},
-		"two dependencies, both met":        {both(), of(leader, job("workers", 0).succeeded(), job("workers", 1).succeeded()), create},
-		"suspended":                         {ready().suspended(), of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()), nil},
-		"suspended Job, dependency not met": {ready(), of(leader, job("workers", 0).active(), job("workers", 1).active(), job("eval", 0).suspended()), nil},
-		"suspended Job, dependency met":     {ready(), of(leader, job("workers", 0).ready(), job("workers", 1).ready(), job("eval", 0).suspended()), []string{"change Job js-eval-0"}},
+		"Ready, one is not": {ready(),
+			of(leader, job("workers", 0).ready(), job("workers", 1).active()), nil},
+		"Ready, all are": {ready(),
+			of(leader, job("workers", 0).ready(), job("workers", 1).ready()), create},
+		"Ready, one has succeeded": {ready(),
+			of(leader, job("workers", 0).succeeded(), job("workers", 1).ready()), create},
+		"Complete, one is not": {complete(),
+			of(leader, job("workers", 0).succeeded(), job("workers", 1).ready()), nil},
+		"Complete, all are": {complete(),
+			of(leader, job("workers", 0).succeeded(), job("workers", 1).succeeded()), create},
+		"two dependencies, one not met": {both(),
+			of(job("leader", 0).active(), job("workers", 0).succeeded(), job("workers", 1).succeeded()), nil},
+		"two dependencies, both met": {both(),
+			of(leader, job("workers", 0).succeeded(), job("workers", 1).succeeded()), create},
+		"suspended": {ready().suspended(),
+			of(job("leader", 0).suspended(), job("workers", 0).suspended(), job("workers", 1).suspended()), nil},
+		"suspended Job, dependency not met": {ready(),
+			of(leader, job("workers", 0).active(), job("workers", 1).active(), job("eval", 0).suspended()), nil},
+		"suspended Job, dependency met": {ready(), of(leader, job("workers", 0).ready(), job("workers", 1).ready(),
+			job("eval", 0).suspended()), []string{"change Job js-eval-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			same(t, "writes", tc.writes, writes(checkedPlan(t, tc.js.js, unqueued, tc.children)))
@@ -131,8 +148,8 @@ func TestDependencyOfAnEarlierAttemptDoesNotCount(t *testing.T) {
 	same(t, "writes", []string{"create Job js-workers-0", "create Job js-workers-1"}, writes(p))
 }
 
-// TestPodsOfAStageThatMustWaitAreNotMissing: a JobSet is ready with the pods of the replicated jobs that may start, and the
-// next one has its own time.
+// TestPodsOfAStageThatMustWaitAreNotMissing: a JobSet is ready with the pods of the replicated jobs that may start, and
+// the next one has its own time.
 func TestPodsOfAStageThatMustWaitAreNotMissing(t *testing.T) {
 	on := func(name string, status jobset.DependsOnStatus) jobset.DependsOn {
 		return jobset.DependsOn{Name: name, Status: status}
@@ -156,17 +173,22 @@ func TestPodsOfAStageThatMustWaitAreNotMissing(t *testing.T) {
 		ready    bool
 		stage    *jobs.Stage
 	}{
-		"first not ready":                        {complete(), of(job("a", 0).active()), false, nil},
-		"first ready, second waits for its end":  {complete(), of(job("a", 0).ready()), true, nil},
-		"first has ended, second is created":     {complete(), of(job("a", 0).succeeded()), false, &jobs.Stage{Name: "b"}},
-		"second has started":                     {complete(), of(job("a", 0).succeeded(), since(job("b", 0).active(), now)), false, &jobs.Stage{Name: "b", Since: now}},
-		"second is ready":                        {complete(), of(job("a", 0).succeeded(), since(job("b", 0).ready(), now)), true, nil},
-		"in order, first not ready":              {three(), of(job("a", 0).active()), false, nil},
-		"in order, second not ready":             {three(), of(job("a", 0).ready(), since(job("b", 0).active(), now)), false, &jobs.Stage{Name: "b", Since: now}},
-		"in order, third is created":             {three(), of(job("a", 0).ready(), job("b", 0).ready()), false, &jobs.Stage{Name: "c"}},
+		"first not ready":                       {complete(), of(job("a", 0).active()), false, nil},
+		"first ready, second waits for its end": {complete(), of(job("a", 0).ready()), true, nil},
+		"first has ended, second is created":    {complete(), of(job("a", 0).succeeded()), false, &jobs.Stage{Name: "b"}},
+		"second has started": {complete(), of(job("a", 0).succeeded(), since(job("b", 0).active(), now)),
+			false, &jobs.Stage{Name: "b", Since: now}},
+		"second is ready": {complete(),
+			of(job("a", 0).succeeded(), since(job("b", 0).ready(), now)), true, nil},
+		"in order, first not ready": {three(), of(job("a", 0).active()), false, nil},
+		"in order, second not ready": {three(), of(job("a", 0).ready(), since(job("b", 0).active(), now)), false,
+			&jobs.Stage{Name: "b", Since: now}},
+		"in order, third is created": {three(), of(job("a", 0).ready(), job("b", 0).ready()), false,
+			&jobs.Stage{Name: "c"}},
 		"in order, first is lost, second starts": {three(), of(job("a", 0).active(), job("b", 0).active()), false, nil},
-		"in order, all ready":                    {three(), of(job("a", 0).ready(), job("b", 0).ready(), job("c", 0).ready()), true, nil},
-		"no stages":                              {newSet(), of(job("leader", 0).ready()), false, nil},
+		"in order, all ready": {three(),
+			of(job("a", 0).ready(), job("b", 0).ready(), job("c", 0).ready()), true, nil},
+		"no stages": {newSet(), of(job("leader", 0).ready()), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := checkedPlan(t, tc.js.js, admitted, tc.children).Progress

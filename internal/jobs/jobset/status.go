@@ -68,7 +68,8 @@ func (r *reporter) countJobs() {
 	for _, entry := range entries {
 		r.js.Status.ReplicatedJobsStatus = append(r.js.Status.ReplicatedJobsStatus, *entry)
 	}
-	slices.SortFunc(r.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
+	slices.SortFunc(r.js.Status.ReplicatedJobsStatus,
+		func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
 }
 
 // sameButCounts reports whether the statuses differ at most in how many Jobs are in which state.
@@ -89,7 +90,8 @@ func sameButCounts(x, y *jobset.JobSetStatus) bool {
 
 // counts returns the status entry of a replicated job.
 func (v *view) counts(name string) jobset.ReplicatedJobStatus {
-	i := slices.IndexFunc(v.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
+	i := slices.IndexFunc(v.js.Status.ReplicatedJobsStatus,
+		func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
 	if i < 0 {
 		return jobset.ReplicatedJobStatus{}
 	}
@@ -112,8 +114,10 @@ func (r *reporter) reportRefused() {
 
 // setCondition sets a condition, and adds an event if it changed. A condition that does not exist is not added as
 // False.
-func (r *reporter) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
-	before, message := meta.FindStatusCondition(r.js.Status.Conditions, string(kind)), workload.Cut(message, workload.ConditionMessageBytes)
+func (r *reporter) setCondition(kind jobset.JobSetConditionType, status metav1.ConditionStatus,
+	reason, message, eventType string) {
+	before, message := meta.FindStatusCondition(r.js.Status.Conditions, string(kind)),
+		workload.Cut(message, workload.ConditionMessageBytes)
 	if status == metav1.ConditionFalse && before == nil {
 		return
 	}

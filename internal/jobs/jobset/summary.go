@@ -35,7 +35,8 @@ func Summary(js *jobset.JobSet, children []*batchv1.Job) jobs.Summary {
 			s.End.Reason, s.End.Message = c.Reason, c.Message
 		}
 	}
-	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil &&
+		c.Status == metav1.ConditionTrue {
 		s.Blocked = c.Message
 	}
 	for i := range js.Status.ReplicatedJobsStatus {

@@ -10,8 +10,8 @@ import (
 )
 
 // TestStopBeforeTheStartIsObserved: when a JobSet is evicted just after its Jobs were created or resumed, their status
-// may count no pods, and say of resumed ones that they are suspended, while the Job controller creates pods. Its quota is
-// held until the Job controller has answered the suspension.
+// may count no pods, and say of resumed ones that they are suspended, while the Job controller creates pods. Its quota
+// is held until the Job controller has answered the suspension.
 func TestStopBeforeTheStartIsObserved(t *testing.T) {
 	js := newSet().js
 	stop := func(b jobBuilder) (jobs.Plan, *batchv1.Job) {

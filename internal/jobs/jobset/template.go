@@ -109,7 +109,8 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 		jobset.JobRestartAttemptKey:  decimal(singleRestartsOf(js, rj.Name, index)),
 	}
 	if c := js.Spec.Coordinator; c != nil {
-		keys[jobset.CoordinatorKey] = fmt.Sprintf("%s-%s-%d-%d.%s", js.Name, c.ReplicatedJob, c.JobIndex, c.PodIndex, subdomain(js))
+		keys[jobset.CoordinatorKey] = fmt.Sprintf("%s-%s-%d-%d.%s", js.Name, c.ReplicatedJob, c.JobIndex,
+			c.PodIndex, subdomain(js))
 	}
 	return keys
 }

@@ -52,7 +52,8 @@ func TestCreatedJob(t *testing.T) {
 	workers := &b.js.Spec.ReplicatedJobs[1]
 	workers.GroupName = "training"
 	b.js.Spec.ReplicatedJobs[2].GroupName = "training"
-	workers.Template.Labels, workers.Template.Annotations = map[string]string{"job": "label"}, map[string]string{"job": "annotation"}
+	workers.Template.Labels, workers.Template.Annotations = map[string]string{"job": "label"},
+		map[string]string{"job": "annotation"}
 	workers.Template.Spec.Suspend = ptr.To(true) // the JobSet decides, not the template
 	workers.Template.Spec.Parallelism = ptr.To[int32](4)
 	workers.Template.Spec.Template.Labels = map[string]string{"pod": "label", jobset.JobIndexKey: "wrong"}
@@ -69,21 +70,24 @@ func TestCreatedJob(t *testing.T) {
 		"jobset.sigs.k8s.io/group-name":             "training",
 		"jobset.sigs.k8s.io/group-replicas":         "5",
 		"jobset.sigs.k8s.io/job-group-index":        "1",
-		"jobset.sigs.k8s.io/job-key":                "517d70ff8ddeb6684a3a547e37602be566603129", // printf ns/js-workers-1 | sha1sum
-		"jobset.sigs.k8s.io/restart-attempt":        "2",
-		"jobset.sigs.k8s.io/job-restart-attempt":    "0",
-		"jobset.sigs.k8s.io/coordinator":            "js-leader-0-0.js",
+		// printf ns/js-workers-1 | sha1sum
+		"jobset.sigs.k8s.io/job-key":             "517d70ff8ddeb6684a3a547e37602be566603129",
+		"jobset.sigs.k8s.io/restart-attempt":     "2",
+		"jobset.sigs.k8s.io/job-restart-attempt": "0",
+		"jobset.sigs.k8s.io/coordinator":         "js-leader-0-0.js",
 	}
 	want := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "js-workers-1", Namespace: "ns", OwnerReferences: ownedByTheSet(),
-			Labels: merged(keys, map[string]string{"job": "label"}), Annotations: merged(keys, map[string]string{"job": "annotation"}),
+			Labels:      merged(keys, map[string]string{"job": "label"}),
+			Annotations: merged(keys, map[string]string{"job": "annotation"}),
 		},
 		Spec: batchv1.JobSpec{
 			Suspend: ptr.To(false), Parallelism: ptr.To[int32](4), CompletionMode: ptr.To(batchv1.IndexedCompletion),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: merged(keys, map[string]string{"pod": "label",
-					"jobset.sigs.k8s.io/priority": "0", "muster.dev/subdomain": "js"}), Annotations: merged(keys, map[string]string{"pod": "annotation"})},
+					"jobset.sigs.k8s.io/priority": "0", "muster.dev/subdomain": "js"}),
+					Annotations: merged(keys, map[string]string{"pod": "annotation"})},
 				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure, Subdomain: "js",
 					Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},
 			},
@@ -107,7 +111,8 @@ func TestIndices(t *testing.T) {
 		"js-ps-0":      {"0", "3", "other", "0"},
 	} {
 		l := createdJob(t, p, name).Labels
-		if got := (indices{l[jobset.JobIndexKey], l[jobset.JobGlobalIndexKey], l[jobset.GroupNameKey], l[jobset.JobGroupIndexKey]}); got != want {
+		if got := (indices{l[jobset.JobIndexKey], l[jobset.JobGlobalIndexKey], l[jobset.GroupNameKey],
+			l[jobset.JobGroupIndexKey]}); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}
@@ -118,8 +123,10 @@ func TestTemplateTakesPrecedenceOverDefaults(t *testing.T) {
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.CompletionMode = ptr.To(batchv1.NonIndexedCompletion)
 	b.js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	got := createdJob(t, checkedPlan(t, b.js, unqueued, nil), "js-leader-0").Spec
-	if *got.CompletionMode != batchv1.NonIndexedCompletion || got.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("completionMode %s, restartPolicy %s, want those of the template", *got.CompletionMode, got.Template.Spec.RestartPolicy)
+	if *got.CompletionMode != batchv1.NonIndexedCompletion ||
+		got.Template.Spec.RestartPolicy != corev1.RestartPolicyNever {
+		t.Errorf("completionMode %s, restartPolicy %s, want those of the template", *got.CompletionMode,
+			got.Template.Spec.RestartPolicy)
 	}
 }
 
@@ -133,7 +140,8 @@ func TestNetwork(t *testing.T) {
 		"no network":    {nil, "js", true, "js"},
 		"empty network": {&jobset.Network{}, "js", true, "js"},
 		"subdomain":     {&jobset.Network{Subdomain: "net"}, "net", true, "net"},
-		"no addresses of pods that are not ready": {&jobset.Network{PublishNotReadyAddresses: ptr.To(false)}, "js", false, "js"},
+		"no addresses of pods that are not ready": {&jobset.Network{PublishNotReadyAddresses: ptr.To(false)},
+			"js", false, "js"},
 		"no host names": {&jobset.Network{EnableDNSHostnames: ptr.To(false), Subdomain: "net"}, "", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,8 +206,9 @@ func TestPodsOfAnAdmittedJobSetSelectTheirFlavor(t *testing.T) {
 	b.js.Spec.ReplicatedJobs[1].Template.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
 	p := checkedPlan(t, b.js, grant("gpu"), nil)
 	for name, want := range map[string]corev1.PodSpec{
-		"js-leader-0":  {},
-		"js-workers-0": {NodeSelector: map[string]string{"disk": "ssd", "pool": "gpu"}, Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}},
+		"js-leader-0": {},
+		"js-workers-0": {NodeSelector: map[string]string{"disk": "ssd", "pool": "gpu"},
+			Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}},
 	} {
 		got := createdJob(t, p, name).Spec.Template
 		same(t, name+" node selector", want.NodeSelector, got.Spec.NodeSelector)
@@ -217,12 +226,14 @@ func TestResumingLeavesNothingOfAnEarlierAdmission(t *testing.T) {
 	old := createdJob(t, checkedPlan(t, js, grant("gpu"), nil), "js-workers-0")
 	old.Spec.Suspend = ptr.To(true)
 	old.Spec.Template.Labels[batchv1.ControllerUidLabel], old.Spec.Template.Labels["job-name"] = "job-uid", "js-workers-0"
-	p := checkedPlan(t, js, grant("cpu"), []client.Object{service(), old, job("leader", 0).ready().job, job("workers", 1).ready().job})
+	p := checkedPlan(t, js, grant("cpu"),
+		[]client.Object{service(), old, job("leader", 0).ready().job, job("workers", 1).ready().job})
 	same(t, "writes", []string{"change Job js-workers-0"}, writes(p))
 	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template
 	same(t, "node selector", map[string]string{"pool": "cpu"}, got.Spec.NodeSelector)
 	same(t, "tolerations", []corev1.Toleration{{Key: "cpu", Operator: corev1.TolerationOpExists}}, got.Spec.Tolerations)
-	if got.Labels[batchv1.ControllerUidLabel] != "job-uid" || got.Labels["job-name"] != "js-workers-0" || got.Labels[jobset.JobIndexKey] != "0" {
+	if got.Labels[batchv1.ControllerUidLabel] != "job-uid" || got.Labels["job-name"] != "js-workers-0" ||
+		got.Labels[jobset.JobIndexKey] != "0" {
 		t.Errorf("labels = %v, want those of the API server kept", got.Labels)
 	}
 }
@@ -232,12 +243,15 @@ func TestDescribe(t *testing.T) {
 	b.js.Spec.ReplicatedJobs[1].Template.Spec.Parallelism = ptr.To[int32](4)
 	b.js.Spec.ReplicatedJobs[1].Template.Spec.Completions = ptr.To[int32](3)
 	got := describe(b.js, jobs.Facts{})
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure, Containers: []corev1.Container{{Name: "c", Image: "busybox"}}}}
-	want := jobs.Description{PodSets: []kueue.PodSet{{Name: "leader", Count: 1, Template: template}, {Name: "workers", Count: 6, Template: template}}}
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure,
+		Containers: []corev1.Container{{Name: "c", Image: "busybox"}}}}
+	want := jobs.Description{PodSets: []kueue.PodSet{{Name: "leader", Count: 1, Template: template},
+		{Name: "workers", Count: 6, Template: template}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("description (-want +got):\n%s", diff)
 	}
-	for manager, foreign := range map[string]bool{"example.com/other": true, "jobset.sigs.k8s.io/jobset-controller": false} {
+	for manager, foreign := range map[string]bool{"example.com/other": true,
+		"jobset.sigs.k8s.io/jobset-controller": false} {
 		b.js.Spec.ManagedBy = ptr.To(manager)
 		if got := describe(b.js, jobs.Facts{}).Foreign; got != foreign {
 			t.Errorf("managed by %s: Foreign = %v", manager, got)
@@ -257,7 +271,8 @@ func TestPodsOfAJob(t *testing.T) {
 		"parallelism 0":                      {ptr.To[int32](0), ptr.To[int32](5), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := jobs.PodsAtATime(&batchv1.JobSpec{Parallelism: tc.parallelism, Completions: tc.completions}); got != tc.want {
+			if got := jobs.PodsAtATime(&batchv1.JobSpec{Parallelism: tc.parallelism,
+				Completions: tc.completions}); got != tc.want {
 				t.Errorf("podsOf = %d, want %d", got, tc.want)
 			}
 		})

@@ -25,7 +25,8 @@ func claimsOf(js *jobset.JobSet) []claim {
 	var out []claim
 	for i := range js.Spec.VolumeClaimPolicies {
 		policy := &js.Spec.VolumeClaimPolicies[i]
-		retained := policy.RetentionPolicy != nil && ptr.Deref(policy.RetentionPolicy.WhenDeleted, jobset.RetentionPolicyDelete) == jobset.RetentionPolicyRetain
+		retained := policy.RetentionPolicy != nil &&
+			ptr.Deref(policy.RetentionPolicy.WhenDeleted, jobset.RetentionPolicyDelete) == jobset.RetentionPolicyRetain
 		for j := range policy.Templates {
 			out = append(out, claim{&policy.Templates[j], retained})
 		}
@@ -94,9 +95,12 @@ func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
 		return "belongs to the " + owner.Kind + " " + owner.Name
 	case !c.retained:
 		return "would be deleted with the JobSet, which did not make it (whenDeleted: Retain makes use of it)"
-	case wanted.StorageClassName != nil && !equality.Semantic.DeepEqual(wanted.StorageClassName, found.Spec.StorageClassName):
-		return fmt.Sprintf("has the storage class %q, not %q", ptr.Deref(found.Spec.StorageClassName, ""), *wanted.StorageClassName)
-	case wanted.VolumeMode != nil && *wanted.VolumeMode != ptr.Deref(found.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
+	case wanted.StorageClassName != nil &&
+		!equality.Semantic.DeepEqual(wanted.StorageClassName, found.Spec.StorageClassName):
+		return fmt.Sprintf("has the storage class %q, not %q", ptr.Deref(found.Spec.StorageClassName, ""),
+			*wanted.StorageClassName)
+	case wanted.VolumeMode != nil &&
+		*wanted.VolumeMode != ptr.Deref(found.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
 		return fmt.Sprintf("does not have the volume mode %s", *wanted.VolumeMode)
 	case podspec.Compare(has, size) < 0:
 		return fmt.Sprintf("has %s, less than %s", podspec.Text(has), podspec.Text(size))

@@ -33,7 +33,8 @@ type Cluster struct {
 
 // NewCluster returns a Cluster without children.
 func NewCluster(t *rapid.T) *Cluster {
-	return &Cluster{T: t, Now: Now, MayMake: func(client.Object) string { return "" }, children: map[string]client.Object{}}
+	return &Cluster{T: t, Now: Now, MayMake: func(client.Object) string { return "" },
+		children: map[string]client.Object{}}
 }
 
 // key returns the key of a child.
@@ -121,7 +122,8 @@ func (c *Cluster) Delete(o client.Object) {
 		return
 	}
 	gone := pod.DeepCopy()
-	gone.DeletionTimestamp, gone.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now.Add(30*time.Second))), ptr.To[int64](30)
+	gone.DeletionTimestamp, gone.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now.Add(30*time.Second))),
+		ptr.To[int64](30)
 	c.Put(gone)
 }
 
@@ -144,7 +146,8 @@ func (c *Cluster) step(p Pod, code func(name string) int32) bool {
 	case going && p.Status.Phase == corev1.PodRunning:
 		p.EndedAt(c.Signalled, c.Now)
 	case going && replicas.IsFinished(p.Pod) && *p.DeletionGracePeriodSeconds > 0:
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0) // its node confirms
+		// its node confirms
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0)
 	case going:
 		delete(c.children, key(p.Pod))
 		return true

@@ -13,12 +13,15 @@ import (
 
 // CheckMissingGetsFreePlace checks that the first of four pods of the pod set worker, if it alone is missing, is
 // created for the place that the others leave free. running returns a running pod of the given index.
-func CheckMissingGetsFreePlace(t *testing.T, running func(index int) *corev1.Pod, plan func(jobs.Admission, ...client.Object) jobs.Plan) {
+func CheckMissingGetsFreePlace(t *testing.T, running func(index int) *corev1.Pod,
+	plan func(jobs.Admission, ...client.Object) jobs.Plan) {
 	t.Helper()
 	at := func(node string, count int32) podspec.Place {
 		return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 	}
-	grant := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"worker": {Count: 4, Asked: 4, Left: 4, Places: podspec.Places{at("a", 3), at("b", 1)}}}}
+	grant := jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{"worker": {Count: 4, Asked: 4, Left: 4,
+			Places: podspec.Places{at("a", 3), at("b", 1)}}}}
 	on := func(index int, node string) Pod {
 		pod := running(index)
 		pod.Spec.NodeName, pod.Spec.NodeSelector = node, map[string]string{corev1.LabelHostname: node}

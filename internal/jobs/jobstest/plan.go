@@ -44,7 +44,8 @@ func copied[T client.Object](o T) T { return o.DeepCopyObject().(T) }
 
 // inOrder returns the plan with its writes sorted, since they are done concurrently.
 func inOrder(p jobs.Plan) jobs.Plan {
-	p.Writes = slices.SortedFunc(slices.Values(p.Writes), func(a, b write.Write) int { return strings.Compare(Text(a), Text(b)) })
+	p.Writes = slices.SortedFunc(slices.Values(p.Writes),
+		func(a, b write.Write) int { return strings.Compare(Text(a), Text(b)) })
 	return p
 }
 

@@ -56,13 +56,15 @@ func (p Pod) EndedAt(code int32, at time.Time) Pod {
 		p.Status.Phase = corev1.PodFailed
 	}
 	p.Status.Conditions = nil
-	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(at)}}
+	p.Status.ContainerStatuses[0].State =
+		corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(at)}}
 	return p
 }
 
 // Disrupted gives the pod the condition DisruptionTarget, as if its node, or its place, was taken away.
 func (p Pod) Disrupted() Pod {
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+	p.Status.Conditions = append(p.Status.Conditions,
+		corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
 	return p
 }
 

@@ -63,7 +63,8 @@ func unlabelledPods(name string) labels.Selector {
 	return labels.NewSelector().Add(*of, *without)
 }
 
-// matters reports whether a change of the VCJob may change the status of the LatticeJob, or make it restore its objects.
+// matters reports whether a change of the VCJob may change the status of the LatticeJob, or make it restore its
+// objects.
 func matters(before, after client.Object) bool {
 	was, isJob := before.(*volcano.Job)
 	is, stillJob := after.(*volcano.Job)
@@ -71,7 +72,8 @@ func matters(before, after client.Object) bool {
 		return true
 	}
 	return was.Status.State.Phase != is.Status.State.Phase || was.Status.State.Reason != is.Status.State.Reason ||
-		was.Status.State.Message != is.Status.State.Message || restarts(&was.Status) != restarts(&is.Status) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
+		was.Status.State.Message != is.Status.State.Message || restarts(&was.Status) != restarts(&is.Status) ||
+		was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
 }
 
 // expected reports whether a new VCJob has no status yet: the LatticeJob's status depends on the

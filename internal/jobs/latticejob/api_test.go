@@ -40,7 +40,8 @@ func TestRelatedObjectsAreThoseTheSpecRefersTo(t *testing.T) {
 	task.Workload.Resources["g"] = lattice.ResourceSpec{Type: lattice.GPUResource}
 	s.seen.Job.Spec.Tasks["t"] = task
 	api := New(Settings{})
-	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, kindsAndNames(api.Reads.Related(s.seen.Job))); diff != "" {
+	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"},
+		kindsAndNames(api.Reads.Related(s.seen.Job))); diff != "" {
 		t.Error(diff)
 	}
 	if n := len(api.Reads.NodeFeatures(s.seen.Job)); n != 2 {
@@ -60,8 +61,9 @@ func TestACreatedVCJobNeedsNoReconcile(t *testing.T) {
 	}{
 		"of which nobody has said anything": {&volcano.Job{}, true},
 		"that waits":                        {newScene().vcjob(volcano.Pending, "", "").seen.Children[0], false},
-		"that goes":                         {&volcano.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(now))}}, false},
-		"and a run of a schedule":           {&lattice.LatticeJob{}, false},
+		"that goes": {
+			&volcano.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(now))}}, false},
+		"and a run of a schedule": {&lattice.LatticeJob{}, false},
 	} {
 		if got := expected(test.child); got != test.want {
 			t.Errorf("a VCJob %s is expected: %v, want %v", name, got, test.want)
@@ -69,8 +71,8 @@ func TestACreatedVCJobNeedsNoReconcile(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatMayBeCalledIsRelated: each related object is read in each reconcile, and a job has room for a thousand ids
-// of as many characters.
+// TestOnlyWhatMayBeCalledIsRelated: each related object is read in each reconcile, and a job has room for a thousand
+// ids of as many characters.
 func TestOnlyWhatMayBeCalledIsRelated(t *testing.T) {
 	for id, want := range map[string][]string{
 		"a-b-c":                         {"Service ns/a-b-c", "LatticeJob ns/a", "LatticeJob ns/a-b"},
@@ -84,8 +86,8 @@ func TestOnlyWhatMayBeCalledIsRelated(t *testing.T) {
 	}
 }
 
-// TestRelatedObjectsAreFew: a job that calls many services of one other job has that one read once, and one that calls more
-// services than it may has none read.
+// TestRelatedObjectsAreFew: a job that calls many services of one other job has that one read once, and one that calls
+// more services than it may has none read.
 func TestRelatedObjectsAreFew(t *testing.T) {
 	calls := func(services int) *lattice.LatticeJob {
 		var resources strings.Builder
@@ -102,13 +104,15 @@ func TestRelatedObjectsAreFew(t *testing.T) {
 	}
 }
 
-// TestLargeTasksOfOthersCostNothing: of the LatticeJobs that a job calls, and of the job itself, the lists of containers are
-// not copied to find out which services there are. A user may have thousands of these jobs, each of a megabyte.
+// TestLargeTasksOfOthersCostNothing: of the LatticeJobs that a job calls, and of the job itself, the lists of
+// containers are not copied to find out which services there are. A user may have thousands of these jobs, each of a
+// megabyte.
 func TestLargeTasksOfOthersCostNothing(t *testing.T) {
 	withArgs := func(args int) float64 {
 		large := otherJob(lattice.Running)
 		main := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Args: slices.Repeat([]string{"a"}, args)}}
-		large.Spec.Defaults = &lattice.JobTaskSpec{Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": main}}}
+		large.Spec.Defaults = &lattice.JobTaskSpec{
+			Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": main}}}
 		s := newScene().with(callService)
 		s.seen.Job.Spec.Defaults = large.Spec.Defaults
 		c := controller{}

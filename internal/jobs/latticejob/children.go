@@ -40,7 +40,8 @@ type view struct {
 // hasStarted reports whether pods of the VCJob have run, or it has finished.
 func hasStarted(vcjob *volcano.Job) bool {
 	status := &vcjob.Status
-	return status.State.Phase != "" && status.State.Phase != volcano.Pending || status.Running+status.Succeeded+status.Failed+status.Terminating > 0
+	return status.State.Phase != "" && status.State.Phase != volcano.Pending ||
+		status.Running+status.Succeeded+status.Failed+status.Terminating > 0
 }
 
 // deleteVCJob deletes the VCJob, after it has removed its tasks from the service graph.
@@ -73,7 +74,8 @@ func (v *view) compiled() int64 {
 // hasDomains reports whether the VCJob was compiled with the job's topology domains. Other domain
 // annotations on its templates come from an admission policy, which would add them again.
 func (v *view) hasDomains() bool {
-	return v.vcjob.Annotations[domainsAnnotation] == domainsOf(v.job) || !v.recordsDomains() && templatesHaveDomains(v.vcjob, compile.Domains(v.job.Annotations))
+	return v.vcjob.Annotations[domainsAnnotation] == domainsOf(v.job) ||
+		!v.recordsDomains() && templatesHaveDomains(v.vcjob, compile.Domains(v.job.Annotations))
 }
 
 // recordsDomains reports whether the VCJob records the domains that it was compiled with.
@@ -98,7 +100,8 @@ func templatesHaveDomains(vcjob *volcano.Job, domains map[string]string) bool {
 // resubmitIfChanged replaces the VCJob if the spec, the topology domains of its pods, or the cluster's
 // GPU resources have changed since it was compiled. This happens only until the job runs.
 func (p *planner) resubmitIfChanged() bool {
-	if p.job.Status.Phase == lattice.Running || p.compiled() == p.job.Generation && p.hasDomains() && !p.gpuRequestChanged() {
+	if p.job.Status.Phase == lattice.Running ||
+		p.compiled() == p.job.Generation && p.hasDomains() && !p.gpuRequestChanged() {
 		return false
 	}
 	p.deleteVCJob(metav1.DeletePropagationBackground)

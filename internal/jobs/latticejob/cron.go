@@ -39,13 +39,15 @@ func (p *planner) planSchedule() {
 	}
 	switch {
 	case err != nil && p.job.Status.Phase != lattice.Running:
-		p.status.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation), ptr.To(write.Warning(compileFailedReason, err.Error())))
+		p.status.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation),
+			ptr.To(write.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
 		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
 		// fixed.
 		last := p.job.Status.LastScheduleTime
-		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation), ptr.To(write.Warning(compileFailedReason, err.Error())))
+		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation),
+			ptr.To(write.Warning(compileFailedReason, err.Error())))
 		p.job.Status.LastScheduleTime = last
 		return
 	}
@@ -55,10 +57,13 @@ func (p *planner) planSchedule() {
 	})
 	active := slices.DeleteFunc(slices.Clone(runs), ended)
 	last := p.lastRun(runs)
-	p.deleteOldRuns(runs, lattice.Succeeded, ptr.Deref(p.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
-	p.deleteOldRuns(runs, lattice.Failed, ptr.Deref(p.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
+	p.deleteOldRuns(runs, lattice.Succeeded,
+		ptr.Deref(p.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
+	p.deleteOldRuns(runs, lattice.Failed,
+		ptr.Deref(p.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
 	running := len(active)
-	if due := p.due(times, last); !due.IsZero() && !(p.job.Spec.ConcurrencyPolicy == lattice.ForbidConcurrent && running > 0) {
+	if due := p.due(times, last); !due.IsZero() &&
+		!(p.job.Spec.ConcurrencyPolicy == lattice.ForbidConcurrent && running > 0) {
 		if p.job.Spec.ConcurrencyPolicy == lattice.ReplaceConcurrent {
 			running = 0
 			for _, run := range active {
@@ -116,7 +121,8 @@ func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 	}
 	if deadline := v.job.Spec.StartingDeadlineSeconds; deadline != nil {
 		// A run is still in time within the last second of its deadline.
-		if earliest := v.seen.Now.Add(-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
+		if earliest := v.seen.Now.Add(
+			-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
 			after = earliest
 		}
 	}
@@ -128,9 +134,10 @@ func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 func (p *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := p.runsStatus(running, last)
 	event := write.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
-	p.plan.Writes = append(p.plan.Writes, write.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
-		status.(*lattice.LatticeJob).Status = before
-	}))
+	p.plan.Writes = append(p.plan.Writes,
+		write.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
+			status.(*lattice.LatticeJob).Status = before
+		}))
 }
 
 // stop deletes an earlier run to make way for the next.
@@ -165,7 +172,8 @@ func (rep *reporter) reportRuns(running int, last time.Time) {
 
 // runsStatus returns the status of a job with a schedule.
 func (v *view) runsStatus(running int, last time.Time) lattice.LatticeJobStatus {
-	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(v.job.Generation)}
+	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage,
+		ObservedGeneration: ptr.To(v.job.Generation)}
 	v.setTimes(&status)
 	when := "never"
 	if !last.IsZero() {

@@ -64,29 +64,46 @@ func TestLifeOfAJobWithASchedule(t *testing.T) {
 		events          string
 		last            string
 	}{
-		"it is new": {scheduled().stands("", "", 0).with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(s.seen.Now) }),
+		"it is new": {scheduled().stands("", "",
+			0).with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(s.seen.Now) }),
 			"Cron job active", "", "JobSubmitted", ""},
-		"its time has not come": {scheduled().with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(now) }), active(0, "never"), "", "", ""},
-		"its time has come":     {scheduled().with(last(-5)), active(1, noon), "create  " + named(0), "", noon},
-		"of those that were missed only the last is made up for": {scheduled(), active(1, noon), "create  " + named(0), "", noon},
-		"one that is there is not begun again, told or not":      {scheduled().with(last(-5)).with(run(0, lattice.Running)), active(1, noon), "", "", noon},
-		"one that is gone is not begun again":                    {scheduled().with(last(0)), active(0, noon), "", "", noon},
-		"one that is gone is not begun again in its deadline":    {scheduled().with(last(0)).with(deadline(600)), active(0, noon), "", "", noon},
-		"an earlier one goes on beside it":                       {scheduled().with(run(-5, lattice.Running)), active(2, noon), "create  " + named(0), "", noon},
-		"an earlier one goes on first":                           {scheduled().with(run(-5, "")).with(policy(lattice.ForbidConcurrent)), active(1, before), "", "", before},
-		"an earlier one has ended":                               {scheduled().with(run(-5, lattice.Failed)).with(policy(lattice.ForbidConcurrent)), active(1, noon), "create  " + named(0), "", noon},
-		"an earlier one is replaced":                             {scheduled().with(run(-5, lattice.Running)).with(policy(lattice.ReplaceConcurrent)), active(1, noon), "create  " + named(0) + ", delete  " + named(-5), "", noon},
-		"it is suspended":                                        {scheduled().with(run(-5, lattice.Running)).with(suspended), active(1, before) + ", suspended", "", "", before},
-		"it is too late":                                         {scheduled().with(last(-5)).with(deadline(60)), active(0, before), "", "", before},
-		"it is never too late":                                   {scheduled().with(last(-5)).with(deadline(math.MaxInt64)), active(1, noon), "create  " + named(0), "", noon},
-		"it is late, but not too late":                           {scheduled().with(last(-5)).with(deadline(120)), active(1, noon), "create  " + named(0), "", noon},
-		"of those that ended some are kept": {scheduled().with(run(-20, lattice.Succeeded)).with(run(-15, lattice.Succeeded)).with(run(-10, lattice.Succeeded)).with(run(-5, lattice.Succeeded)).
-			with(run(-25, lattice.Failed)).with(run(0, lattice.Failed)), active(0, noon), "delete  " + named(-25) + ", delete  " + named(-20), "", noon},
-		"a negative number to keep, of a job that is older than the rule": {scheduled().with(last(0)).with(run(0, lattice.Failed)).with(func(s *scene) { s.seen.Job.Spec.FailedJobsHistoryLimit = ptr.To[int32](-1) }),
+		"its time has not come": {scheduled().with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(now) }),
+			active(0, "never"), "", "", ""},
+		"its time has come": {scheduled().with(last(-5)), active(1, noon), "create  " + named(0), "", noon},
+		"of those that were missed only the last is made up for": {scheduled(), active(1, noon),
+			"create  " + named(0), "", noon},
+		"one that is there is not begun again, told or not": {scheduled().with(last(-5)).with(run(0, lattice.Running)),
+			active(1, noon), "", "", noon},
+		"one that is gone is not begun again": {scheduled().with(last(0)), active(0, noon), "", "", noon},
+		"one that is gone is not begun again in its deadline": {scheduled().with(last(0)).with(deadline(600)),
+			active(0, noon), "", "", noon},
+		"an earlier one goes on beside it": {scheduled().with(run(-5, lattice.Running)), active(2, noon),
+			"create  " + named(0), "", noon},
+		"an earlier one goes on first": {scheduled().with(run(-5, "")).with(policy(lattice.ForbidConcurrent)),
+			active(1, before), "", "", before},
+		"an earlier one has ended": {scheduled().with(run(-5, lattice.Failed)).with(policy(lattice.ForbidConcurrent)),
+			active(1, noon), "create  " + named(0), "", noon},
+		"an earlier one is replaced": {scheduled().with(run(-5, lattice.Running)).with(policy(lattice.ReplaceConcurrent)),
+			active(1, noon), "create  " + named(0) + ", delete  " + named(-5), "", noon},
+		"it is suspended": {scheduled().with(run(-5, lattice.Running)).with(suspended),
+			active(1, before) + ", suspended", "", "", before},
+		"it is too late": {scheduled().with(last(-5)).with(deadline(60)), active(0, before), "", "", before},
+		"it is never too late": {scheduled().with(last(-5)).with(deadline(math.MaxInt64)), active(1, noon),
+			"create  " + named(0), "", noon},
+		"it is late, but not too late": {scheduled().with(last(-5)).with(deadline(120)), active(1, noon),
+			"create  " + named(0), "", noon},
+		"of those that ended some are kept": {scheduled().with(run(-20, lattice.Succeeded)).with(run(-15, lattice.Succeeded)).
+			with(run(-10, lattice.Succeeded)).with(run(-5, lattice.Succeeded)).
+			with(run(-25, lattice.Failed)).with(run(0, lattice.Failed)), active(0, noon),
+			"delete  " + named(-25) + ", delete  " + named(-20), "", noon},
+		"a negative number to keep, of a job that is older than the rule": {scheduled().with(last(0)).
+			with(run(0, lattice.Failed)).with(func(s *scene) { s.seen.Job.Spec.FailedJobsHistoryLimit = ptr.To[int32](-1) }),
 			active(0, noon), "delete  " + named(0), "", noon},
-		"it was changed to what is no schedule": {scheduled().with(last(0)).with(func(s *scene) { s.seen.Job.Spec.Schedule = "noon" }),
+		"it was changed to what is no schedule": {scheduled().with(last(0)).
+			with(func(s *scene) { s.seen.Job.Spec.Schedule = "noon" }),
 			"schedule 'noon': expected exactly 5 fields, found 1: [noon]", "", "CompileFailed", noon},
-		"what it needs comes later": {scheduled().with(last(0)).with(needSecret).with(callService), active(0, noon), "", "", noon},
+		"what it needs comes later": {scheduled().with(last(0)).with(needSecret).with(callService),
+			active(0, noon), "", "", noon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := test.scene.plan(t)
@@ -95,7 +112,8 @@ func TestLifeOfAJobWithASchedule(t *testing.T) {
 			if status.LastScheduleTime != nil {
 				last = stamp(status.LastScheduleTime.Time)
 			}
-			if status.Phase != lattice.Running || status.Message != test.message || ptr.Deref(status.ObservedGeneration, 0) != 1 || last != test.last {
+			if status.Phase != lattice.Running || status.Message != test.message ||
+				ptr.Deref(status.ObservedGeneration, 0) != 1 || last != test.last {
 				t.Errorf("status %+v", status)
 			}
 			if got := writes(plan); got != test.writes {
@@ -130,9 +148,12 @@ func TestARunIsAJobOfItsOwn(t *testing.T) {
 	if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 		t.Errorf("its spec (-want +got):\n%s", diff)
 	}
-	wantMeta := metav1.ObjectMeta{Name: named(0), Namespace: "ns", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "q", "lattice.dev/cron-job": "job"},
-		Annotations:     map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z", "kueue.x-k8s.io/podset-required-topology": "rack", "kueue.x-k8s.io/admission-gated-by": "example.com/budget"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "lattice.dev/v1alpha1", Kind: "LatticeJob", Name: "job", UID: "u", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}}
+	wantMeta := metav1.ObjectMeta{Name: named(0), Namespace: "ns",
+		Labels: map[string]string{"kueue.x-k8s.io/queue-name": "q", "lattice.dev/cron-job": "job"},
+		Annotations: map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z",
+			"kueue.x-k8s.io/podset-required-topology": "rack", "kueue.x-k8s.io/admission-gated-by": "example.com/budget"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "lattice.dev/v1alpha1", Kind: "LatticeJob", Name: "job",
+			UID: "u", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}}
 	if diff := cmp.Diff(wantMeta, got.ObjectMeta); diff != "" {
 		t.Errorf("its metadata (-want +got):\n%s", diff)
 	}
@@ -149,7 +170,8 @@ func TestAScheduleThatNeverRunsFails(t *testing.T) {
 	} {
 		plan := scheduled().stands("", "", 0).with(change).plan(t)
 		status := plan.Status.(*lattice.LatticeJob).Status
-		if status.Phase != lattice.Failed || !strings.HasPrefix(status.Message, "Failed to compile job: ") || !strings.Contains(status.Message, want) {
+		if status.Phase != lattice.Failed || !strings.HasPrefix(status.Message, "Failed to compile job: ") ||
+			!strings.Contains(status.Message, want) {
 			t.Errorf("status %+v, want Failed with %q", status, want)
 		}
 		if len(plan.Writes) > 0 || !plan.Due.IsZero() {

@@ -21,7 +21,8 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	case c.waitsForVolcano(facts) || !isManagedQueue(job, facts.Queues):
 		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // a running job keeps its quota
 	}
-	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, HeldByChild: job.Status.Phase == lattice.Running}
+	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName,
+		HeldByChild: job.Status.Phase == lattice.Running}
 	if job.Status.Phase == lattice.Running && len(facts.Queued) > 0 {
 		// A change of the spec is ignored by now, so it must not change either what the quota of the job is for.
 		d.PodSets = slices.Clone(facts.Queued)
@@ -43,7 +44,8 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 		if task.Replicas == 0 {
 			continue // the task has no pods
 		}
-		d.PodSets = append(d.PodSets, kueue.PodSet{Name: kueue.PodSetReference(task.Name), Count: task.Replicas, Template: task.Template})
+		d.PodSets = append(d.PodSets,
+			kueue.PodSet{Name: kueue.PodSetReference(task.Name), Count: task.Replicas, Template: task.Template})
 	}
 	return d
 }

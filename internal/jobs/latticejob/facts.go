@@ -33,15 +33,16 @@ func related(job *lattice.LatticeJob) []client.Object {
 			callee := client.ObjectKey{Namespace: key.Namespace, Name: key.Name[:i]}
 			if key.Name[i] == '-' && key.Name[i-1] != '-' && key.Name[i+1] != '-' && !callees[callee] {
 				callees[callee] = true
-				out = append(out, &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: callee.Namespace, Name: callee.Name}})
+				out = append(out,
+					&lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: callee.Namespace, Name: callee.Name}})
 			}
 		}
 	}
 	return out
 }
 
-// facts returns the facts with which the job is compiled. Of the related objects only what the job calls is read: a user
-// may have many LatticeJobs, and each may be large.
+// facts returns the facts with which the job is compiled. Of the related objects only what the job calls is read: a
+// user may have many LatticeJobs, and each may be large.
 func (c controller) facts(job *lattice.LatticeJob, facts jobs.Facts, related []client.Object) compile.Facts {
 	out := compile.Facts{
 		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,

@@ -90,12 +90,15 @@ func queuedGPURequestMode(podSets []kueue.PodSet) string {
 
 // needsGPUMemory reports whether the pod needs a node with a minimum of GPU memory.
 func needsGPUMemory(pod *corev1.PodSpec) bool {
-	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil || pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil ||
+		pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
 	}
-	return slices.ContainsFunc(pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
-		return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == compile.GPUMemoryLabel })
-	})
+	return slices.ContainsFunc(pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
+		func(term corev1.NodeSelectorTerm) bool {
+			return slices.ContainsFunc(term.MatchExpressions,
+				func(e corev1.NodeSelectorRequirement) bool { return e.Key == compile.GPUMemoryLabel })
+		})
 }
 
 // withQueuedGPUs returns the facts with which a job that queues itself is compiled: if it was queued for these pod sets
@@ -121,17 +124,17 @@ func (v *view) recordGPUs(vcjob *volcano.Job) {
 	}
 }
 
-// gpuRequestChanged reports whether the VCJob should be replaced because of shouldChangeGPUs. It then loses its place in
-// the queue.
+// gpuRequestChanged reports whether the VCJob should be replaced because of shouldChangeGPUs. It then loses its place
+// in the queue.
 func (v *view) gpuRequestChanged() bool {
 	recorded := v.vcjob.Annotations[gpusAnnotation]
 	return recorded != "" && v.shouldChangeGPUs(v.job, recorded, v.compileFacts())
 }
 
-// shouldChangeGPUs reports whether a waiting job that requests GPUs in this mode should request them as other resources,
-// because the cluster has them by now or the configuration says so; as it is, it would wait forever or request too
-// little. Resources that no node offers just now are no reason, as when a device plugin restarts or a pool scales to
-// zero; nor is a job that no longer compiles.
+// shouldChangeGPUs reports whether a waiting job that requests GPUs in this mode should request them as other
+// resources, because the cluster has them by now or the configuration says so; as it is, it would wait forever or
+// request too little. Resources that no node offers just now are no reason, as when a device plugin restarts or a pool
+// scales to zero; nor is a job that no longer compiles.
 func (c controller) shouldChangeGPUs(job *lattice.LatticeJob, mode string, facts compile.Facts) bool {
 	switch current := gpuRequestMode(facts); {
 	case current == mode, mode == wholeGPUsWithMemory && current == wholeGPUs:

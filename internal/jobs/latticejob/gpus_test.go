@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// TestAWaitingJobRequestsTheGPUsThatNodesOffer: nodes may come to share theirs after its VCJob was made. What is not offered
-// just now may be again.
+// TestAWaitingJobRequestsTheGPUsThatNodesOffer: nodes may come to share theirs after its VCJob was made. What is not
+// offered just now may be again.
 func TestAWaitingJobRequestsTheGPUsThatNodesOffer(t *testing.T) {
 	const whole, parts = `{"count": 1, "memory": "40Gi"}`, `{"count": 1, "compute": 50}`
 	hasWholeGPUs := jobs.NodeFeature{Resource: compile.WholeGPU}
@@ -28,15 +28,18 @@ func TestAWaitingJobRequestsTheGPUsThatNodesOffer(t *testing.T) {
 		configured    compile.GPUs
 		anew          bool
 	}{
-		"nothing changes":                          {whole, features(hasWholeGPUs), features(hasWholeGPUs), "", false},
-		"nodes share theirs by now":                {whole, features(hasWholeGPUs), features(hasWholeGPUs, sharesGPUs), "", true},
+		"nothing changes": {whole, features(hasWholeGPUs), features(hasWholeGPUs), "", false},
+		"nodes share theirs by now": {whole, features(hasWholeGPUs),
+			features(hasWholeGPUs, sharesGPUs), "", true},
 		"the first nodes come, and share theirs":   {whole, nil, features(sharesGPUs), "", true},
 		"no node shares any just now":              {whole, features(sharesGPUs), features(hasWholeGPUs), "", false},
 		"no node offers any just now":              {whole, features(sharesGPUs), nil, "", false},
 		"it would not be compiled with whole ones": {parts, features(sharesGPUs), features(hasWholeGPUs), "", false},
-		"nodes tell their memory by now":           {whole, features(hasWholeGPUs), features(hasWholeGPUs, labelsGPUMemory), "", true},
-		"no node tells its memory just now":        {whole, features(hasWholeGPUs, labelsGPUMemory), features(hasWholeGPUs), "", false},
-		"the configuration says so by now":         {whole, features(sharesGPUs), nil, compile.WholeGPUs, true},
+		"nodes tell their memory by now": {whole, features(hasWholeGPUs),
+			features(hasWholeGPUs, labelsGPUMemory), "", true},
+		"no node tells its memory just now": {whole, features(hasWholeGPUs, labelsGPUMemory),
+			features(hasWholeGPUs), "", false},
+		"the configuration says so by now": {whole, features(sharesGPUs), nil, compile.WholeGPUs, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene().with(func(s *scene) { resource(s, lattice.GPUResource, test.params) })
@@ -61,10 +64,11 @@ func TestAWaitingJobRequestsTheGPUsThatNodesOffer(t *testing.T) {
 	}
 }
 
-// TestAJobAwaitsNodesThatShareTheirGPUs if it has waited before: they may be away just now, as when its VCJob is replaced. A new job
-// fails, with the reason.
+// TestAJobAwaitsNodesThatShareTheirGPUs if it has waited before: they may be away just now, as when its VCJob is
+// replaced. A new job fails, with the reason.
 func TestAJobAwaitsNodesThatShareTheirGPUs(t *testing.T) {
-	for before, after := range map[lattice.JobPhase]lattice.JobPhase{"": lattice.Failed, lattice.Pending: lattice.Pending} {
+	for before, after := range map[lattice.JobPhase]lattice.JobPhase{"": lattice.Failed,
+		lattice.Pending: lattice.Pending} {
 		for _, external := range []bool{false, true} {
 			s := newScene()
 			if external {
@@ -72,10 +76,12 @@ func TestAJobAwaitsNodesThatShareTheirGPUs(t *testing.T) {
 			}
 			s.with(func(s *scene) { resource(s, lattice.GPUResource, `{"count": 1, "compute": 50}`) }).stands(before, "m", 0)
 			plan := s.plan(t)
-			if got := plan.Status.(*lattice.LatticeJob).Status; got.Phase != after || !strings.Contains(got.Message, "no node shares its GPUs") {
+			if got := plan.Status.(*lattice.LatticeJob).Status; got.Phase != after ||
+				!strings.Contains(got.Message, "no node shares its GPUs") {
 				t.Errorf("from %q it is %s: %s", before, got.Phase, got.Message)
 			}
-			if waits := after == lattice.Pending; plan.Due.IsZero() == waits || external && New(s.settings).Describe(s.seen.Job, s.seen.Facts).Paused != waits {
+			if waits := after == lattice.Pending; plan.Due.IsZero() == waits ||
+				external && New(s.settings).Describe(s.seen.Job, s.seen.Facts).Paused != waits {
 				t.Errorf("from %q it is due at %v, and takes part in its queue or not", before, plan.Due)
 			}
 			s.seen.Facts.NodeFeatures = map[jobs.NodeFeature]bool{sharesGPUs: true}
@@ -97,7 +103,8 @@ func TestAQueuedJobRequestsGPUsAsItsWorkloadDoes(t *testing.T) {
 		}
 		return compile.WholeGPUs, template.Spec.Affinity != nil
 	}
-	s := newScene().external(jobs.Admission{Grant: jobs.Waiting}).with(func(s *scene) { resource(s, lattice.GPUResource, `{"count": 1, "memory": "40Gi"}`) })
+	s := newScene().external(jobs.Admission{Grant: jobs.Waiting}).
+		with(func(s *scene) { resource(s, lattice.GPUResource, `{"count": 1, "memory": "40Gi"}`) })
 	for _, step := range []struct {
 		nodes      map[jobs.NodeFeature]bool
 		configured compile.GPUs
@@ -113,7 +120,8 @@ func TestAQueuedJobRequestsGPUsAsItsWorkloadDoes(t *testing.T) {
 	} {
 		s.seen.Facts.NodeFeatures, s.settings.GPUs = step.nodes, step.configured
 		if gpus, memory := request(s); gpus != step.gpus || memory != step.memory {
-			t.Errorf("where nodes have %v, with %q configured, it requests %s GPUs, with a minimum of memory: %v", step.nodes, step.configured, gpus, memory)
+			t.Errorf("where nodes have %v, with %q configured, it requests %s GPUs, with a minimum of memory: %v", step.nodes,
+				step.configured, gpus, memory)
 		}
 	}
 }

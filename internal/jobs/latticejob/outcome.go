@@ -57,7 +57,8 @@ func (rep *reporter) failCompile(message string) {
 func (rep *reporter) keepStatusOnError(before *lattice.LatticeJob) {
 	rep.plan.StatusOnError = func(err error) (client.Object, write.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
-		before.Status.Message = workload.Cut(fmt.Sprintf("Leaving the service graph failed (will retry): %v", err), messageBytes)
+		before.Status.Message = workload.Cut(fmt.Sprintf("Leaving the service graph failed (will retry): %v",
+			err), messageBytes)
 		return before, write.Warning(leaveFailedReason, before.Status.Message)
 	}
 }
@@ -78,7 +79,8 @@ func (rep *reporter) endLost() {
 		rep.plan.IfGone = &volcano.Job{ObjectMeta: metav1.ObjectMeta{Namespace: rep.job.Namespace, Name: rep.job.Name}}
 		rep.plan.StatusFirst = true
 	}
-	rep.setStatus(lattice.Running, lattice.LostMessage, rep.job.Status.ObservedGeneration, ptr.To(write.Warning(lostReason, lattice.LostMessage)))
+	rep.setStatus(lattice.Running, lattice.LostMessage, rep.job.Status.ObservedGeneration,
+		ptr.To(write.Warning(lostReason, lattice.LostMessage)))
 	if rep.seen.Admission.Grant != jobs.Unqueued {
 		rep.plan.Progress.Outcome = &jobs.Outcome{Message: lattice.LostMessage}
 	}

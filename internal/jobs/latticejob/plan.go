@@ -14,7 +14,8 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 		p.planSchedule()
 	case c.settings.External && seen.Admission.Grant == jobs.Stopping && !p.isLost():
 		p.evict()
-	case c.settings.External && seen.Admission.Grant == jobs.Waiting && p.vcjob != nil && p.job.Status.Phase != lattice.Running && !hasStarted(p.vcjob):
+	case c.settings.External && seen.Admission.Grant == jobs.Waiting && p.vcjob != nil &&
+		p.job.Status.Phase != lattice.Running && !hasStarted(p.vcjob):
 		p.deleteQueuedVCJob()
 	case p.vcjob != nil:
 		p.syncStatus()

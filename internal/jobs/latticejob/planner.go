@@ -32,18 +32,20 @@ func (p *planner) report() {
 	p.plan.Progress.Active = p.plan.Progress.Active && p.settings.External
 	if ended(p.job) {
 		p.plan.Progress.Active = false
-		p.plan.Progress.Outcome = &jobs.Outcome{Succeeded: p.job.Status.Phase == lattice.Succeeded, Message: p.job.Status.Message}
+		p.plan.Progress.Outcome = &jobs.Outcome{Succeeded: p.job.Status.Phase == lattice.Succeeded,
+			Message: p.job.Status.Message}
 		return
 	}
 	// That pods run is written at once: if the VCJob is deleted, nothing else shows that they did.
-	p.plan.StatusYields = !hasSchedule(p.job) && (p.vcjob == nil || p.vcjob.Status.State.Phase == "" || p.vcjob.Status.State.Phase == volcano.Pending)
+	p.plan.StatusYields = !hasSchedule(p.job) &&
+		(p.vcjob == nil || p.vcjob.Status.State.Phase == "" || p.vcjob.Status.State.Phase == volcano.Pending)
 	if p.vcjob != nil {
 		p.plan.Progress.Ready = p.vcjob.Status.State.Phase == volcano.Running
 	}
 }
 
-// noteRefusedPods reports that the API server refuses pods that Volcano would create, as it says in events on the VCJob:
-// the phase only says that too few of them run. Volcano counts none before it has created all.
+// noteRefusedPods reports that the API server refuses pods that Volcano would create, as it says in events on the
+// VCJob: the phase only says that too few of them run. Volcano counts none before it has created all.
 func (p *planner) noteRefusedPods() {
 	status := &p.vcjob.Status
 	missing := -(status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown)

@@ -29,12 +29,14 @@ func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
 	if labels[kueue.QueueLabel] != "q" || labels["mine"] != "" {
 		t.Errorf("labels %v", labels)
 	}
-	if diff := cmp.Diff(map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack"}, vcjob(native).Spec.Tasks[0].Template.Annotations); diff != "" {
+	if diff := cmp.Diff(map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack"},
+		vcjob(native).Spec.Tasks[0].Template.Annotations); diff != "" {
 		t.Errorf("annotations of pods (-want +got):\n%s", diff)
 	}
 }
 
-// TestAJobChangedAfterAdmissionQueuesAgain: quota is for the pods that asked for it, and what the job says by now runs, or nothing.
+// TestAJobChangedAfterAdmissionQueuesAgain: quota is for the pods that asked for it, and what the job says by now runs,
+// or nothing.
 func TestAJobChangedAfterAdmissionQueuesAgain(t *testing.T) {
 	withGPU := func(s *scene) {
 		resource(s, lattice.GPUResource, `{"count": 1}`)
@@ -58,11 +60,13 @@ func TestAJobChangedAfterAdmissionQueuesAgain(t *testing.T) {
 		first, then func(*scene)
 		anew        bool
 	}{
-		"nothing":                         {func(*scene) {}, func(*scene) {}, false},
-		"nothing, and it uses GPUs":       {withGPU, func(*scene) {}, false},
-		"what costs nothing":              {func(*scene) {}, main(func(c *lattice.ContainerSpec) { c.Image = "i:2" }), false},
-		"how many pods":                   {func(*scene) {}, task(func(of *lattice.JobTaskSpec) { of.Replicas = ptr.To[int32](3) }), true},
-		"a task more":                     {func(*scene) {}, func(s *scene) { s.seen.Job.Spec.Tasks["u"] = s.seen.Job.Spec.Tasks["t"] }, true},
+		"nothing":                   {func(*scene) {}, func(*scene) {}, false},
+		"nothing, and it uses GPUs": {withGPU, func(*scene) {}, false},
+		"what costs nothing":        {func(*scene) {}, main(func(c *lattice.ContainerSpec) { c.Image = "i:2" }), false},
+		"how many pods": {func(*scene) {},
+			task(func(of *lattice.JobTaskSpec) { of.Replicas = ptr.To[int32](3) }), true},
+		"a task more": {func(*scene) {},
+			func(s *scene) { s.seen.Job.Spec.Tasks["u"] = s.seen.Job.Spec.Tasks["t"] }, true},
 		"what a pod needs":                {func(*scene) {}, withGPU, true},
 		"its queue, for one of Volcano's": {func(*scene) {}, func(s *scene) { s.seen.Job.Spec.Queue = "theirs" }, true},
 	} {
@@ -70,7 +74,8 @@ func TestAJobChangedAfterAdmissionQueuesAgain(t *testing.T) {
 			s := newScene().with(test.first).external(jobs.Admission{Grant: jobs.Admitted})
 			s.seen.Admission.PodSets = map[string]jobs.PodSetAdmission{}
 			for _, podSet := range New(s.settings).Describe(s.seen.Job, s.seen.Facts).PodSets {
-				s.seen.Admission.PodSets[string(podSet.Name)] = jobs.PodSetAdmission{Count: podSet.Count, Asked: podSet.Count, Left: podSet.Count, Template: podSet.Template.DeepCopy()}
+				s.seen.Admission.PodSets[string(podSet.Name)] = jobs.PodSetAdmission{Count: podSet.Count, Asked: podSet.Count,
+					Left: podSet.Count, Template: podSet.Template.DeepCopy()}
 			}
 			s.with(test.then)
 			plan := s.plan(t)
@@ -117,7 +122,8 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 	// Who queued before asks for nothing any more, and gives it back; who runs keeps what he has.
 	for phase, gives := range map[lattice.JobPhase]bool{lattice.Pending: true, lattice.Running: false} {
 		s.stands(phase, "", 0)
-		for why, facts := range map[string]jobs.Facts{"without such a queue": {Served: there}, "without Volcano": {Queues: facts.Queues}} {
+		for why, facts := range map[string]jobs.Facts{"without such a queue": {Served: there},
+			"without Volcano": {Queues: facts.Queues}} {
 			if d := describe(true, facts); len(d.PodSets) != 0 || d.Paused != gives {
 				t.Errorf("%s %s: %+v", phase, why, d)
 			}
@@ -142,7 +148,8 @@ func TestAJobThatNeedsAKindTakesNoQuota(t *testing.T) {
 	}
 }
 
-// A task without pods asks for nothing, and a job without any for no quota: there is none that its queue could keep from it.
+// A task without pods asks for nothing, and a job without any for no quota: there is none that its queue could keep
+// from it.
 func TestTasksWithoutPodsAskForNothing(t *testing.T) {
 	s := newScene().external(jobs.Admission{Grant: jobs.Waiting})
 	none := s.seen.Job.Spec.Tasks["t"]
@@ -157,16 +164,18 @@ func TestTasksWithoutPodsAskForNothing(t *testing.T) {
 		t.Errorf("%d pod sets of no pods", len(d.PodSets))
 	}
 	s.seen.Admission.Grant = jobs.Unqueued
-	if got := s.vcjob(volcano.Pending, "", "").plan(t).Status.(*lattice.LatticeJob).Status.Message; got != lattice.SubmittedMessage {
+	if got := s.vcjob(volcano.Pending, "",
+		"").plan(t).Status.(*lattice.LatticeJob).Status.Message; got != lattice.SubmittedMessage {
 		t.Errorf("it says %q, and its queue is one of Muster's", got)
 	}
 }
 
-// TestAVCJobIsRelabelledAndNoMore: what it would be compiled to by now may not be what it is, and it is fixed. Labels that somebody else
-// has given it are his.
+// TestAVCJobIsRelabelledAndNoMore: what it would be compiled to by now may not be what it is, and it is fixed. Labels
+// that somebody else has given it are his.
 func TestAVCJobIsRelabelledAndNoMore(t *testing.T) {
 	relabel := func(job, vcjob string) (labels map[string]string, told string) {
-		s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(labelled(job, vcjob))
+		s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota,
+			"").with(hasTasks("t")).with(labelled(job, vcjob))
 		before := s.seen.Children[0].(*volcano.Job)
 		before.Labels = map[string]string{"team": "a"}
 		if vcjob != "" {
@@ -216,7 +225,8 @@ func TestTheGateOfAJobHoldsItsVCJobBack(t *testing.T) {
 			if reason == "" {
 				phase = ""
 			}
-			s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(phase, reason, "").with(hasTasks("t")).with(gated(test.job))
+			s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(phase, reason, "").with(hasTasks("t")).
+				with(gated(test.job))
 			s.seen.Job.Labels = nil
 			vcjob := s.seen.Children[0].(*volcano.Job)
 			metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, key, test.is)

@@ -24,7 +24,8 @@ func (v *view) refusedSince() (since time.Time, why string) {
 		return time.Time{}, ""
 	}
 	since, err := time.Parse(time.RFC3339, why[at+len(refusedSince):])
-	if admitted := v.seen.Admission.UnreadySince; err != nil || admitted.IsZero() || since.Before(admitted.Truncate(time.Second)) {
+	if admitted := v.seen.Admission.UnreadySince; err != nil || admitted.IsZero() ||
+		since.Before(admitted.Truncate(time.Second)) {
 		return time.Time{}, ""
 	}
 	return since, why[:at]

@@ -16,9 +16,9 @@ import (
 // business.
 const restorePoll = 30 * time.Second
 
-// restore creates the objects of a running job that someone has deleted: without its ConfigMap, for example, a pod that is
-// started again would never run. An object that exists stays as it is. It costs some requests, and so is done only while
-// pods that ran before are started again.
+// restore creates the objects of a running job that someone has deleted: without its ConfigMap, for example, a pod that
+// is started again would never run. An object that exists stays as it is. It costs some requests, and so is done only
+// while pods that ran before are started again.
 //
 // If the spec was changed since the VCJob was made, the deleted objects are not known any more, and stay deleted.
 func (p *planner) restore() {

@@ -31,7 +31,8 @@ const missingServiceTimeout = 10 * time.Second
 // hardTopology is the message for a job that asks for a topology which only Volcano's scheduler
 // supports.
 const hardTopology = "spec.topology is Hard, and Muster has no HyperNodes: make it Soft, or leave it out and have the annotation " +
-	kueue.PodSetRequiredTopologyAnnotation + " of the LatticeJob name the label of the domain that must hold all pods of a task. The job then continues"
+	kueue.PodSetRequiredTopologyAnnotation +
+	" of the LatticeJob name the label of the domain that must hold all pods of a task. The job then continues"
 
 func isHard(topology *lattice.NetworkTopology) bool {
 	return topology != nil && topology.Mode == lattice.HardTopology
@@ -58,7 +59,8 @@ func (p *planner) submit() {
 		if p.waitsForVolcano(p.seen.Facts) {
 			missing = append(missing, schema.GroupKind{Group: volcano.GroupVersion.Group, Kind: "Job"})
 		}
-		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: it continues once that is installed", kinds(missing))
+		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: it continues once that is installed",
+			kinds(missing))
 		p.status.setStatus(lattice.Pending, message, nil, ptr.To(write.Warning(missingKindReason, message)))
 	case !p.settings.External && isHard(p.job.Spec.Topology):
 		p.status.setStatus(lattice.Pending, hardTopology, nil, ptr.To(write.Warning(jobs.InvalidJob, hardTopology)))
@@ -69,7 +71,8 @@ func (p *planner) submit() {
 		p.status.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
 	case p.requestChanged():
 		p.plan.Progress.Requeue = true
-		p.status.setStatus(lattice.Pending, "The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests", nil, nil)
+		p.status.setStatus(lattice.Pending,
+			"The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests", nil, nil)
 	case p.refused() != "":
 		p.plan.Progress.Refused = p.refused()
 	default:
@@ -105,7 +108,8 @@ func (p *planner) apply(result *compile.Result) {
 		p.plan.Events = append(p.plan.Events, write.Warning(ignoredReason, warning))
 	}
 	if len(result.Skipped) > 0 {
-		p.plan.Events = append(p.plan.Events, write.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
+		p.plan.Events = append(p.plan.Events, write.Warning(skippedKindReason,
+			fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
 	}
 	retry := p.job.DeepCopy()
 	p.plan.StatusOnError = func(err error) (client.Object, write.Event) {
@@ -188,7 +192,8 @@ func (p *planner) syncStatus() {
 		}
 	case !p.settings.External && state.Reason == volcano.WaitingForQuota:
 		p.wait(waiting(state.Message))
-	case !p.settings.External && slices.Contains([]string{volcano.QueueNotFound, volcano.NoPods, jobs.InvalidJob}, state.Reason):
+	case !p.settings.External &&
+		slices.Contains([]string{volcano.QueueNotFound, volcano.NoPods, jobs.InvalidJob}, state.Reason):
 		p.wait(state.Message)
 	default:
 		p.running()

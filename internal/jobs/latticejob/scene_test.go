@@ -31,9 +31,11 @@ type scene struct {
 }
 
 func newScene() *scene {
-	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u", Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u", Generation: 1,
+		CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
 	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr.To[int32](2), Workload: lattice.WorkloadSpec{
-		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{Image: "i:1", Command: []string{"/bin/sh"}}}},
+		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{Image: "i:1",
+			Command: []string{"/bin/sh"}}}},
 	}}}
 	return &scene{seen: jobs.Seen[*lattice.LatticeJob]{
 		Job: job, Now: now, Admission: jobs.Admission{Grant: jobs.Unqueued},
@@ -52,7 +54,8 @@ func (s *scene) stands(phase lattice.JobPhase, message string, generation int64)
 
 // vcjob has the job have one in the phase, made of the first generation.
 func (s *scene) vcjob(phase volcano.JobPhase, reason, message string) *scene {
-	v := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "v", Annotations: map[string]string{generationAnnotation: "1", domainsAnnotation: ""}}}
+	v := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "v",
+		Annotations: map[string]string{generationAnnotation: "1", domainsAnnotation: ""}}}
 	v.Spec.MaxRetry = 3
 	v.Status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message}
 	s.seen.Children = []client.Object{v}
@@ -123,7 +126,8 @@ func labelled(job, vcjob string) func(*scene) {
 			s.seen.Job.Labels = map[string]string{kueue.QueueLabel: job, "app": "mine"}
 		}
 		if vcjob != "" {
-			metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).ObjectMeta, queueLabelsAnnotation, kueue.QueueLabel+"="+vcjob)
+			metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).ObjectMeta, queueLabelsAnnotation,
+				kueue.QueueLabel+"="+vcjob)
 		}
 	}
 }
@@ -140,7 +144,8 @@ func inOneRack(s *scene) {
 	s.seen.Job.Annotations = map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack", "mine": "x"}
 }
 
-// policyOfRacks gives the templates of the VCJob an annotation that its job has not asked for, as a policy of the cluster does.
+// policyOfRacks gives the templates of the VCJob an annotation that its job has not asked for, as a policy of the
+// cluster does.
 func policyOfRacks(s *scene) {
 	for i := range s.seen.Children[0].(*volcano.Job).Spec.Tasks {
 		task := &s.seen.Children[0].(*volcano.Job).Spec.Tasks[i]
@@ -167,7 +172,8 @@ var admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.Pod
 
 func resource(s *scene, of lattice.ResourceType, params string) {
 	task := s.seen.Job.Spec.Tasks["t"]
-	task.Workload.Resources = map[string]lattice.ResourceSpec{"s": {Type: of, ID: "other-x", Params: &runtime.RawExtension{Raw: []byte(params)}}}
+	task.Workload.Resources = map[string]lattice.ResourceSpec{"s": {Type: of, ID: "other-x",
+		Params: &runtime.RawExtension{Raw: []byte(params)}}}
 	s.seen.Job.Spec.Tasks["t"] = task
 }
 

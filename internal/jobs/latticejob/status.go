@@ -71,7 +71,8 @@ func (v *view) ignoredChange() string {
 	if ptr.Deref(v.job.Status.ObservedGeneration, v.job.Generation) == v.job.Generation {
 		return ""
 	}
-	return fmt.Sprintf(". The spec was changed after that, to generation %d, and the change is ignored: it runs with generation %d", v.job.Generation, *v.job.Status.ObservedGeneration)
+	return fmt.Sprintf(". The spec was changed after that, to generation %d, and the change is ignored: it runs with generation %d",
+		v.job.Generation, *v.job.Status.ObservedGeneration)
 }
 
 // changeEvent returns the event for such a change; it is sent once, as the message is new then.
@@ -79,5 +80,6 @@ func (v *view) changeEvent() *write.Event {
 	if v.ignoredChange() == "" {
 		return nil
 	}
-	return ptr.To(write.Warning(changeReason, "The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
+	return ptr.To(write.Warning(changeReason,
+		"The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// Summary returns what lists of jobs say of a LatticeJob, apart from the pods of its VCJob, which is nil if there is none.
+// Summary returns what lists of jobs say of a LatticeJob, apart from the pods of its VCJob, which is nil if there is
+// none.
 func Summary(job *lattice.LatticeJob, vcjob *volcano.Job) jobs.Summary {
 	s := jobs.Summary{Queue: cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue), StartedAt: job.Status.StartTime}
 	for name := range job.Spec.Tasks {

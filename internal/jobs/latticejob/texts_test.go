@@ -32,16 +32,18 @@ func task(t *testing.T, text string) func(*scene) {
 	}
 }
 
-// TestMessagesAreCut: an error may quote names of any length, and a status for which etcd has no room beside the spec is
-// never written.
+// TestMessagesAreCut: an error may quote names of any length, and a status for which etcd has no room beside the spec
+// is never written.
 func TestMessagesAreCut(t *testing.T) {
 	long := strings.Repeat("é", 100_000)
 	p := newScene().with(task(t, "workload: {containers: {main: {image: i, envFrom: [x"+long+"]}}}")).plan(t)
 	said := p.Status.(*lattice.LatticeJob).Status
 	if said.Phase != lattice.Failed || len(said.Message) > messageBytes || !utf8.ValidString(said.Message) {
-		t.Errorf("phase %s with a message of %d bytes, valid %v; want Failed with at most %d", said.Phase, len(said.Message), utf8.ValidString(said.Message), messageBytes)
+		t.Errorf("phase %s with a message of %d bytes, valid %v; want Failed with at most %d", said.Phase, len(said.Message),
+			utf8.ValidString(said.Message), messageBytes)
 	}
-	s := newScene().external(jobs.Admission{Grant: jobs.Admitted, UnreadySince: now, PodSets: map[string]jobs.PodSetAdmission{"t": {Count: 2, Asked: 2}}})
+	s := newScene().external(jobs.Admission{Grant: jobs.Admitted, UnreadySince: now,
+		PodSets: map[string]jobs.PodSetAdmission{"t": {Count: 2, Asked: 2}}})
 	p = s.plan(t)
 	if p.StatusOnError == nil {
 		t.Fatalf("nothing is applied: %s", writes(p))
@@ -57,8 +59,8 @@ func TestMessagesAreCut(t *testing.T) {
 	}
 }
 
-// TestMessagesOfTheProductAreKept: tools look for what the product tells of a job. What ends with "…" goes on with more.
-// Messages about access that Cedar policies deny are not tested: there are none.
+// TestMessagesOfTheProductAreKept: tools look for what the product tells of a job. What ends with "…" goes on with
+// more. Messages about access that Cedar policies deny are not tested: there are none.
 func TestMessagesOfTheProductAreKept(t *testing.T) {
 	const failed, inTask = "Failed to compile job: ", "Failed to compile job: compilation failed for task 't': "
 	needs := func(resource string) func(*scene) {
@@ -79,21 +81,33 @@ func TestMessagesOfTheProductAreKept(t *testing.T) {
 		"Compile failed (will retry): …": newScene().with(callService).with(func(s *scene) {
 			s.seen.Job.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
 		}),
-		inTask + "invalid container 'main': …":                                                    newScene().with(main("command: [sh]")),
-		inTask + "resource 'r': …":                                                                newScene().with(needs("type: gpu, params: {count: 0}")),
-		inTask + "invalid volume config: …":                                                       newScene().with(needs("type: volume")),
-		inTask + "invalid secret config: …":                                                       newScene().with(needs("type: secret, id: x")),
-		inTask + "template error: …":                                                              newScene().with(main("variables: {X: '${nope}'}")),
-		inTask + "file compilation error: …":                                                      newScene().with(main("files: {a: {content: x}}")),
-		inTask + "variable 'X' references secret resource 'r' which does not exist":               newScene().with(main("variables: {X: '${secret.r.k}'}")),
-		inTask + "imagePullSecrets references resource 'r' which does not exist":                  newScene().with(task(t, "imagePullSecrets: [r]")),
-		inTask + "imagePullSecrets references resource 'r' but it is type 'volume', not 'secret'": newScene().with(task(t, "imagePullSecrets: [r]\nworkload: {resources: {r: {type: volume, id: v}}}")),
-		inTask + "secret resource 'r': missing 'id' field (remote key for secret store)":          newScene().with(needs("type: secret, params: {provider: p}")),
-		inTask + "container 'main' env_from references 'v' which is not a type: secret resource":  newScene().with(main("envFrom: [v]")),
-		failed + "training task 't' container 'main' must specify a command":                      newScene().with(training),
+		inTask + "invalid container 'main': …": newScene().
+			with(main("command: [sh]")),
+		inTask + "resource 'r': …": newScene().
+			with(needs("type: gpu, params: {count: 0}")),
+		inTask + "invalid volume config: …": newScene().
+			with(needs("type: volume")),
+		inTask + "invalid secret config: …": newScene().
+			with(needs("type: secret, id: x")),
+		inTask + "template error: …": newScene().
+			with(main("variables: {X: '${nope}'}")),
+		inTask + "file compilation error: …": newScene().
+			with(main("files: {a: {content: x}}")),
+		inTask + "variable 'X' references secret resource 'r' which does not exist": newScene().
+			with(main("variables: {X: '${secret.r.k}'}")),
+		inTask + "imagePullSecrets references resource 'r' which does not exist": newScene().
+			with(task(t, "imagePullSecrets: [r]")),
+		inTask + "imagePullSecrets references resource 'r' but it is type 'volume', not 'secret'": newScene().
+			with(task(t, "imagePullSecrets: [r]\nworkload: {resources: {r: {type: volume, id: v}}}")),
+		inTask + "secret resource 'r': missing 'id' field (remote key for secret store)": newScene().
+			with(needs("type: secret, params: {provider: p}")),
+		inTask + "container 'main' env_from references 'v' which is not a type: secret resource": newScene().
+			with(main("envFrom: [v]")),
+		failed + "training task 't' container 'main' must specify a command": newScene().with(training),
 	} {
 		got := s.plan(t).Status.(*lattice.LatticeJob).Status.Message
-		if begin, more := strings.CutSuffix(text, "…"); got != text && !(more && strings.HasPrefix(got, begin) && len(got) > len(begin)) {
+		if begin, more := strings.CutSuffix(text, "…"); got != text &&
+			!(more && strings.HasPrefix(got, begin) && len(got) > len(begin)) {
 			t.Errorf("got %q, want %q", got, text)
 		}
 	}
@@ -101,7 +115,8 @@ func TestMessagesOfTheProductAreKept(t *testing.T) {
 	if got := status.(*lattice.LatticeJob).Status.Message; got != "Apply failed (will retry): no" {
 		t.Errorf("of what cannot be written: %q", got)
 	}
-	if state := newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Aborted, "", "").plan(t).Status.(*lattice.LatticeJob).Status; state.Phase != lattice.Failed {
+	if state := newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Aborted, "",
+		"").plan(t).Status.(*lattice.LatticeJob).Status; state.Phase != lattice.Failed {
 		t.Errorf("of one that was aborted: %+v", state)
 	}
 }

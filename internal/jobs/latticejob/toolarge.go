@@ -17,7 +17,9 @@ import (
 // tooLarge returns that status.
 func (v *view) tooLarge(err error) lattice.LatticeJobStatus {
 	why := fmt.Sprintf("one of its objects is too large to be stored (%v): give it fewer tasks, or move what is long in them into files", err)
-	return lattice.LatticeJobStatus{Phase: lattice.Pending, Message: workload.Cut(fmt.Sprintf(lattice.CompileFailedMessage, why), messageBytes), ObservedGeneration: ptr.To(v.job.Generation)}
+	return lattice.LatticeJobStatus{Phase: lattice.Pending,
+		Message:            workload.Cut(fmt.Sprintf(lattice.CompileFailedMessage, why), messageBytes),
+		ObservedGeneration: ptr.To(v.job.Generation)}
 }
 
 // wasTooLarge reports whether the status says that an object of the spec, as it is now, was too large.

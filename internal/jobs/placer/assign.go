@@ -66,7 +66,8 @@ func (p podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 			succeeded[g] = append(succeeded[g], pod)
 		}
 	}
-	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
+	for _, g := range slices.SortedFunc(maps.Keys(byGroup),
+		func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
 		if !p.hasRanks(g) {
 			continue // their places are unknown
 		}
@@ -187,7 +188,8 @@ func (g *groupPlaces) allNodesExist(known nodes) bool {
 
 // fill assigns free places to the gated pods: to each the place of its rank if possible, to the others what is left of
 // their part. It calls rateDoubts once it must choose among these.
-func (g *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool), rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
+func (g *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool),
+	rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(g.misplaced, g.excess(rankOf)...)
 	var anywhere []*corev1.Pod
 	for _, pod := range gatedByRank(pods, rankOf) {
@@ -314,7 +316,8 @@ func gatedByRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(ranks[a], ranks[b]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }

@@ -125,9 +125,11 @@ func TestAssign(t *testing.T) {
 		pods    []podBuilder
 		want    []string
 	}{
-		"pods with ranks": {two, nil, []podBuilder{pod("p3").rank(3), pod("p1").rank(1), pod("p0").rank(0), pod("p2").rank(2)},
+		"pods with ranks": {two, nil,
+			[]podBuilder{pod("p3").rank(3), pod("p1").rank(1), pod("p0").rank(0), pod("p2").rank(2)},
 			[]string{"p0 to a", "p1 to a", "p2 to b", "p3 to b"}},
-		"places of a node that are not consecutive": {slots, nil, []podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
+		"places of a node that are not consecutive": {slots, nil,
+			[]podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
 			[]string{"p0 to a", "p1 to b", "p2 to a", "p3 to b"}},
 		"pods without ranks": {two, nil, []podBuilder{pod("x"), pod("y"), pod("z").at("a")}, []string{"x to a", "y to b"}},
 		"rank by another label": {two, &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index")},
@@ -137,36 +139,55 @@ func TestAssign(t *testing.T) {
 			b.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: "2"}
 			return b
 		}()}, []string{"x to b"}},
-		"replacement of a terminating pod, which waits": {two, nil, []podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
-		"replacement of a pod that has ended":           {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
-		"place of the rank in use":                      {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
-		"rank beyond the places":                        {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
-		"no free place":                                 {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
-		"terminating pod":                               {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
-		"place without a pod rather than that of one that has succeeded": {two, nil, []podBuilder{pod("x").at("a").done(), pod("y").at("a").done(), pod("z").at("b"), pod("new")},
-			[]string{"new to b"}},
+		"replacement of a terminating pod, which waits": {two, nil,
+			[]podBuilder{pod("old").rank(2).at("b").terminating(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
+		"replacement of a pod that has ended": {two, nil, []podBuilder{pod("old").rank(2).at("b").done(),
+			pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
+		"place of the rank in use": {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)},
+			[]string{"p2 to a"}},
+		"rank beyond the places": {two, nil,
+			[]podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
+		"no free place": {two, nil,
+			[]podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
+		"terminating pod": {two, nil, []podBuilder{pod("p0").rank(0).terminating()}, nil},
+		"place without a pod rather than that of one that has succeeded": {two, nil,
+			[]podBuilder{pod("x").at("a").done(), pod("y").at("a").done(), pod("z").at("b"), pod("new")}, []string{"new to b"}},
 		"place without a pod rather than the last one of a node with a pod that has succeeded": {two, nil,
 			[]podBuilder{pod("x").at("a").done(), pod("y").at("a"), pod("z").at("b"), pod("new")}, []string{"new to b"}},
 		"the same, beside a terminating pod": {two, nil,
-			[]podBuilder{pod("x").at("a").done(), pod("y").at("a").terminating(), pod("z").at("b"), pod("new")}, []string{"new to b"}},
-		"place of a pod that has succeeded, for want of another": {two, nil, []podBuilder{pod("x").at("a").done(), pod("y").at("b"), pod("z").at("b"), pod("new"), pod("newer")},
+			[]podBuilder{pod("x").at("a").done(), pod("y").at("a").terminating(), pod("z").at("b"), pod("new")},
+			[]string{"new to b"}},
+		"place of a pod that has succeeded, for want of another": {two, nil,
+			[]podBuilder{pod("x").at("a").done(), pod("y").at("b"), pod("z").at("b"), pod("new"), pod("newer")},
 			[]string{"new to a", "newer to a"}},
-		"groups": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
+		"groups": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2),
+			pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
 			[]string{"g0 to a", "g1 to b"}},
-		"groups of the Workload's topology request": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
+		"groups of the Workload's topology request": {two,
+			&kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
 			[]podBuilder{func() podBuilder { b := pod("x").rank(0); b.Labels["g"] = "1"; return b }()}, []string{"x to b"}},
-		"pods that state their ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).ranks("0-1"), pod("g2").group(2, 3).rank(1).ranks("2-3")},
+		"pods that state their ranks": {two, nil,
+			[]podBuilder{pod("g1").group(1, 3).rank(0).ranks("0-1"), pod("g2").group(2, 3).rank(1).ranks("2-3")},
 			[]string{"g1 to a", "g2 to b"}},
-		"invalid ranks":                      {two, nil, []podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
-		"invalid group":                      {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
-		"pod without a place after a repair": {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 misplaced"}},
-		"bound pod without a place":          {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p misplaced"}},
-		"terminating pod without a place":    {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").terminating()}, nil},
-		"ended pod without a place":          {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
-		"pod without a node":                 {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
+		"invalid ranks": {two, nil,
+			[]podBuilder{pod("x").ranks("3-4"), pod("y").ranks("2"), pod("z").ranks("3-2")}, nil},
+		"invalid group": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)},
+			[]string{"x to a"}},
+		"pod without a place after a repair": {podspec.Places{on("a", 2), on("c", 2)}, nil,
+			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)},
+			[]string{"p3 to c", "p2 misplaced"}},
+		"bound pod without a place": {podspec.Places{on("a", 2)}, nil,
+			[]podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p misplaced"}},
+		"terminating pod without a place": {podspec.Places{on("a", 2)}, nil,
+			[]podBuilder{pod("p").bound("b").terminating()}, nil},
+		"ended pod without a place": {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
+		"pod without a node": {podspec.Places{on("a", 2)}, nil,
+			[]podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
 		"too many pods on a node, one of a rank elsewhere": {slots, nil,
-			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("a"), pod("p1").rank(1).at("a")}, []string{"p1 misplaced"}},
-		"too many pods on a node, without ranks": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y misplaced"}},
+			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("a"), pod("p1").rank(1).at("a")},
+			[]string{"p1 misplaced"}},
+		"too many pods on a node, without ranks": {podspec.Places{on("a", 1), on("b", 1)}, nil,
+			[]podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y misplaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, assigned(tc.places, tc.request, tc.pods...)); diff != "" {
@@ -187,12 +208,15 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 		pod    podBuilder
 		want   []string
 	}{
-		"all places have nodes":                {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p misplaced"}},
-		"a place without a node":               {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
-		"places wider than nodes":              {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
-		"terminating pod":                      {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").terminating(), nil},
-		"node exists":                          {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
-		"node selector with the lost hostname": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p misplaced"}},
+		"all places have nodes": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"),
+			[]string{"p misplaced"}},
+		"a place without a node":  {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
+		"places wider than nodes": {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
+		"terminating pod": {podspec.Places{on("a", 1), on("c", 1)},
+			pod("p").bound("ip-2").terminating(), nil},
+		"node exists": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
+		"node selector with the lost hostname": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"),
+			[]string{"p misplaced"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods := []*corev1.Pod{tc.pod.Pod}
@@ -206,7 +230,8 @@ func TestAPodOnADeletedNodeIsMisplacedOnceAllPlacesHaveNodes(t *testing.T) {
 // TestAPlaceOnANodeThatIsGoneIsTheLast: where pods have succeeded their places are not moved when the node is lost.
 func TestAPlaceOnANodeThatIsGoneIsTheLast(t *testing.T) {
 	pods := []*corev1.Pod{pod("x").Pod, pod("y").Pod, pod("z").Pod}
-	give, misplaced := podSetOf(podspec.Places{on("gone", 2), on("a", 2)}.Ranking(), nil, pods).assign(pods, hosts{"ip-1": "a"})
+	give, misplaced := podSetOf(podspec.Places{on("gone", 2), on("a", 2)}.Ranking(), nil, pods).assign(pods,
+		hosts{"ip-1": "a"})
 	if diff := cmp.Diff([]string{"x to a", "y to a", "z to gone"}, describe(give, misplaced)); diff != "" {
 		t.Errorf("assignments (-want +got):\n%s", diff)
 	}
@@ -235,7 +260,8 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 			places = append(places, on(fmt.Sprintf("n%d", i), rapid.Int32Range(1, 3).Draw(t, "places")))
 		}
-		g := &gang{places: places, ranked: rapid.Bool().Draw(t, "ranked"), completions: int(places.Count()) + rapid.IntRange(0, 3).Draw(t, "more completions")}
+		g := &gang{places: places, ranked: rapid.Bool().Draw(t, "ranked"),
+			completions: int(places.Count()) + rapid.IntRange(0, 3).Draw(t, "more completions")}
 		t.Repeat(map[string]func(*rapid.T){
 			"":                        g.check,
 			"the Job controller acts": func(*rapid.T) { g.control() },
@@ -251,7 +277,9 @@ func TestPlacesAreAssignedOnceAndInTheEndToAllPods(t *testing.T) {
 			"a pod is deleted": func(t *rapid.T) {
 				g.with(t, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(epoch)) })
 			},
-			"a pod fails":              func(t *rapid.T) { g.with(t, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
+			"a pod fails": func(t *rapid.T) {
+				g.with(t, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+			},
 			"a deleted pod is removed": func(*rapid.T) { g.reap(1) },
 			"a node is replaced": func(t *rapid.T) {
 				i := rapid.IntRange(0, len(g.places)-1).Draw(t, "node")

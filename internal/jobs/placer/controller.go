@@ -48,7 +48,8 @@ func AddTo(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(requestsOf), builder.WithPredicates(relevantPods())).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workloadsAtOnce,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				5*time.Millisecond, longestRetry),
 		}).
 		Complete(p)
 }
@@ -77,8 +78,9 @@ func placesChanged() predicate.Predicate {
 		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*kueue.Workload), e.ObjectNew.(*kueue.Workload)
-			return givesPlaces(is) != givesPlaces(was) || givesPlaces(is) && (!equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission) ||
-				len(workload.ShrinksTo(was)) > len(workload.ShrinksTo(is)))
+			return givesPlaces(is) != givesPlaces(was) ||
+				givesPlaces(is) && (!equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission) ||
+					len(workload.ShrinksTo(was)) > len(workload.ShrinksTo(is)))
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
 	}
@@ -91,7 +93,8 @@ func relevantPods() predicate.Predicate {
 		CreateFunc: func(e event.CreateEvent) bool { return matters(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-			return matters(is) && (was.UID != is.UID || gated(is) || podspec.HasEnded(was) != podspec.HasEnded(is) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+			return matters(is) && (was.UID != is.UID || gated(is) || podspec.HasEnded(was) != podspec.HasEnded(is) ||
+				was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
 				was.Spec.NodeName != is.Spec.NodeName && is.Spec.NodeSelector[corev1.LabelHostname] == "")
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return matters(e.Object) },

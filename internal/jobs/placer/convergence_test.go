@@ -26,7 +26,8 @@ type jobPods struct {
 
 // createReplicas creates missing pods like the controllers of jobs with replicas, which assign places themselves.
 func createReplicas(g *jobPods) bool {
-	roster := replicas.Observe("job", []replicas.Group{{Name: "w", Count: g.size}}, func(string, int32) replicas.Record { return replicas.Record{} }, g.list())
+	roster := replicas.Observe("job", []replicas.Group{{Name: "w", Count: g.size}},
+		func(string, int32) replicas.Record { return replicas.Record{} }, g.list())
 	places := roster.AssignPlaces("w", g.places, g.slice)
 	for _, r := range roster.Missing() {
 		created := pod(r.Name)
@@ -98,7 +99,8 @@ func (j *jobPods) belongs(p *corev1.Pod, node string) bool {
 	}
 	rank, _ := podspec.IndexOf(p)
 	first := rank / j.slice * j.slice
-	return slices.ContainsFunc(j.places.Ranks(first, first+j.slice), func(at podspec.Place) bool { return at.Node() == node })
+	return slices.ContainsFunc(j.places.Ranks(first, first+j.slice),
+		func(at podspec.Place) bool { return at.Node() == node })
 }
 
 // runNodes starts pods that have a place and removes terminating ones, each if some returns true.
@@ -119,7 +121,8 @@ func (j *jobPods) runNodes(some func() bool) (changed bool) {
 
 // drawJob returns a job with pods in random states, at places that they had before a random repair. near returns the
 // node that a rank gets in place of one drawn for it; mixed means that the places of before do not need to be near.
-func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string, near func(rank int, node string) string, mixed bool) *jobPods {
+func drawJob(t *rapid.T, fill func(*jobPods) bool, nodes []string, near func(rank int, node string) string,
+	mixed bool) *jobPods {
 	g := &jobPods{size: 2 * int32(rapid.IntRange(1, 4).Draw(t, "half")), pods: map[int32]*corev1.Pod{}, fill: fill}
 	var before []string
 	for rank := range int(g.size) {

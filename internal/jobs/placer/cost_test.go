@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// TestTimeOfLargeGangs: all pods of a gang are looked at again whenever some of them change, and then no pod is compared
-// with every place.
+// TestTimeOfLargeGangs: all pods of a gang are looked at again whenever some of them change, and then no pod is
+// compared with every place.
 func TestTimeOfLargeGangs(t *testing.T) {
 	for name, of := range map[string]func(i int) podBuilder{
 		"pods at their places": func(i int) podBuilder { return pod(fmt.Sprint("p", i)).rank(i).at(fmt.Sprint("node-", i)) },

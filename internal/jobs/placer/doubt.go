@@ -22,8 +22,8 @@ func (g *groupPlaces) rateDoubts(succeeded []*corev1.Pod, known nodes) {
 	}
 }
 
-// vacancies holds the domains of a part of the group, in the order of places. Pods that are given them only make a domain
-// fuller and more doubtful, so that none that next has passed becomes better again.
+// vacancies holds the domains of a part of the group, in the order of places. Pods that are given them only make a
+// domain fuller and more doubtful, so that none that next has passed becomes better again.
 type vacancies struct {
 	domains   []*domain
 	at, doubt int

@@ -43,14 +43,16 @@ func (c cachedNodes) open(host string) bool { return slices.ContainsFunc(c.of(ho
 // of returns the nodes with the hostname, none if they are unknown.
 func (c cachedNodes) of(host string) []corev1.Node {
 	var found corev1.NodeList
-	if err := c.reader.List(c.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.reader.List(c.ctx, &found, client.MatchingFields{jobs.HostnameIndex: host},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	return found.Items
 }
 
 func isOpen(node corev1.Node) bool {
-	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() &&
+		slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
 }

@@ -63,7 +63,8 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if len(misplaced) > 0 {
 		errs = append(errs, p.removeIfStillMisplaced(ctx, &w, misplaced))
 	}
-	errs = append(errs, write.ForEach(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
+	errs = append(errs, write.ForEach(give,
+		func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
@@ -73,7 +74,8 @@ func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement,
 	key := client.ObjectKeyFromObject(w)
 	current := p.cacheIsCurrent.Load() // read before the list, which may not have the write yet
 	var cached corev1.PodList
-	if err := p.client.List(ctx, &cached, client.InNamespace(w.Namespace), client.MatchingFields{workloadIndex: w.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.client.List(ctx, &cached, client.InNamespace(w.Namespace), client.MatchingFields{workloadIndex: w.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing the pods of Workload %s: %w", key, err)
 	}
 	sure := !p.unconfirmed.keep(key, cached.Items) && current
@@ -85,7 +87,8 @@ func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement,
 	if err := p.live.List(ctx, &now, client.InNamespace(w.Namespace), podsOfJob(w, cached.Items)); err != nil {
 		return nil, misplaced, fmt.Errorf("reading which pods of Workload %s have their places: %w", key, err)
 	}
-	give, misplaced = p.assign(ctx, w, slices.DeleteFunc(now.Items, func(pod corev1.Pod) bool { return !slices.Contains(workloadOf(&pod), w.Name) }))
+	give, misplaced = p.assign(ctx, w,
+		slices.DeleteFunc(now.Items, func(pod corev1.Pod) bool { return !slices.Contains(workloadOf(&pod), w.Name) }))
 	return give, misplaced, nil
 }
 
@@ -104,12 +107,15 @@ func podsOfJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
 
 // givesPlaces reports whether the Workload is admitted with places and its pods may run.
 func givesPlaces(w *kueue.Workload) bool {
-	return workload.IsAdmitted(w) && workload.HoldsQuota(w) && !workload.IsEvicted(w) && !workload.IsFinished(w) && w.DeletionTimestamp.IsZero() &&
-		slices.ContainsFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
+	return workload.IsAdmitted(w) && workload.HoldsQuota(w) && !workload.IsEvicted(w) && !workload.IsFinished(w) &&
+		w.DeletionTimestamp.IsZero() &&
+		slices.ContainsFunc(w.Status.Admission.PodSetAssignments,
+			func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
 }
 
 // assign assigns the pods of all pod sets, and returns those that are misplaced.
-func (p *placer) assign(ctx context.Context, w *kueue.Workload, items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
+func (p *placer) assign(ctx context.Context, w *kueue.Workload,
+	items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
 	bySet := map[string][]*corev1.Pod{}
 	for i := range items {
 		if _, byHand := items[i].Spec.NodeSelector[jobset.NamespacedJobKey]; byHand {
@@ -181,7 +187,8 @@ func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workloa
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(seen), &now); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if now.UID != seen.UID || !givesPlaces(&now) || !equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
+	if now.UID != seen.UID || !givesPlaces(&now) ||
+		!equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
 		return nil // the watch reports the change
 	}
 	return write.ForEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
@@ -207,7 +214,8 @@ func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 		return fmt.Errorf("marking pod %s: %w", client.ObjectKeyFromObject(seen), err)
 	}
 	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
-	if err := p.client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(seen.UID)}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := p.client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(seen.UID)}); err != nil &&
+		!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting misplaced pod %s: %w", client.ObjectKeyFromObject(seen), err)
 	}
 	movedPods.Inc()

@@ -66,12 +66,16 @@ func TestANewOperatorAssignsTheRest(t *testing.T) {
 }
 
 func TestNothingIsWrittenForWorkloadsWithoutPlaces(t *testing.T) {
-	evicted, waiting, finished, withoutPlaces := admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1))
-	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
+	evicted, waiting, finished, withoutPlaces := admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1)),
+		admitted(on("a", 1))
+	evicted.Status.Conditions = append(evicted.Status.Conditions,
+		metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
 	waiting.Status.Conditions, waiting.Status.Admission = nil, nil
-	finished.Status.Conditions = append(finished.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+	finished.Status.Conditions = append(finished.Status.Conditions,
+		metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
 	withoutPlaces.Status.Admission.PodSetAssignments[0].TopologyAssignment = nil
-	for name, wl := range map[string]*kueue.Workload{"evicted": evicted, "waiting": waiting, "finished": finished, "without topology": withoutPlaces} {
+	for name, wl := range map[string]*kueue.Workload{"evicted": evicted, "waiting": waiting, "finished": finished,
+		"without topology": withoutPlaces} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, wl, pod("p0").rank(0), pod("p1").bound("b"))
 			if err := w.reconcile(); err != nil || len(w.writes) > 0 {
@@ -99,7 +103,8 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(tracked.Pod), &left); err != nil {
 		t.Fatal(err)
 	}
-	if c := left.Status.Conditions; len(c) != 1 || c[0].Type != corev1.DisruptionTarget || c[0].Status != corev1.ConditionTrue || c[0].Reason != movedReason || c[0].LastTransitionTime.IsZero() {
+	if c := left.Status.Conditions; len(c) != 1 || c[0].Type != corev1.DisruptionTarget ||
+		c[0].Status != corev1.ConditionTrue || c[0].Reason != movedReason || c[0].LastTransitionTime.IsZero() {
 		t.Errorf("conditions = %+v, want that of a disruption, which a podFailurePolicy can ignore", c)
 	}
 }
@@ -110,7 +115,8 @@ func TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete(t *testing.T) {
 	shrinking := admitted(on("a", 2), on("b", 1))
 	shrinking.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
 	shrinking.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main"}}
-	w := newWorld(t, shrinking, pod("p0").rank(0).at("a"), pod("p1").rank(1).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3).at("b"), pod("p4").rank(4).at("c"))
+	w := newWorld(t, shrinking, pod("p0").rank(0).at("a"), pod("p1").rank(1).at("a"), pod("p2").rank(2).at("b"),
+		pod("p3").rank(3).at("b"), pod("p4").rank(4).at("c"))
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
 		t.Errorf("writes %v (error %v), want none", w.writes, err)
 	}
@@ -159,9 +165,10 @@ func TestARecreatedNodeDeletesNoPod(t *testing.T) {
 
 // toHosts returns the node affinity in the template of a Job that fills these hosts.
 func toHosts(hosts ...string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
 }
 
 // TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace: places name nodes by their hostnames, so the pod
@@ -170,7 +177,9 @@ func TestAPodOnADeletedNodeWithUnknownHostnameIsDeletedOnceItHasNoPlace(t *testi
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").bound("ip-1"), pod("p1").bound("ip-2"))
 	join := func(name, host string) {
 		t.Helper()
-		if err := w.api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}}}); err != nil {
+		if err := w.api.Create(t.Context(),
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+				Labels: map[string]string{corev1.LabelHostname: host}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -216,8 +225,9 @@ func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
 		pod  podBuilder
 		want []string
 	}{
-		"rank with a free place": {pod("new").rank(1).of("wl"), []string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
-			`{"op":"add","path":"/spec/nodeSelector/kubernetes.io~1hostname","value":"b"}`, removeGate}},
+		"rank with a free place": {pod("new").rank(1).of("wl"),
+			[]string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
+				`{"op":"add","path":"/spec/nodeSelector/kubernetes.io~1hostname","value":"b"}`, removeGate}},
 		"rank with a used place":       {pod("new").rank(0).of("wl"), nil},
 		"no rank":                      {pod("new").of("wl"), nil},
 		"no gate":                      {pod("new").rank(1).of("wl").at("b"), nil},
@@ -230,7 +240,9 @@ func TestTheWebhookAssignsThePlaceOfThePodsRankIfItIsFree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+			answer := d.Handle(t.Context(),
+				admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns",
+					Object: runtime.RawExtension{Raw: raw}}})
 			if !answer.Allowed {
 				t.Fatalf("the pod was denied: %+v", answer.Result)
 			}
@@ -256,7 +268,9 @@ func TestTheWebhookDeniesNoPod(t *testing.T) {
 			"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}}`,
 		"invalid pod": `{"apiVersion": "v1", "kind": "Pod", "spec": 1}`,
 	} {
-		answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
+		answer := d.Handle(t.Context(),
+			admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns",
+				Object: runtime.RawExtension{Raw: []byte(text)}}})
 		if !answer.Allowed || len(answer.Patches) > 0 {
 			t.Errorf("%s: response %+v, want it allowed and unchanged", name, answer)
 		}

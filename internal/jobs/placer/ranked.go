@@ -95,7 +95,8 @@ func (r rankedSets) of(w *kueue.Workload, podSet kueue.PodSetReference) *rankedS
 	if kept, ok := r.kept.Get(key); ok && kept.(keptSet).version == w.ResourceVersion {
 		return kept.(keptSet).rankedSet
 	}
-	i := slices.IndexFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.Name == podSet })
+	i := slices.IndexFunc(w.Status.Admission.PodSetAssignments,
+		func(a kueue.PodSetAssignment) bool { return a.Name == podSet })
 	if i < 0 {
 		return nil
 	}

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Each slice of a pod set must be in one domain of the topology, so a pod may only take a place of its own slice. Slices
-// that have places on the same node are in the same domain and may swap places: together they are one part.
+// Each slice of a pod set must be in one domain of the topology, so a pod may only take a place of its own slice.
+// Slices that have places on the same node are in the same domain and may swap places: together they are one part.
 
 // divide divides the places of the group into parts. size is the size of the pod set's slices, 0 if it has none, and
-// first the rank in the pod set of the group's first place. Without a rank of each pod, nothing tells slices apart: then
-// all places are one part.
+// first the rank in the pod set of the group's first place. Without a rank of each pod, nothing tells slices apart:
+// then all places are one part.
 func (g *groupPlaces) divide(size, first int32, pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) {
 	all := g.places.Count()
 	unranked := func(pod *corev1.Pod) bool {

@@ -54,7 +54,8 @@ func TestALiveListSelectsThePodsOfTheJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			wl := admitted(on("a", 1))
-			wl.OwnerReferences = []metav1.OwnerReference{{Kind: "VCJob", Name: "job", UID: "uid-of-job", Controller: ptr.To(true)}}
+			wl.OwnerReferences = []metav1.OwnerReference{{Kind: "VCJob", Name: "job", UID: "uid-of-job",
+				Controller: ptr.To(true)}}
 			own := pod("own")
 			own.Labels["app"], own.Labels[muster.JobUIDLabel] = "trainer", tc.uid
 			w := newWorld(t, wl, own)
@@ -114,9 +115,10 @@ func TestUnconfirmedPlacesAreReadWithOneList(t *testing.T) {
 // TestMisplacedPodsAreDeletedThoughPodsCannotBeListed: only assignments need the list from the API server.
 func TestMisplacedPodsAreDeletedThoughPodsCannotBeListed(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("misplaced").at("b"), pod("gated"))
-	w.placer.live = interceptor.NewClient(w.api, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-		return errLost
-	}})
+	w.placer.live = interceptor.NewClient(w.api,
+		interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errLost
+		}})
 	if err := w.reconcile(); !errors.Is(err, errLost) {
 		t.Errorf("error %v, want that of the list", err)
 	}
@@ -127,7 +129,8 @@ func TestMisplacedPodsAreDeletedThoughPodsCannotBeListed(t *testing.T) {
 // forgets their unconfirmed places.
 func TestDeletedObjectsAreForgotten(t *testing.T) {
 	evicted := admitted(on("a", 1))
-	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
+	evicted.Status.Conditions = append(evicted.Status.Conditions,
+		metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
 	for name, remove := range map[string]func(*world) (passed bool, err error){
 		"pod deleted": func(w *world) (bool, error) {
 			deleted := pod("x").of("wl").Pod
@@ -144,7 +147,8 @@ func TestDeletedObjectsAreForgotten(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			after.Status = evicted.Status
-			return placesChanged().Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}), w.api.Status().Update(t.Context(), after)
+			return placesChanged().Update(event.UpdateEvent{ObjectOld: &before, ObjectNew: after}),
+				w.api.Status().Update(t.Context(), after)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +165,8 @@ func TestDeletedObjectsAreForgotten(t *testing.T) {
 			if !passed {
 				t.Fatal("the event does not trigger a reconcile")
 			}
-			if _, err := w.placer.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(evicted)}); err != nil {
+			if _, err := w.placer.Reconcile(t.Context(),
+				ctrl.Request{NamespacedName: client.ObjectKeyFromObject(evicted)}); err != nil {
 				t.Fatal(err)
 			}
 			w.check("Workloads with unconfirmed places in the end", 0, len(w.placer.unconfirmed.byWorkload))

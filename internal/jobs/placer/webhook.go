@@ -106,8 +106,10 @@ func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.
 }
 
 // podsAt returns the pods of the Workload that are at the place, even if they are terminating.
-func (p *placer) podsAt(ctx context.Context, workload client.ObjectKey, place podspec.Place, known cachedNodes) ([]*corev1.Pod, error) {
-	fields := []client.MatchingFields{{workloadIndex: workload.Name}} // an assignment of another controller, wider than nodes
+func (p *placer) podsAt(ctx context.Context, workload client.ObjectKey, place podspec.Place,
+	known cachedNodes) ([]*corev1.Pod, error) {
+	// an assignment of another controller, wider than nodes
+	fields := []client.MatchingFields{{workloadIndex: workload.Name}}
 	if host := place.Node(); host != "" {
 		names := sets.New(host)
 		for _, node := range known.of(host) {
@@ -121,11 +123,13 @@ func (p *placer) podsAt(ctx context.Context, workload client.ObjectKey, place po
 	found := map[types.UID]*corev1.Pod{}
 	for _, field := range fields {
 		var list corev1.PodList
-		if err := p.client.List(ctx, &list, client.InNamespace(workload.Namespace), field, client.UnsafeDisableDeepCopy); err != nil {
+		if err := p.client.List(ctx, &list, client.InNamespace(workload.Namespace), field,
+			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the pods of Workload %s on %s: %w", workload, place.Node(), err)
 		}
 		for i := range list.Items {
-			if pod := &list.Items[i]; !podspec.HasEnded(pod) && !gated(pod) && place.KeyOf(nodeLabelsOf(pod, known)) == place.Key() {
+			if pod := &list.Items[i]; !podspec.HasEnded(pod) && !gated(pod) &&
+				place.KeyOf(nodeLabelsOf(pod, known)) == place.Key() {
 				found[pod.UID] = pod
 			}
 		}

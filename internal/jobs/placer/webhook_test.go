@@ -119,11 +119,13 @@ func (i *indexedCache) placeFromAll(pod *corev1.Pod) (podspec.Place, bool) {
 	}
 	var others []*corev1.Pod
 	for _, o := range i.pods.List() {
-		if other := o.(*corev1.Pod); other.Annotations[kueue.WorkloadAnnotation] == "wl" && other.Labels[kueue.PodSetLabel] == "main" && !podspec.HasEnded(other) && set.groupOf(other) == group {
+		if other := o.(*corev1.Pod); other.Annotations[kueue.WorkloadAnnotation] == "wl" &&
+			other.Labels[kueue.PodSetLabel] == "main" && !podspec.HasEnded(other) && set.groupOf(other) == group {
 			others = append(others, other)
 		}
 	}
-	d := newGroupPlaces(set.places.Ranks(group.from, group.to), others, cachedNodes{context.Background(), i}).domainOfRank(pod, set.rankOf)
+	d := newGroupPlaces(set.places.Ranks(group.from, group.to), others,
+		cachedNodes{context.Background(), i}).domainOfRank(pod, set.rankOf)
 	if d == nil {
 		return podspec.Place{}, false
 	}
@@ -133,10 +135,13 @@ func (i *indexedCache) placeFromAll(pod *corev1.Pod) (podspec.Place, bool) {
 // TestAPodThatSelectsTheHostOfItsNodeCountsOnce, though it is found by both names of the node.
 func TestAPodThatSelectsTheHostOfItsNodeCountsOnce(t *testing.T) {
 	w := newWorld(t, admitted(on("host", 2)), pod("p0").rank(0).at("host").bound("node"))
-	if err := w.api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node", Labels: map[string]string{corev1.LabelHostname: "host"}}}); err != nil {
+	if err := w.api.Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node",
+			Labels: map[string]string{corev1.LabelHostname: "host"}}}); err != nil {
 		t.Fatal(err)
 	}
-	place, free, err := w.placer.placeOf(t.Context(), client.ObjectKey{Namespace: "ns", Name: "wl"}, pod("p1").rank(1).of("wl").Pod)
+	place, free, err := w.placer.placeOf(t.Context(), client.ObjectKey{Namespace: "ns", Name: "wl"},
+		pod("p1").rank(1).of("wl").Pod)
 	if err != nil || !free || place.Node() != "host" {
 		t.Errorf("the place is %v, free: %v (error %v), want one on host", place, free, err)
 	}
@@ -150,7 +155,8 @@ func TestPodsAdmittedAtOnceGetPlacesOfTheirOwn(t *testing.T) {
 	var all sync.WaitGroup
 	for rank := range got {
 		all.Go(func() {
-			place, ok, err := w.placer.placeOf(t.Context(), client.ObjectKey{Namespace: "ns", Name: "wl"}, pod(fmt.Sprint("p", rank)).rank(rank).of("wl").Pod)
+			place, ok, err := w.placer.placeOf(t.Context(), client.ObjectKey{Namespace: "ns", Name: "wl"},
+				pod(fmt.Sprint("p", rank)).rank(rank).of("wl").Pod)
 			if err != nil || !ok {
 				t.Errorf("pod %d has no place (error %v)", rank, err)
 			}
@@ -196,8 +202,9 @@ func newIndexedCache(places ...podspec.Place) *indexedCache {
 	}
 	return &indexedCache{
 		workload: admitted(places...),
-		pods:     cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{workloadIndex: by(workloadOf), nodeIndex: by(nodesOf)}),
-		nodes:    cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{jobs.HostnameIndex: by(jobs.HostnameOf)}),
+		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+			cache.Indexers{workloadIndex: by(workloadOf), nodeIndex: by(nodesOf)}),
+		nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{jobs.HostnameIndex: by(jobs.HostnameOf)}),
 	}
 }
 

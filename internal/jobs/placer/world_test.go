@@ -60,7 +60,8 @@ func newScheme(t *testing.T) *runtime.Scheme {
 // newWorld returns a world with the Workload and its pods.
 func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	t.Helper()
-	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).WithIndex(&corev1.Pod{}, nodeIndex, nodesOf).
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex,
+		workloadOf).WithIndex(&corev1.Pod{}, nodeIndex, nodesOf).
 		WithIndex(&corev1.Node{}, jobs.HostnameIndex, jobs.HostnameOf).WithStatusSubresource(&corev1.Pod{}, &kueue.Workload{})
 	builder.WithObjects(w)
 	for _, b := range pods {
@@ -73,15 +74,18 @@ func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 			out.cached(list)
 			return err
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+			opts ...client.PatchOption) error {
 			return out.write("place", o, func() error { return out.patch(ctx, c, o, p, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption) error {
 			return out.write("mark", o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			if applied := (&client.DeleteOptions{}).ApplyOptions(opts); applied.GracePeriodSeconds != nil {
-				t.Errorf("%s is deleted with a grace period of %d s, want that of the pod", o.GetName(), *applied.GracePeriodSeconds)
+				t.Errorf("%s is deleted with a grace period of %d s, want that of the pod", o.GetName(),
+					*applied.GracePeriodSeconds)
 			}
 			return out.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
@@ -96,7 +100,8 @@ func (w *world) live() client.Reader {
 			w.reads = append(w.reads, fmt.Sprint("list ", (&client.ListOptions{}).ApplyOptions(opts).LabelSelector))
 			return c.List(ctx, list, opts...)
 		},
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			opts ...client.GetOption) error {
 			if _, pod := o.(*corev1.Pod); pod {
 				w.reads = append(w.reads, "get "+key.Name)
 			}
@@ -139,7 +144,8 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 }
 
 // patch rejects what the API server rejects: another place for a pod that is not gated.
-func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p client.Patch,
+	opts ...client.PatchOption) error {
 	var before, after corev1.Pod
 	key := client.ObjectKeyFromObject(o)
 	if err := c.Get(ctx, key, &before); err != nil {
@@ -155,12 +161,14 @@ func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p c
 		return nil
 	}
 	before.ResourceVersion = after.ResourceVersion
-	return errors.Join(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, nil), c.Update(ctx, &before))
+	return errors.Join(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, nil),
+		c.Update(ctx, &before))
 }
 
 // reconcile reconciles the Workload, and sorts the writes, which are concurrent.
 func (w *world) reconcile() error {
-	_, err := w.placer.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "wl"}})
+	_, err := w.placer.Reconcile(w.t.Context(),
+		ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "wl"}})
 	slices.Sort(w.writes)
 	return err
 }
@@ -188,9 +196,11 @@ func admitted(places ...podspec.Place) *kueue.Workload {
 	w.Spec.PodSets = []kueue.PodSet{{Name: "main"}}
 	assignment := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
 	for _, place := range places {
-		assignment.Domains = append(assignment.Domains, kueue.TopologyDomainAssignment{Values: []string{place.Node()}, Count: place.Count})
+		assignment.Domains = append(assignment.Domains,
+			kueue.TopologyDomainAssignment{Values: []string{place.Node()}, Count: place.Count})
 	}
-	w.Status.Admission = &kueue.Admission{ClusterQueue: "q", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", TopologyAssignment: assignment}}}
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "q",
+		PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", TopologyAssignment: assignment}}}
 	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}}
 	return w
 }

@@ -100,14 +100,17 @@ const probeName = "muster-probe"
 
 // probe returns a pod that satisfies the restricted Pod Security Standard, so that every namespace takes it.
 func probe(namespace string) *corev1.Pod {
-	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
+	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"),
+		corev1.ResourceMemory: resource.MustParse("1Mi")}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: probeName, Namespace: namespace},
 		Spec: corev1.PodSpec{
 			AutomountServiceAccountToken: ptr.To(false),
-			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{Name: "probe", Image: "registry.invalid/probe", Resources: corev1.ResourceRequirements{Requests: little, Limits: little}, SecurityContext: &corev1.SecurityContext{
-				AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "probe", Image: "registry.invalid/probe",
+				Resources: corev1.ResourceRequirements{Requests: little, Limits: little}, SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 		},
 	}
 	jobs.InPodGroup(&pod.Spec, probeName)

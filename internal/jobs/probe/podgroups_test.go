@@ -39,10 +39,12 @@ func TestHasNativeGangs(t *testing.T) {
 		"creates refused at first":      {serves: true, refusals: 2, want: true},
 		"creates always refused":        {serves: true, refusals: 1000, wantError: true},
 		"cluster still starting":        {serves: true, refusals: long, boots: true, want: true},
-		"too many requests":             {serves: true, refusals: long, by: apierrors.NewTooManyRequests("too many", 1), want: true},
-		"timeouts":                      {serves: true, refusals: long, by: context.DeadlineExceeded, want: true},
-		"kind lookup fails at first":    {serves: true, unmapped: long, want: true},
-		"always unavailable":            {serves: true, refusals: 1000, by: apierrors.NewServiceUnavailable("overloaded"), wantError: true},
+		"too many requests": {serves: true, refusals: long,
+			by: apierrors.NewTooManyRequests("too many", 1), want: true},
+		"timeouts":                   {serves: true, refusals: long, by: context.DeadlineExceeded, want: true},
+		"kind lookup fails at first": {serves: true, unmapped: long, want: true},
+		"always unavailable": {serves: true, refusals: 1000, by: apierrors.NewServiceUnavailable("overloaded"),
+			wantError: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,25 +59,27 @@ func TestHasNativeGangs(t *testing.T) {
 				}
 				var accounts []client.Object
 				if !tc.boots {
-					accounts = append(accounts, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})
+					accounts = append(accounts,
+						&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})
 				}
 				refusals := tc.refusals
-				c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(&lateMapper{mapper, tc.unmapped}).WithInterceptorFuncs(interceptor.Funcs{
-					Create: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-						if applied := (&client.CreateOptions{}).ApplyOptions(opts); len(applied.DryRun) == 0 {
-							t.Error("the create is no dry run: the pod would be stored")
-						}
-						if refusals--; refusals >= 0 && tc.by != nil {
-							return tc.by
-						} else if refusals >= 0 {
-							return apierrors.NewForbidden(corev1.Resource("pods"), o.GetName(), nil)
-						}
-						if tc.drops {
-							o.(*corev1.Pod).Spec.SchedulingGroup = nil
-						}
-						return nil
-					},
-				}).WithObjects(accounts...).Build()
+				c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(&lateMapper{mapper, tc.unmapped}).
+					WithInterceptorFuncs(interceptor.Funcs{
+						Create: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+							if applied := (&client.CreateOptions{}).ApplyOptions(opts); len(applied.DryRun) == 0 {
+								t.Error("the create is no dry run: the pod would be stored")
+							}
+							if refusals--; refusals >= 0 && tc.by != nil {
+								return tc.by
+							} else if refusals >= 0 {
+								return apierrors.NewForbidden(corev1.Resource("pods"), o.GetName(), nil)
+							}
+							if tc.drops {
+								o.(*corev1.Pod).Spec.SchedulingGroup = nil
+							}
+							return nil
+						},
+					}).WithObjects(accounts...).Build()
 				start := time.Now()
 				got, err := HasNativeGangs(t.Context(), c, "default")
 				if got != tc.want || (err != nil) != tc.wantError {

@@ -17,19 +17,22 @@ import (
 // ways.
 func TestHasStrictServiceNames(t *testing.T) {
 	invalid := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Service").GroupKind(), digitProbe,
-		field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), digitProbe, "a DNS-1035 label must consist of lower case")})
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), digitProbe,
+			"a DNS-1035 label must consist of lower case")})
 	for name, tc := range map[string]struct {
 		late            int   // how many creates fail by an error before the answer
 		by              error // of these creates
 		answer          error
 		want, wantError bool
 	}{
-		"taken":                      {},
-		"invalid":                    {answer: invalid, want: true},
-		"forbidden":                  {answer: apierrors.NewForbidden(corev1.Resource("services"), digitProbe, nil), wantError: true},
-		"timeouts at first":          {late: 20, by: context.DeadlineExceeded, answer: invalid, want: true},
-		"too many requests at first": {late: 20, by: apierrors.NewTooManyRequests("too many", 1), answer: invalid, want: true},
-		"always unavailable":         {late: 1000, by: apierrors.NewServiceUnavailable("overloaded"), wantError: true},
+		"taken":   {},
+		"invalid": {answer: invalid, want: true},
+		"forbidden": {answer: apierrors.NewForbidden(corev1.Resource("services"), digitProbe, nil),
+			wantError: true},
+		"timeouts at first": {late: 20, by: context.DeadlineExceeded, answer: invalid, want: true},
+		"too many requests at first": {late: 20, by: apierrors.NewTooManyRequests("too many", 1),
+			answer: invalid, want: true},
+		"always unavailable": {late: 1000, by: apierrors.NewServiceUnavailable("overloaded"), wantError: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

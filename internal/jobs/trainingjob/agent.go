@@ -43,7 +43,8 @@ func (v *view) lattice() lattice {
 
 // withAgent returns the template of the job's worker with this index, with the agent added to its training container if
 // the workers have one.
-func (l lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec, index int32) (corev1.PodTemplateSpec, error) {
+func (l lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec,
+	index int32) (corev1.PodTemplateSpec, error) {
 	if !l.injected {
 		return template, nil
 	}
@@ -68,7 +69,8 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 	}
 }
 
-// roundSizes returns the writes that update, on existing pods, the annotation with the sizes that their rounds may have.
+// roundSizes returns the writes that update, on existing pods, the annotation with the sizes that their rounds may
+// have.
 func (v *view) roundSizes() (writes []write.Write) {
 	sizes := roundOf(v.job, 0).Sizes()
 	for i := range v.roster.Replicas {

@@ -25,7 +25,8 @@ func planWithAgent(t *testing.T, job *breezeml.TrainingJob, admission jobs.Admis
 
 func TestAgentRunsTheCommandOfTheTrainingContainer(t *testing.T) {
 	job := newJob(2, 4)
-	job.Spec.InjectLattice, job.Spec.Framework, job.Spec.RunPolicy.BackoffLimit = true, breezeml.FrameworkGeneric, ptr.To[int32](7)
+	job.Spec.InjectLattice, job.Spec.Framework, job.Spec.RunPolicy.BackoffLimit = true,
+		breezeml.FrameworkGeneric, ptr.To[int32](7)
 	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Args = []string{"--fast"}
 	pods := podsIn(planWithAgent(t, job.TrainingJob, admitted(2)))
 	if len(pods) != 2 {
@@ -46,13 +47,15 @@ func TestAgentRunsTheCommandOfTheTrainingContainer(t *testing.T) {
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
 	}
-	for name, want := range map[string]string{"LATTICE_NNODES": "2:4", "LATTICE_RDZV_ID": "job-uid", "LATTICE_FRAMEWORK": "generic"} {
+	for name, want := range map[string]string{"LATTICE_NNODES": "2:4", "LATTICE_RDZV_ID": "job-uid",
+		"LATTICE_FRAMEWORK": "generic"} {
 		if env[name] != want {
 			t.Errorf("variable %s = %q, want %q", name, env[name], want)
 		}
 	}
 	if pods[1].Labels["muster.dev/rendezvous"] != "job-uid" || pods[1].Annotations["muster.dev/rendezvous-index"] != "1" {
-		t.Errorf("labels %v, annotations %v, want the rendezvous job-uid and the index 1", pods[1].Labels, pods[1].Annotations)
+		t.Errorf("labels %v, annotations %v, want the rendezvous job-uid and the index 1", pods[1].Labels,
+			pods[1].Annotations)
 	}
 }
 
@@ -88,7 +91,8 @@ func TestAgentIsAsAdmitted(t *testing.T) {
 			}
 		}
 		if framework != tc.framework || (len(grown.Spec.InitContainers) > 0) != (tc.framework != "") {
-			t.Errorf("%s: the new worker has the framework %q and the init containers %v, want the framework %q", name, framework, grown.Spec.InitContainers, tc.framework)
+			t.Errorf("%s: the new worker has the framework %q and the init containers %v, want the framework %q", name,
+				framework, grown.Spec.InitContainers, tc.framework)
 		}
 		if _, there := grown.Annotations[muster.AgentFrameworkAnnotation]; there {
 			t.Errorf("%s: the new worker has the pod set's annotation: %v", name, grown.Annotations)
@@ -119,18 +123,22 @@ func TestJobWhoseAgentCannotBeAddedIsNotQueued(t *testing.T) {
 	if len(podsIn(p)) > 0 {
 		t.Errorf("without agents: writes %v, want no pods", writes(p))
 	}
-	if len(p.Events) != 1 || p.Events[0] != *d.Mistake || !strings.HasSuffix(d.Mistake.Message, ". No pods that are to have it are started until then") {
+	if len(p.Events) != 1 || p.Events[0] != *d.Mistake ||
+		!strings.HasSuffix(d.Mistake.Message, ". No pods that are to have it are started until then") {
 		t.Errorf("once admitted: events %+v, want only the mistake %+v", p.Events, d.Mistake)
 	}
 	if p.Progress.Refused != d.Mistake.Message {
 		t.Errorf("once admitted: Refused = %q, want the mistake", p.Progress.Refused)
 	}
-	if p := checkedPlan(t, now, newWithAgent(2).TrainingJob, admitted(2), of(pod(0).Running())); p.Progress.Refused != "" || len(podsIn(p)) > 0 {
-		t.Errorf("with its minimum running: writes %v, Refused %q, want no pods and no refusal", writes(p), p.Progress.Refused)
+	if p := checkedPlan(t, now, newWithAgent(2).TrainingJob, admitted(2),
+		of(pod(0).Running())); p.Progress.Refused != "" || len(podsIn(p)) > 0 {
+		t.Errorf("with its minimum running: writes %v, Refused %q, want no pods and no refusal", writes(p),
+			p.Progress.Refused)
 	}
 	short := newWithAgent(3)
 	short.Spec.MinSize = ptr.To[int32](2)
-	if p := checkedPlan(t, now, short.TrainingJob, admitted(3), of(pod(0).Running())); p.Progress.Refused != d.Mistake.Message {
+	if p := checkedPlan(t, now, short.TrainingJob, admitted(3),
+		of(pod(0).Running())); p.Progress.Refused != d.Mistake.Message {
 		t.Errorf("with less than its minimum running: Refused = %q, want the mistake", p.Progress.Refused)
 	}
 	if d := describe(job.TrainingJob, anAgent); d.Mistake != nil {

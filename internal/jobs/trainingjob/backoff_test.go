@@ -37,7 +37,8 @@ func TestARestartInARowWaits(t *testing.T) {
 		t.Errorf("requeueTime = %s: a worker that waits is not stuck", job.Status.RequeueTime)
 	}
 	p = checkedPlan(t, due, job.TrainingJob, admitted(2), children)
-	same(t, "writes when it is due", []string{"create Service job-worker-0", "create Service job-worker-1", "delete Pod job-worker-0"}, writes(p))
+	same(t, "writes when it is due",
+		[]string{"create Service job-worker-0", "create Service job-worker-1", "delete Pod job-worker-0"}, writes(p))
 	job = withStatus(p, job)
 	same(t, "restarts when it is due", map[string]int32{"0": 4}, job.Status.Restarts)
 	same(t, "conditions when it is due", want, conditions(job))

@@ -33,7 +33,8 @@ func newJob(least, most int32) jobBuilder {
 		Name: "job", Namespace: "ns", UID: "job-uid", CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}}
 	b.Spec.MinSize, b.Spec.MaxSize = ptr.To(least), ptr.To(most)
 	b.Spec.ReplicaSpecs.Template.Spec.Containers = []corev1.Container{
-		{Name: "log"}, {Name: "trainingjob", Command: []string{"train"}, Ports: []corev1.ContainerPort{{Name: "trainingjob-port", ContainerPort: 23456}}}}
+		{Name: "log"}, {Name: "trainingjob", Command: []string{"train"},
+			Ports: []corev1.ContainerPort{{Name: "trainingjob-port", ContainerPort: 23456}}}}
 	return b
 }
 
@@ -69,7 +70,8 @@ func admitted(size int32) jobs.Admission {
 }
 
 // checkedPlan returns the plan, and checks that plan is a pure function.
-func checkedPlan(t rapid.TB, at time.Time, job *breezeml.TrainingJob, admission jobs.Admission, children []client.Object) jobs.Plan {
+func checkedPlan(t rapid.TB, at time.Time, job *breezeml.TrainingJob, admission jobs.Admission,
+	children []client.Object) jobs.Plan {
 	t.Helper()
 	return jobstest.CheckedPlan(t, func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(settings, seen) },
 		jobs.Seen[*breezeml.TrainingJob]{Job: job, Admission: admission, Children: children, Now: at})

@@ -30,7 +30,8 @@ func (p *planner) cleanUp(over *jobs.Outcome) {
 			}
 			continue
 		}
-		if policy == breezeml.CleanPodNone && runsOn[pod.Name] || policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
+		if policy == breezeml.CleanPodNone && runsOn[pod.Name] ||
+			policy != breezeml.CleanPodAll && policy != "" && replicas.IsFinished(pod) {
 			if index, ok := replicas.IndexOf(p.job.Name, worker, pod.Name); ok {
 				stays[index] = true
 			}
@@ -65,13 +66,15 @@ func (v *view) withQuota() map[string]bool {
 	return out
 }
 
-// stopTime is how long, beyond its grace period, a pod may take to end after it was given a deadline, before it is deleted.
+// stopTime is how long, beyond its grace period, a pod may take to end after it was given a deadline, before it is
+// deleted.
 const stopTime = time.Minute
 
 // reachedItsLimit reports whether the job has failed because of its deadline or its backoffLimit.
 func (v *view) reachedItsLimit(over *jobs.Outcome) bool {
 	backoff, _, _ := strings.Cut(breezeml.BackoffMessage, ": ")
-	return !over.Succeeded && (over.Message == v.message(breezeml.DeadlineMessage) || strings.HasPrefix(over.Message, v.message(backoff)+": "))
+	return !over.Succeeded &&
+		(over.Message == v.message(breezeml.DeadlineMessage) || strings.HasPrefix(over.Message, v.message(backoff)+": "))
 }
 
 // stop ends a pod that is to be kept, and reports whether it stays. A running pod gets a deadline that has passed: its

@@ -42,8 +42,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestNoJobIsPlannedBeyondItsLargestSize: a job that was stored before the API limited its size takes no more memory than
-// the largest job does, whatever its status says.
+// TestNoJobIsPlannedBeyondItsLargestSize: a job that was stored before the API limited its size takes no more memory
+// than the largest job does, whatever its status says.
 func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 	job := newJob(1, math.MaxInt32)
 	job.Status.Stage, job.Status.CurrentSize = breezeml.StageRunning, math.MaxInt32
@@ -58,7 +58,8 @@ func TestAJobThatRunsWithNoWorkersHasNotSucceeded(t *testing.T) {
 	for _, size := range []int32{0, -1} {
 		job := newJob(1, 2)
 		job.Status.Stage, job.Status.CurrentSize = breezeml.StageRunning, size
-		if got := stageAndSize(withStatus(checkedPlan(t, now, job.TrainingJob, waiting, nil), job)); got != string(breezeml.StageWaiting)+" 0" {
+		if got := stageAndSize(withStatus(checkedPlan(t, now, job.TrainingJob, waiting, nil),
+			job)); got != string(breezeml.StageWaiting)+" 0" {
 			t.Errorf("with the size %d in its status it is %s, want %s", size, got, breezeml.StageWaiting)
 		}
 	}
@@ -68,7 +69,9 @@ func TestDescribe(t *testing.T) {
 	job := newJob(2, 4)
 	d := describe(job.TrainingJob, jobs.Facts{})
 	ps := d.PodSets[0]
-	if ps.Name != "worker" || ps.Count != 4 || *ps.MinCount != 2 || ps.Template.Annotations[muster.MinReplicasAnnotation] != "2" || ps.Template.Annotations[muster.MaxReplicasAnnotation] != "4" {
+	if ps.Name != "worker" || ps.Count != 4 || *ps.MinCount != 2 ||
+		ps.Template.Annotations[muster.MinReplicasAnnotation] != "2" ||
+		ps.Template.Annotations[muster.MaxReplicasAnnotation] != "4" {
 		t.Errorf("pod set = %+v, want from 2 to 4 workers", ps)
 	}
 	if d.Queue != "" || *d.Priority != 0 || d.Foreign || d.Paused || !d.QueuedTime.Equal(job.CreationTimestamp.Time) {
@@ -76,7 +79,8 @@ func TestDescribe(t *testing.T) {
 	}
 	job.Spec.RunPolicy.SchedulingPolicy = &breezeml.SchedulingPolicy{Queue: "q", PriorityClass: "high"}
 	job.Spec.RunPolicy.ManagedBy = ptr.To("example.com/other")
-	if d := describe(job.TrainingJob, jobs.Facts{}); d.Queue != "q" || d.Priority != nil || d.PriorityClass != "high" || !d.Foreign {
+	if d := describe(job.TrainingJob, jobs.Facts{}); d.Queue != "q" || d.Priority != nil ||
+		d.PriorityClass != "high" || !d.Foreign {
 		t.Errorf("with a scheduling policy: description %+v", d)
 	}
 	job.Spec.Priority = -1
@@ -84,11 +88,13 @@ func TestDescribe(t *testing.T) {
 	if d := describe(job.TrainingJob, jobs.Facts{}); *d.Priority != -1 || d.PriorityClass != "" || d.Foreign {
 		t.Errorf("with a priority of its own: description %+v", d)
 	}
-	if ps := describe(newJob(3, 3).TrainingJob, jobs.Facts{}).PodSets[0]; *ps.MinCount != 3 || ps.Template.Annotations[muster.MinReplicasAnnotation] != "3" {
+	if ps := describe(newJob(3, 3).TrainingJob, jobs.Facts{}).PodSets[0]; *ps.MinCount != 3 ||
+		ps.Template.Annotations[muster.MinReplicasAnnotation] != "3" {
 		t.Errorf("with one size: pod set %+v, want a minimum of 3", ps)
 	}
 	for name, paused := range map[string]jobBuilder{
-		"suspended": newJob(1, 1).suspended(true), "cooling down": {&breezeml.TrainingJob{Status: breezeml.TrainingJobStatus{Stage: breezeml.StageRequeueCooldown}}},
+		"suspended":    newJob(1, 1).suspended(true),
+		"cooling down": {&breezeml.TrainingJob{Status: breezeml.TrainingJobStatus{Stage: breezeml.StageRequeueCooldown}}},
 	} {
 		if !describe(paused.TrainingJob, jobs.Facts{}).Paused {
 			t.Errorf("%s: the description is not paused", name)

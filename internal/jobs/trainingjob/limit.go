@@ -44,7 +44,8 @@ func (v *view) nodesGainedSince(at time.Time) bool {
 
 // forgetLimit forgets the limit once more workers run than it allowed.
 func (rep *reporter) forgetLimit() {
-	if limit := rep.job.Status.SizeLimit; limit != nil && rep.job.Status.CurrentSize > limit.Workers && rep.roster.All(up) {
+	if limit := rep.job.Status.SizeLimit; limit != nil && rep.job.Status.CurrentSize > limit.Workers &&
+		rep.roster.All(up) {
 		rep.job.Status.SizeLimit = nil
 	}
 }

@@ -18,12 +18,14 @@ import (
 func unschedulable(index int) jobstest.Pod {
 	p := pod(index)
 	p.Status.Phase = corev1.PodPending
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available."}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Message: "0/2 nodes are available."}}
 	return p
 }
 
 // planAt plans for a job with these pods, of which three were admitted, and returns the job with its new status.
-func planAt(t *testing.T, at time.Time, job jobBuilder, facts jobs.Facts, pods []client.Object) (jobs.Plan, jobBuilder) {
+func planAt(t *testing.T, at time.Time, job jobBuilder, facts jobs.Facts,
+	pods []client.Object) (jobs.Plan, jobBuilder) {
 	t.Helper()
 	p := jobstest.CheckedPlan(t, func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(settings, seen) },
 		jobs.Seen[*breezeml.TrainingJob]{Job: job.TrainingJob, Facts: facts, Admission: admitted(3), Children: pods, Now: at})
@@ -50,14 +52,22 @@ func TestJobGoesOnWithoutWorkersThatCannotBePlaced(t *testing.T) {
 		stage   string
 		deleted []string
 	}{
-		"the last is unschedulable":            {2, of(pod(0).Running(), pod(1).Running(), unschedulable(2)), "Running 2", []string{"delete Pod job-worker-2"}},
-		"the first is unschedulable":           {2, of(unschedulable(0), pod(1).Running(), pod(2).Running()), "Running 2", []string{"delete Pod job-worker-0"}},
-		"two are unschedulable":                {1, of(unschedulable(0), pod(1).Running(), unschedulable(2)), "Running 1", []string{"delete Pod job-worker-0", "delete Pod job-worker-2"}},
-		"one does not start on its node":       {2, of(pod(0).Running(), pod(1).Running(), pulling), "Running 2", []string{"delete Pod job-worker-2"}},
-		"one does not end":                     {2, of(pod(0).Running(), pod(1).Running(), pod(2).Running().Terminating()), "Running 2", nil},
-		"one has succeeded":                    {2, of(pod(0).Ended(0), pod(1).Running(), unschedulable(2)), "Running 2", []string{"delete Pod job-worker-2"}},
-		"fewer than the minimum run":           {3, of(pod(0).Running(), pod(1).Running(), unschedulable(2)), "RequeueCooldown 0", []string{"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2"}},
-		"none runs, though the minimum is one": {1, of(unschedulable(0), unschedulable(1), unschedulable(2)), "RequeueCooldown 0", []string{"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2"}},
+		"the last is unschedulable": {2, of(pod(0).Running(), pod(1).Running(), unschedulable(2)), "Running 2",
+			[]string{"delete Pod job-worker-2"}},
+		"the first is unschedulable": {2, of(unschedulable(0), pod(1).Running(), pod(2).Running()), "Running 2",
+			[]string{"delete Pod job-worker-0"}},
+		"two are unschedulable": {1, of(unschedulable(0), pod(1).Running(), unschedulable(2)), "Running 1",
+			[]string{"delete Pod job-worker-0", "delete Pod job-worker-2"}},
+		"one does not start on its node": {2, of(pod(0).Running(), pod(1).Running(), pulling), "Running 2",
+			[]string{"delete Pod job-worker-2"}},
+		"one does not end": {2, of(pod(0).Running(), pod(1).Running(), pod(2).Running().Terminating()),
+			"Running 2", nil},
+		"one has succeeded": {2, of(pod(0).Ended(0), pod(1).Running(), unschedulable(2)), "Running 2",
+			[]string{"delete Pod job-worker-2"}},
+		"fewer than the minimum run": {3, of(pod(0).Running(), pod(1).Running(), unschedulable(2)),
+			"RequeueCooldown 0", []string{"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2"}},
+		"none runs, though the minimum is one": {1, of(unschedulable(0), unschedulable(1), unschedulable(2)),
+			"RequeueCooldown 0", []string{"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := startedWith(t, tc.least, tc.pods)
@@ -81,9 +91,11 @@ func TestJobGoesOnWithoutWorkersThatCannotBePlaced(t *testing.T) {
 			}
 			d := describe(job.TrainingJob, jobs.Facts{})
 			if d.Wanted != job.Status.CurrentSize || d.PodSets[0].Count != 3 {
-				t.Errorf("the job wants %d workers of a pod set of %d, want %d of 3", d.Wanted, d.PodSets[0].Count, job.Status.CurrentSize)
+				t.Errorf("the job wants %d workers of a pod set of %d, want %d of 3", d.Wanted, d.PodSets[0].Count,
+					job.Status.CurrentSize)
 			}
-			if e := p.Events[0]; e.Reason != breezeml.SizeLimitedReason || !strings.Contains(e.Message, "instead of 3: Pods have been pending for more than 5m0s, ") {
+			if e := p.Events[0]; e.Reason != breezeml.SizeLimitedReason ||
+				!strings.Contains(e.Message, "instead of 3: Pods have been pending for more than 5m0s, ") {
 				t.Errorf("events %v, want the reason for the size", events(p))
 			}
 			if len(p.Events) != 1 {
@@ -93,14 +105,15 @@ func TestJobGoesOnWithoutWorkersThatCannotBePlaced(t *testing.T) {
 	}
 }
 
-// TestSizeThatFailedIsNotTriedAgainAtOnce: the pause doubles with each failure, up to the cooldown, is over at once when
-// nodes gain room, and is short again after the larger size has run.
+// TestSizeThatFailedIsNotTriedAgainAtOnce: the pause doubles with each failure, up to the cooldown, is over at once
+// when nodes gain room, and is short again after the larger size has run.
 func TestSizeThatFailedIsNotTriedAgainAtOnce(t *testing.T) {
 	stuck := of(pod(0).Running(), pod(1).Running(), unschedulable(2))
 	two := of(pod(0).Running(), pod(1).Running())
 	job := startedWith(t, 2, stuck)
 	at := now
-	for _, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 3 * time.Hour, 3 * time.Hour} {
+	for _, pause := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute,
+		80 * time.Minute, 160 * time.Minute, 3 * time.Hour, 3 * time.Hour} {
 		at = at.Add(settings.PendingTimeout)
 		var p jobs.Plan
 		p, job = planAt(t, at, job, jobs.Facts{}, stuck)
@@ -108,19 +121,23 @@ func TestSizeThatFailedIsNotTriedAgainAtOnce(t *testing.T) {
 		if until := at.Add(pause); !p.Due.Equal(until) || !job.Status.SizeLimit.Until.Time.Equal(until) {
 			t.Fatalf("the job is due at %s with the limit %+v, want until %s", p.Due, job.Status.SizeLimit, until)
 		}
-		p, job = planAt(t, at.Add(pause-time.Second), job, jobs.Facts{NodesGained: at}, two) // as if the operator was restarted
+		// as if the operator was restarted
+		p, job = planAt(t, at.Add(pause-time.Second), job, jobs.Facts{NodesGained: at}, two)
 		if made := podsIn(p); len(made) > 0 || limitOf(job.TrainingJob) != 2 {
-			t.Fatalf("before the pause is over, pods are written: %v, limit %+v; want none and the limit of 2", writes(p), job.Status.SizeLimit)
+			t.Fatalf("before the pause is over, pods are written: %v, limit %+v; want none and the limit of 2", writes(p),
+				job.Status.SizeLimit)
 		}
 		at = at.Add(pause)
 		p, job = planAt(t, at, job, jobs.Facts{}, two)
 		if made := podsIn(p); len(made) != 1 || describe(job.TrainingJob, jobs.Facts{}).Wanted != 0 {
-			t.Fatalf("after the pause the pods %v are written, limit %+v; want one and no limit", writes(p), job.Status.SizeLimit)
+			t.Fatalf("after the pause the pods %v are written, limit %+v; want one and no limit", writes(p),
+				job.Status.SizeLimit)
 		}
 		_, job = planAt(t, at, job, jobs.Facts{}, stuck)
 	}
 	_, job = planAt(t, at.Add(settings.PendingTimeout), job, jobs.Facts{}, stuck)
-	p, job := planAt(t, at.Add(settings.PendingTimeout+time.Minute), job, jobs.Facts{NodesGained: at.Add(settings.PendingTimeout + 59*time.Second)}, two)
+	p, job := planAt(t, at.Add(settings.PendingTimeout+time.Minute), job,
+		jobs.Facts{NodesGained: at.Add(settings.PendingTimeout + 59*time.Second)}, two)
 	if made := podsIn(p); len(made) != 1 {
 		t.Fatalf("after a node came the pods %v are written, want one", writes(p))
 	}
@@ -150,7 +167,8 @@ func TestLimitOfTheSizeKeepsToTheBounds(t *testing.T) {
 	_, raised = planAt(t, soon, raised, jobs.Facts{}, nil)
 	same(t, "stage with a higher minimum", "Running 3", stageAndSize(raised))
 
-	suspended := withStatus(checkedPlan(t, soon, limited.suspended(true).TrainingJob, admitted(3), nil), limited.suspended(true))
+	suspended := withStatus(checkedPlan(t, soon, limited.suspended(true).TrainingJob, admitted(3), nil),
+		limited.suspended(true))
 	_, resumed := planAt(t, soon, suspended.suspended(false), jobs.Facts{}, nil)
 	same(t, "stage after a suspension", "Running 3", stageAndSize(resumed))
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// A worker is lost if its pod has failed through no fault of its program, as far as can be told: its node was shut down,
-// or, with the agent, its container was killed. Under the policy Never, which does not restart workers whose programs
-// have failed, lost workers are replaced, at most three times an hour: a program that needs too much memory looks the
-// same. Workers that are lost together, with a node for instance, count once. A job that has used this up goes on with
-// the workers that are left, if these are as many as its minimum; otherwise it fails. Where the job has a backoffLimit,
-// that is its budget instead, and counts every pod.
+// A worker is lost if its pod has failed through no fault of its program, as far as can be told: its node was shut
+// down, or, with the agent, its container was killed. Under the policy Never, which does not restart workers whose
+// programs have failed, lost workers are replaced, at most three times an hour: a program that needs too much memory
+// looks the same. Workers that are lost together, with a node for instance, count once. A job that has used this up
+// goes on with the workers that are left, if these are as many as its minimum; otherwise it fails. Where the job has a
+// backoffLimit, that is its budget instead, and counts every pod.
 
 const (
 	lossesAnHour = 3
@@ -45,7 +45,8 @@ func reportsFailure(pod *corev1.Pod) bool {
 
 // isReplaced reports whether the failed pod is a lost one that is replaced.
 func (v *view) isReplaced(pod *corev1.Pod) bool {
-	return v.isLost(pod) && (v.job.Spec.RunPolicy.BackoffLimit != nil || v.sameLossAsBefore(pod) || len(v.recentLosses()) < lossesAnHour)
+	return v.isLost(pod) && (v.job.Spec.RunPolicy.BackoffLimit != nil || v.sameLossAsBefore(pod) ||
+		len(v.recentLosses()) < lossesAnHour)
 }
 
 // recentLosses returns the losses within the last hour.

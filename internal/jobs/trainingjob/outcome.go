@@ -44,7 +44,8 @@ func (v *view) ended() *jobs.Outcome {
 	if failed, first := v.failedForGood(); failed > 0 {
 		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, v.job.Name, failed, failureOf(first))}
 	}
-	if len(v.roster.Replicas) > 0 && v.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
+	if len(v.roster.Replicas) > 0 &&
+		v.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
 		return &jobs.Outcome{Succeeded: true, Message: v.message(breezeml.SucceededMessage)}
 	}
 	return nil
@@ -69,7 +70,8 @@ func (v *view) failedForGood() (int, *corev1.Pod) {
 		}
 	}
 	for _, pod := range v.roster.Surplus {
-		if pod.Status.Phase == corev1.PodFailed && !replicas.IsTerminating(pod) && !replicas.Disrupted(pod) && !v.isLost(pod) && !isRetried(policy, pod) {
+		if pod.Status.Phase == corev1.PodFailed && !replicas.IsTerminating(pod) && !replicas.Disrupted(pod) &&
+			!v.isLost(pod) && !isRetried(policy, pod) {
 			note(pod)
 		}
 	}

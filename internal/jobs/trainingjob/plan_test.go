@@ -20,7 +20,8 @@ func TestJobGetsAsManyWorkersAsGranted(t *testing.T) {
 	job = withStatus(p, job)
 	same(t, "stage", "Waiting 0", stageAndSize(job))
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created."}, conditions(job))
-	for field, at := range map[string]*metav1.Time{"submitTime": job.Status.SubmitTime, "queuedTime": job.Status.QueuedTime} {
+	for field, at := range map[string]*metav1.Time{"submitTime": job.Status.SubmitTime,
+		"queuedTime": job.Status.QueuedTime} {
 		if !at.Equal(&job.CreationTimestamp) {
 			t.Errorf("%s = %s, want the time of the creation", field, at)
 		}
@@ -28,7 +29,8 @@ func TestJobGetsAsManyWorkersAsGranted(t *testing.T) {
 
 	p = checkedPlan(t, now, job.TrainingJob, admitted(2), nil)
 	same(t, "writes for two workers", []string{
-		"create Pod job-worker-0", "create Pod job-worker-1", "create Service job-worker-0", "create Service job-worker-1"}, writes(p))
+		"create Pod job-worker-0", "create Pod job-worker-1", "create Service job-worker-0",
+		"create Service job-worker-1"}, writes(p))
 	job = withStatus(p, job)
 	same(t, "stage", "Running 2", stageAndSize(job))
 	if s := &job.Status; !s.LastExecTime.Time.Equal(now) || !s.ExecStatus.StartTime.Time.Equal(now) {
@@ -37,10 +39,12 @@ func TestJobGetsAsManyWorkersAsGranted(t *testing.T) {
 
 	p = checkedPlan(t, now, job.TrainingJob, admitted(4), of(pod(0).Running(), pod(1).Running()))
 	same(t, "writes for four workers", []string{"create Pod job-worker-2", "create Pod job-worker-3",
-		"create Service job-worker-0", "create Service job-worker-1", "create Service job-worker-2", "create Service job-worker-3"}, writes(p))
+		"create Service job-worker-0", "create Service job-worker-1", "create Service job-worker-2",
+		"create Service job-worker-3"}, writes(p))
 	same(t, "events", []string{"Normal Resized: The job continues with 4 workers instead of 2"}, events(p))
 	job = withStatus(p, job)
-	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(job))
+	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.",
+		"Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(job))
 
 	p = checkedPlan(t, now, job.TrainingJob, admitted(3), of(pod(0), pod(1).Running(), pod(2).Running(), pod(3).Running()))
 	if got := writes(p); got[3] != "delete Pod job-worker-0" || len(got) != 4 {
@@ -56,7 +60,8 @@ func TestServicesAreDeletedWithTheirWorkers(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-1", Namespace: "ns"}}
 	job := withStatus(checkedPlan(t, now, newJob(1, 2).TrainingJob, admitted(2), nil), newJob(1, 2))
 	p := checkedPlan(t, now, job.TrainingJob, admitted(1), append(of(pod(0).Running(), pod(1).Running()), service))
-	same(t, "writes of the shrunk job", []string{"create Service job-worker-0", "delete Pod job-worker-1", "delete Service job-worker-1"}, writes(p))
+	same(t, "writes of the shrunk job",
+		[]string{"create Service job-worker-0", "delete Pod job-worker-1", "delete Service job-worker-1"}, writes(p))
 }
 
 // TestFinishingJobDoesNotGrow: once a worker has succeeded, new ones would start the training from the beginning.

@@ -50,7 +50,8 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 		return progress
 	}
 	progress.Reclaimable = p.reclaimable()
-	up := replicas.Count(p.roster.Replicas, func(r *replicas.Replica) bool { return r.Ready || r.Phase == replicas.Succeeded })
+	up := replicas.Count(p.roster.Replicas,
+		func(r *replicas.Replica) bool { return r.Ready || r.Phase == replicas.Succeeded })
 	least := sizesOf(p.job).least
 	progress.Ready = p.job.Status.Stage == breezeml.StageRunning && up >= least
 	progress.Missing = int32(len(p.roster.Missing()))

@@ -78,9 +78,11 @@ func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 	template := *job.Spec.ReplicaSpecs.Template.DeepCopy()
 	template.Spec.RestartPolicy = podRestartPolicy(job)
 	if c := trainingContainer(&template.Spec); c != nil && job.Spec.Dataset != "" {
-		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: datasetVolume, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: job.Spec.Dataset, ReadOnly: true}}})
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: datasetVolume, MountPath: breezeml.DatasetsPath + job.Spec.Dataset, ReadOnly: true})
+		template.Spec.Volumes = append(template.Spec.Volumes,
+			corev1.Volume{Name: datasetVolume, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: job.Spec.Dataset, ReadOnly: true}}})
+		c.VolumeMounts = append(c.VolumeMounts,
+			corev1.VolumeMount{Name: datasetVolume, MountPath: breezeml.DatasetsPath + job.Spec.Dataset, ReadOnly: true})
 	}
 	return template
 }
@@ -103,7 +105,8 @@ func (v *view) template() corev1.PodTemplateSpec {
 		return templateOf(v.job)
 	}
 	out := *granted.Template.DeepCopy()
-	for _, ours := range []string{muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, muster.AgentFrameworkAnnotation} {
+	for _, ours := range []string{muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation,
+		muster.AgentFrameworkAnnotation} {
 		delete(out.Annotations, ours)
 	}
 	if len(out.Annotations) == 0 {

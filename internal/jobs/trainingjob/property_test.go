@@ -48,8 +48,10 @@ func newCluster(t *rapid.T, job jobBuilder, grant jobs.Admission) *cluster {
 func randomJob(t *rapid.T) jobBuilder {
 	least := rapid.Int32Range(1, 3).Draw(t, "least")
 	b := newJob(least, least+rapid.Int32Range(0, 3).Draw(t, "more")).
-		restarts(rapid.SampledFrom([]breezeml.RestartPolicy{"", breezeml.RestartNever, breezeml.RestartOnFailure, breezeml.RestartExitCode}).Draw(t, "policy")).
-		cleans(rapid.SampledFrom([]breezeml.CleanPodPolicy{"", breezeml.CleanPodNone, breezeml.CleanPodRunning, breezeml.CleanPodAll}).Draw(t, "clean-up"))
+		restarts(rapid.SampledFrom([]breezeml.RestartPolicy{"", breezeml.RestartNever, breezeml.RestartOnFailure,
+			breezeml.RestartExitCode}).Draw(t, "policy")).
+		cleans(rapid.SampledFrom([]breezeml.CleanPodPolicy{"", breezeml.CleanPodNone, breezeml.CleanPodRunning,
+			breezeml.CleanPodAll}).Draw(t, "clean-up"))
 	b.Spec.RunPolicy.BackoffLimit = ptr.To(rapid.Int32Range(0, 4).Draw(t, "limit"))
 	return b
 }
@@ -57,7 +59,8 @@ func randomJob(t *rapid.T) jobBuilder {
 // reconcile makes a plan, does up to this many of its writes, as if it was killed then, and checks invariants. It
 // reports whether anything changed.
 func (c *cluster) reconcile(writes int) bool {
-	p := plan(settings, jobs.Seen[*breezeml.TrainingJob]{Job: c.job.TrainingJob, Admission: c.grant, Children: c.Children(), Now: c.Now})
+	p := plan(settings, jobs.Seen[*breezeml.TrainingJob]{Job: c.job.TrainingJob, Admission: c.grant,
+		Children: c.Children(), Now: c.Now})
 	c.checkProgress(p)
 	return c.Do(p, writes, func() bool {
 		after := withStatus(p, c.job)
@@ -91,7 +94,8 @@ func (c *cluster) checkStatus(after jobBuilder) {
 		c.ended = now
 	}
 	s, size := &after.Status, sizesOf(after.TrainingJob)
-	if s.CurrentSize != 0 && (s.CurrentSize < size.least || s.CurrentSize > size.most) || (s.CurrentSize > 0) != (s.Stage == breezeml.StageRunning) {
+	if s.CurrentSize != 0 && (s.CurrentSize < size.least || s.CurrentSize > size.most) ||
+		(s.CurrentSize > 0) != (s.Stage == breezeml.StageRunning) {
 		c.T.Fatalf("the stage is %s with the size %d, allowed are %+v", s.Stage, s.CurrentSize, size)
 	}
 	var sum int32
@@ -107,7 +111,8 @@ func (c *cluster) checkStatus(after jobBuilder) {
 	if isTrue(after.TrainingJob, breezeml.JobRunning) && isTrue(after.TrainingJob, breezeml.JobRestarting) {
 		c.T.Fatalf("the job is both Running and Restarting: %v", conditions(after))
 	}
-	if !s.QueuedTime.Equal(c.job.Status.QueuedTime) && c.job.Status.Stage != "" && c.job.Status.Stage != breezeml.StageRequeueCooldown && !isTrue(c.job.TrainingJob, breezeml.JobSuspended) {
+	if !s.QueuedTime.Equal(c.job.Status.QueuedTime) && c.job.Status.Stage != "" &&
+		c.job.Status.Stage != breezeml.StageRequeueCooldown && !isTrue(c.job.TrainingJob, breezeml.JobSuspended) {
 		c.T.Fatalf("queuedTime changes though the job was %s", c.job.Status.Stage)
 	}
 }
@@ -169,7 +174,8 @@ func TestEveryJobEndsOnce(t *testing.T) {
 				t.Fatal("the job still changes 50 turns after its end")
 			}
 		}
-		if p := checkedPlan(t, c.Now, c.job.TrainingJob, c.grant, c.Children()); p.Progress.Active || p.Progress.Outcome == nil {
+		if p := checkedPlan(t, c.Now, c.job.TrainingJob, c.grant, c.Children()); p.Progress.Active ||
+			p.Progress.Outcome == nil {
 			t.Fatalf("the progress after the end is %+v, want an outcome and no pods", p.Progress)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 )
 
 // requeueStuck acts on pods that have been pending for too long. If enough others run, the job goes on with these.
-// Otherwise it leaves the queue for the cooldown, which requeueStuck reports: others can use its quota, and waiting does
-// not solve the problem. While pods are missing, it is not known yet whether they would run.
+// Otherwise it leaves the queue for the cooldown, which requeueStuck reports: others can use its quota, and waiting
+// does not solve the problem. While pods are missing, it is not known yet whether they would run.
 func (p *planner) requeueStuck() bool {
 	s := &p.job.Status
 	stuck := p.roster.First(isPending)
@@ -36,13 +36,15 @@ func (p *planner) requeueStuck() bool {
 	if len(p.roster.Missing()) > 0 {
 		return false
 	}
-	why := fmt.Sprintf("Pods have been pending for more than %s, %s among them: %s", p.settings.PendingTimeout, stuck.Name, whyPending(stuck.Pod))
+	why := fmt.Sprintf("Pods have been pending for more than %s, %s among them: %s", p.settings.PendingTimeout, stuck.Name,
+		whyPending(stuck.Pod))
 	if p.goOnWith(func(r *replicas.Replica) bool { return !isPending(r) }, why, time.Time{}) {
 		return false
 	}
 	until := metav1.NewTime(p.now.Add(p.settings.Cooldown))
 	p.status.addEvent(write.Warning(breezeml.RequeueCooldownReason, fmt.Sprintf(
-		"%s. The job gives up its quota and is queued again at %s", strings.TrimSuffix(why, "."), until.UTC().Format(timeFormat))))
+		"%s. The job gives up its quota and is queued again at %s", strings.TrimSuffix(why, "."),
+		until.UTC().Format(timeFormat))))
 	p.status.setStage(breezeml.StageRequeueCooldown, 0)
 	// The pods are deleted, and events expire before the cooldown ends.
 	p.status.setCondition(breezeml.JobRunning, false, breezeml.StoppedByCooldownReason, why)
@@ -56,7 +58,8 @@ func (p *planner) requeueStuck() bool {
 // whyPending returns why the pod does not run, as far as its status says it.
 func whyPending(pod *corev1.Pod) string {
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Message != "" {
 			return c.Message
 		}
 	}
@@ -97,8 +100,9 @@ func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLea
 		until = atLeast
 	}
 	limit.Until = ptr.To(metav1.NewTime(until).Rfc3339Copy())
-	p.status.addEvent(write.Warning(breezeml.SizeLimitedReason, fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
-		size, s.CurrentSize, strings.TrimSuffix(why, "."), limit.Until.UTC().Format(timeFormat))))
+	p.status.addEvent(write.Warning(breezeml.SizeLimitedReason,
+		fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
+			size, s.CurrentSize, strings.TrimSuffix(why, "."), limit.Until.UTC().Format(timeFormat))))
 	s.CurrentSize, s.RequeueTime, s.SizeLimit = size, nil, limit
 	p.plan.StatusFirst = true // otherwise the pods that are deleted could be created again
 	p.plan.DueBy(limit.Until.Time)

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// restartPolicyOf returns what to do about a worker that has ended. With the agent, Always is OnFailure: a training that
-// is done would be run again, and the job would never end.
+// restartPolicyOf returns what to do about a worker that has ended. With the agent, Always is OnFailure: a training
+// that is done would be run again, and the job would never end.
 func restartPolicyOf(job *breezeml.TrainingJob, agent lattice) breezeml.RestartPolicy {
 	switch policy := job.Spec.ReplicaSpecs.RestartPolicy; {
 	case policy == "":

@@ -38,11 +38,13 @@ func (v *view) ports() []corev1.ServicePort {
 	}
 	var out []corev1.ServicePort
 	for _, declared := range c.Ports {
-		port := corev1.ServicePort{Name: declared.Name, Port: declared.ContainerPort, Protocol: cmp.Or(declared.Protocol, corev1.ProtocolTCP), TargetPort: intstr.FromInt32(declared.ContainerPort)}
+		port := corev1.ServicePort{Name: declared.Name, Port: declared.ContainerPort,
+			Protocol: cmp.Or(declared.Protocol, corev1.ProtocolTCP), TargetPort: intstr.FromInt32(declared.ContainerPort)}
 		if port.Name == "" && len(c.Ports) > 1 {
 			continue // a Service with several ports requires names
 		}
-		if !slices.ContainsFunc(out, func(o corev1.ServicePort) bool { return o.Port == port.Port && o.Protocol == port.Protocol }) {
+		if !slices.ContainsFunc(out,
+			func(o corev1.ServicePort) bool { return o.Port == port.Port && o.Protocol == port.Protocol }) {
 			out = append(out, port)
 		}
 	}
@@ -52,7 +54,8 @@ func (v *view) ports() []corev1.ServicePort {
 // deleteServices returns the writes that delete the Services of workers that do not exist any more.
 func (v *view) deleteServices(gone func(index int32) bool) (writes []write.Write) {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](v.seen.Children) {
-		if index, ok := replicas.IndexOf(v.job.Name, worker, service.Name); ok && gone(index) && service.DeletionTimestamp.IsZero() {
+		if index, ok := replicas.IndexOf(v.job.Name, worker, service.Name); ok && gone(index) &&
+			service.DeletionTimestamp.IsZero() {
 			writes = append(writes, write.Delete(service, metav1.DeletePropagationBackground))
 		}
 	}

@@ -29,10 +29,13 @@ func mistakeOf(job *breezeml.TrainingJob) string {
 	case size.most < size.least:
 		return fmt.Sprintf("minSize, %d, is above maxSize, %d: lower the one or raise the other", size.least, size.most)
 	case size.most > breezeml.MostWorkers:
-		return fmt.Sprintf("a job has at most %d workers, not %d: lower maxSize, or minSize if there is none", breezeml.MostWorkers, size.most)
+		return fmt.Sprintf("a job has at most %d workers, not %d: lower maxSize, or minSize if there is none",
+			breezeml.MostWorkers, size.most)
 	}
-	if c := trainingContainer(&job.Spec.ReplicaSpecs.Template.Spec); job.Spec.InjectLattice && (c == nil || len(c.Command) == 0) {
-		return "injectLattice needs an explicit command in the container " + breezeml.DefaultContainerName + ", or in the first if none has that name"
+	if c := trainingContainer(&job.Spec.ReplicaSpecs.Template.Spec); job.Spec.InjectLattice &&
+		(c == nil || len(c.Command) == 0) {
+		return "injectLattice needs an explicit command in the container " + breezeml.DefaultContainerName +
+			", or in the first if none has that name"
 	}
 	return ""
 }

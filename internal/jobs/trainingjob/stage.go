@@ -16,11 +16,14 @@ func (rep *reporter) setCreated() {
 		return
 	}
 	rep.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, rep.message(breezeml.CreatedMessage))
-	if policy := rep.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; policy != "" && policy != podRestartPolicy(rep.job) {
+	if policy := rep.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; policy != "" &&
+		policy != podRestartPolicy(rep.job) {
 		rep.addEvent(write.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
-			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", policy, restartPolicyOf(rep.job, latticeOf(rep.job)))))
+			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", policy,
+			restartPolicyOf(rep.job, latticeOf(rep.job)))))
 	}
-	if said, is := rep.job.Spec.ReplicaSpecs.RestartPolicy, restartPolicyOf(rep.job, latticeOf(rep.job)); said != "" && said != is {
+	if said, is := rep.job.Spec.ReplicaSpecs.RestartPolicy,
+		restartPolicyOf(rep.job, latticeOf(rep.job)); said != "" && said != is {
 		rep.addEvent(write.Warning(breezeml.RestartPolicyReplacedReason, fmt.Sprintf(
 			"The restart policy %s is replaced by %s: with injectLattice, a training that has succeeded would be run again, without end", said, is)))
 	}
@@ -103,7 +106,8 @@ func (rep *reporter) setStage(stage breezeml.Stage, size int32) {
 		return
 	}
 	if s.Stage == breezeml.StageRunning && stage == breezeml.StageRunning {
-		rep.addEvent(write.Normal(breezeml.ResizedReason, fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
+		rep.addEvent(write.Normal(breezeml.ResizedReason,
+			fmt.Sprintf("The job continues with %d workers instead of %d", size, s.CurrentSize)))
 	}
 	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
 }

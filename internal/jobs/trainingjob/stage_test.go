@@ -18,7 +18,8 @@ func TestJobWithWrongSizesWaitsUntilTheyAreCorrected(t *testing.T) {
 	job.Spec.MinSize = ptr.To[int32](5)
 	p := checkedPlan(t, now, job.TrainingJob, admitted(4), of(pod(0).Running(), pod(1)))
 	same(t, "writes", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
-	same(t, "events", []string{"Warning WrongConfiguration: minSize, 5, is above maxSize, 4: lower the one or raise the other"}, events(p))
+	same(t, "events",
+		[]string{"Warning WrongConfiguration: minSize, 5, is above maxSize, 4: lower the one or raise the other"}, events(p))
 	job = withStatus(p, job)
 	same(t, "stage", "WrongConfiguration 0", stageAndSize(job))
 	if p := checkedPlan(t, now, job.TrainingJob, waiting, nil); p.Status != nil || len(p.Events)+len(p.Writes) > 0 {
@@ -59,11 +60,13 @@ func TestPreemptedJobKeepsItsQueuedTime(t *testing.T) {
 	if d := describe(job.TrainingJob, jobs.Facts{}); !d.QueuedTime.Equal(queued.Time) {
 		t.Errorf("it waits since %s, want its queuedTime, %s", d.QueuedTime, queued)
 	}
-	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=False TrainingJobWaiting: TrainingJob job has no workers."}, conditions(job))
+	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.",
+		"Running=False TrainingJobWaiting: TrainingJob job has no workers."}, conditions(job))
 	later := now.Add(time.Hour)
 	job = withStatus(checkedPlan(t, later, job.TrainingJob, admitted(1), nil), job)
 	same(t, "stage once admitted again", "Running 1", stageAndSize(job))
-	if s := &job.Status; !s.QueuedTime.Equal(queued) || !s.LastExecTime.Time.Equal(later) || !s.ExecStatus.StartTime.Time.Equal(now) {
+	if s := &job.Status; !s.QueuedTime.Equal(queued) || !s.LastExecTime.Time.Equal(later) ||
+		!s.ExecStatus.StartTime.Time.Equal(now) {
 		t.Errorf("status = %+v, want the former queuedTime and startTime and a new lastExecTime", s)
 	}
 }
@@ -99,7 +102,8 @@ func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	job := newJob(2, 2)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), nil), job)
 	stuck := pod(1)
-	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	stuck.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason:  corev1.PodReasonUnschedulable,
 		Message: "0/2 nodes are available: 2 node(s) had volume node affinity conflict."}}
 	pending := of(pod(0).Running(), stuck)
 	p := checkedPlan(t, now, job.TrainingJob, admitted(2), pending)
@@ -110,19 +114,24 @@ func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	if !job.Status.RequeueTime.Time.Equal(now.Add(5 * time.Minute)) {
 		t.Errorf("requeueTime = %s, want in 5 minutes", job.Status.RequeueTime)
 	}
-	if resized := withStatus(checkedPlan(t, now.Add(time.Minute), job.TrainingJob, admitted(1), pending), job); resized.Status.RequeueTime != nil {
+	if resized := withStatus(checkedPlan(t, now.Add(time.Minute), job.TrainingJob, admitted(1), pending),
+		job); resized.Status.RequeueTime != nil {
 		t.Errorf("requeueTime once resized = %s, want none", resized.Status.RequeueTime)
 	}
-	if running := withStatus(checkedPlan(t, now.Add(time.Minute), job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job); running.Status.RequeueTime != nil {
+	if running := withStatus(checkedPlan(t, now.Add(time.Minute), job.TrainingJob, admitted(2),
+		of(pod(0).Running(), pod(1).Running())), job); running.Status.RequeueTime != nil {
 		t.Errorf("requeueTime once all pods run = %s, want none", running.Status.RequeueTime)
 	}
 	later := now.Add(5 * time.Minute)
-	same(t, "stage while a pod is missing", "Running 2", stageAndSize(withStatus(checkedPlan(t, later, job.TrainingJob, admitted(2), of(pod(1))), job)))
+	same(t, "stage while a pod is missing", "Running 2",
+		stageAndSize(withStatus(checkedPlan(t, later, job.TrainingJob, admitted(2), of(pod(1))), job)))
 	p = checkedPlan(t, later, job.TrainingJob, admitted(2), pending)
 	same(t, "writes", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
-	same(t, "events", []string{"Warning RequeueCooldown: Pods have been pending for more than 5m0s, job-worker-1 among them: 0/2 nodes are available: 2 node(s) had volume node affinity conflict. The job gives up its quota and is queued again at 2026-03-01 15:05:00 UTC"}, events(p))
+	same(t, "events",
+		[]string{"Warning RequeueCooldown: Pods have been pending for more than 5m0s, job-worker-1 among them: 0/2 nodes are available: 2 node(s) had volume node affinity conflict. The job gives up its quota and is queued again at 2026-03-01 15:05:00 UTC"}, events(p))
 	job = withStatus(p, job)
-	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse || !c.LastTransitionTime.Time.Equal(later) || !strings.HasSuffix(c.Message, "volume node affinity conflict.") {
+	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse ||
+		!c.LastTransitionTime.Time.Equal(later) || !strings.HasSuffix(c.Message, "volume node affinity conflict.") {
 		t.Errorf("condition Running = %+v, want it False since now, with what kube-scheduler said: the pod and its events are gone before the cooldown ends", c)
 	}
 	same(t, "stage", "RequeueCooldown 0", stageAndSize(job))
@@ -130,12 +139,14 @@ func TestJobWithPendingPodsIsRequeued(t *testing.T) {
 	if !p.StatusFirst || !job.Status.CooldownTime.Time.Equal(end) || job.Status.RequeueTime != nil {
 		t.Errorf("status first: %v, status %+v; want true and a cooldown of 3 hours", p.StatusFirst, job.Status)
 	}
-	if p := checkedPlan(t, end.Add(-time.Second), job.TrainingJob, waiting, nil); !p.Due.Equal(end) || !p.StatusCanWait || stageAndSize(withStatus(p, job)) != "RequeueCooldown 0" {
+	if p := checkedPlan(t, end.Add(-time.Second), job.TrainingJob, waiting, nil); !p.Due.Equal(end) || !p.StatusCanWait ||
+		stageAndSize(withStatus(p, job)) != "RequeueCooldown 0" {
 		t.Errorf("the plan during the cooldown is %+v, want it due at its end", p)
 	}
 	job = withStatus(checkedPlan(t, end, job.TrainingJob, waiting, nil), job)
 	same(t, "stage", "Waiting 0", stageAndSize(job))
-	if s := &job.Status; !s.QueuedTime.Time.Equal(end) || s.CooldownTime != nil || !s.SubmitTime.Equal(&job.CreationTimestamp) {
+	if s := &job.Status; !s.QueuedTime.Time.Equal(end) || s.CooldownTime != nil ||
+		!s.SubmitTime.Equal(&job.CreationTimestamp) {
 		t.Errorf("status after the cooldown = %+v, want a new queuedTime and no cooldownTime", s)
 	}
 }

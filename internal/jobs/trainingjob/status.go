@@ -43,8 +43,8 @@ func (rep *reporter) countWorkers() {
 	rep.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
 }
 
-// countLastWorkers counts the pods that end after the job. Pods that are deleted meanwhile stay counted if they had ended
-// before.
+// countLastWorkers counts the pods that end after the job. Pods that are deleted meanwhile stay counted if they had
+// ended before.
 func (rep *reporter) countLastWorkers() {
 	before, known := rep.job.Status.ExecStatus.ReplicaStatuses[breezeml.WorkerStatuses]
 	if !known {
@@ -68,7 +68,9 @@ func (rep *reporter) countLastWorkers() {
 
 // setRunning sets the condition Running or Restarting and removes the other one.
 func (rep *reporter) setRunning(over *jobs.Outcome) {
-	running := rep.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase == replicas.Succeeded })
+	running := rep.roster.All(func(r *replicas.Replica) bool {
+		return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
+	})
 	some := rep.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Running }) != nil
 	switch restarting, refused := isTrue(rep.job, breezeml.JobRestarting), rep.seen.RefusedObjects.Message(); {
 	case over != nil:
@@ -86,7 +88,8 @@ func (rep *reporter) setRunning(over *jobs.Outcome) {
 		rep.setCondition(breezeml.JobRunning, false, muster.RefusedReason, refused)
 	case len(rep.restarting)+len(rep.waiting) > 0:
 		rep.dropCondition(breezeml.JobRunning)
-		rep.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason, rep.restartingMessage(slices.Concat(rep.restarting, rep.waiting)))
+		rep.setCondition(breezeml.JobRestarting, true, breezeml.RestartingReason,
+			rep.restartingMessage(slices.Concat(rep.restarting, rep.waiting)))
 	case some && (running || !restarting):
 		rep.dropCondition(breezeml.JobRestarting)
 		rep.setCondition(breezeml.JobRunning, true, breezeml.RunningReason, rep.message(breezeml.RunningMessage))
@@ -103,7 +106,8 @@ func (rep *reporter) clear(kind breezeml.JobConditionType, reason, message strin
 // setCondition sets a condition and its times of last update and transition.
 func (rep *reporter) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
 	message = workload.Cut(message, workload.ConditionMessageBytes)
-	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: rep.now, LastTransitionTime: rep.now}
+	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		LastUpdateTime: rep.now, LastTransitionTime: rep.now}
 	if is {
 		c.Status = corev1.ConditionTrue
 	}

@@ -56,7 +56,8 @@ func TestPodsOfAnEndedJobAreNotWaitedFor(t *testing.T) {
 		job := newJob(2, 2).cleans(policy)
 		job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), nil), job)
 		p := checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Ended(1), pod(1).Running()))
-		after := checkedPlan(t, now, withStatus(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1), pod(1).Running().Terminating()))
+		after := checkedPlan(t, now, withStatus(p, job).TrainingJob, admitted(2),
+			of(pod(0).Ended(1), pod(1).Running().Terminating()))
 		for when, p := range map[string]jobs.Plan{"at the end": p, "after it": after} {
 			if !p.Progress.Ready {
 				t.Errorf("cleanPodPolicy %s: %s the progress is not ready: %+v", policy, when, p.Progress)
@@ -82,7 +83,8 @@ func TestCorrectedJobIsTreatedAsNew(t *testing.T) {
 	job = withStatus(checkedPlan(t, later, job.TrainingJob, admitted(2), nil), job)
 	same(t, "stage once corrected", "Running 2", stageAndSize(job))
 	if s := &job.Status; !s.ExecStatus.StartTime.Time.Equal(later) {
-		t.Errorf("submitTime = %s, startTime = %s, want it started when it was corrected", s.SubmitTime, s.ExecStatus.StartTime)
+		t.Errorf("submitTime = %s, startTime = %s, want it started when it was corrected", s.SubmitTime,
+			s.ExecStatus.StartTime)
 	}
 }
 
@@ -90,9 +92,11 @@ func TestCorrectedJobIsTreatedAsNew(t *testing.T) {
 func TestStatusSaysWhatIsRefused(t *testing.T) {
 	job := withStatus(checkedPlan(t, now, newJob(1, 2).TrainingJob, admitted(2), nil), newJob(1, 2))
 	refused := jobs.Seen[*breezeml.TrainingJob]{Job: job.TrainingJob, Admission: admitted(2), Now: now,
-		RefusedObjects: jobs.RefusedObjects{Objects: 2, Since: now, What: "Its Services cannot be created", Why: "exceeded quota"}}
+		RefusedObjects: jobs.RefusedObjects{Objects: 2, Since: now, What: "Its Services cannot be created",
+			Why: "exceeded quota"}}
 	job = withStatus(plan(settings, refused), job)
-	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse || c.Reason != muster.RefusedReason ||
+	if c := condition(job.TrainingJob, breezeml.JobRunning); c == nil || c.Status != corev1.ConditionFalse ||
+		c.Reason != muster.RefusedReason ||
 		c.Message != "Its Services cannot be created: exceeded quota" {
 		t.Errorf("condition Running = %+v, want False with what is refused", c)
 	}

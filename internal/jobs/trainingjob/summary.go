@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// Summary returns what lists of jobs say of a TrainingJob, with the counts of pods in its status. Until the job has a size
-// it asks for its maximum.
+// Summary returns what lists of jobs say of a TrainingJob, with the counts of pods in its status. Until the job has a
+// size it asks for its maximum.
 func Summary(job *breezeml.TrainingJob) jobs.Summary {
 	size := sizesOf(job)
 	s := jobs.Summary{Queue: cmp.Or(job.Labels[kueue.QueueLabel], queueOf(job), muster.DefaultQueue), PartName: "workers"}
@@ -26,7 +26,8 @@ func Summary(job *breezeml.TrainingJob) jobs.Summary {
 		s.PartRestarts += n
 	}
 	if limit := job.Status.SizeLimit; limitOf(job) > 0 && job.Status.Stage == breezeml.StageRunning {
-		s.Partial = fmt.Sprintf("goes on with %d workers until %s: %s", limit.Workers, limit.Until.UTC().Format("15:04:05 UTC"), limit.Message)
+		s.Partial = fmt.Sprintf("goes on with %d workers until %s: %s", limit.Workers,
+			limit.Until.UTC().Format("15:04:05 UTC"), limit.Message)
 	}
 	if over := outcome(job); over != nil {
 		s.Ready = 0 // the status keeps the counts of the time of the end
@@ -50,8 +51,10 @@ func heldBy(job *breezeml.TrainingJob) string {
 	case stage == breezeml.StageWrongConfiguration:
 		return "WrongConfiguration: " + mistakeOf(job)
 	case stage == breezeml.StageRequeueCooldown && job.Status.CooldownTime != nil:
-		held := "RequeueCooldown: its pods were pending for too long; it queues again at " + job.Status.CooldownTime.UTC().Format(timeFormat)
-		if c := condition(job, breezeml.JobRunning); c != nil && c.Reason == breezeml.StoppedByCooldownReason && c.Message != "" {
+		held := "RequeueCooldown: its pods were pending for too long; it queues again at " +
+			job.Status.CooldownTime.UTC().Format(timeFormat)
+		if c := condition(job, breezeml.JobRunning); c != nil && c.Reason == breezeml.StoppedByCooldownReason &&
+			c.Message != "" {
 			held += ". " + c.Message
 		}
 		return held

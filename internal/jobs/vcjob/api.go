@@ -61,7 +61,8 @@ func targetOf(object client.Object) (string, types.UID) {
 	if len(validation.IsDNS1123Subdomain(command.TargetObject.Name)) > 0 {
 		return "", "" // no Job has such a name. Volcano's own definition accepts it
 	}
-	if target := command.TargetObject; target.UID == "" && target.APIVersion != "" && target.APIVersion != volcano.GroupVersion.String() {
+	if target := command.TargetObject; target.UID == "" && target.APIVersion != "" &&
+		target.APIVersion != volcano.GroupVersion.String() {
 		return "", "" // a Job of another API
 	}
 	return command.TargetObject.Name, command.TargetObject.UID
@@ -71,5 +72,6 @@ func targetOf(object client.Object) (string, types.UID) {
 // schedules a reconcile to count them, so their creation needs none.
 func expected(child client.Object) bool {
 	pod, isPod := child.(*corev1.Pod)
-	return isPod && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && len(pod.Status.Conditions) == 0
+	return isPod && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending &&
+		len(pod.Status.Conditions) == 0
 }

@@ -25,7 +25,8 @@ func restarted(event bus.Event, action bus.Action) jobBuilder {
 
 // at plans the job at a time.
 func at(job jobBuilder, when time.Time, children []client.Object) jobs.Plan {
-	return plan(jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admitted("worker", 1, "ps", 1), Children: children, Now: when})
+	return plan(jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admitted("worker", 1, "ps", 1),
+		Children: children, Now: when})
 }
 
 // endedNow is the pod of the worker, which ended with the exit code a second ago.
@@ -47,8 +48,10 @@ func TestARestartInARowWaits(t *testing.T) {
 				p := see(t, job.Job, admitted("worker", 1, "ps", 1), children)
 				due := now.Add(3 * time.Second)
 				job = then(p, job)
-				if s := job.Status; !p.Due.Equal(due) || s.State.Phase != volcano.Running || s.RetryCount != 3 || p.Progress.Reclaimable["worker"] != 0 || len(p.Writes) > 0 {
-					t.Errorf("%s for %s: due %s in phase %s after %d retries, with %v and %v reclaimable; want due %s, and nothing else", action, event, p.Due, s.State.Phase, s.RetryCount, writes(p), p.Progress.Reclaimable, due)
+				if s := job.Status; !p.Due.Equal(due) || s.State.Phase != volcano.Running || s.RetryCount != 3 ||
+					p.Progress.Reclaimable["worker"] != 0 || len(p.Writes) > 0 {
+					t.Errorf("%s for %s: due %s in phase %s after %d retries, with %v and %v reclaimable; want due %s, and nothing else",
+						action, event, p.Due, s.State.Phase, s.RetryCount, writes(p), p.Progress.Reclaimable, due)
 				}
 				if got := then(at(job, due, children), job).Status; got.RetryCount != 4 {
 					t.Errorf("%s for %s: when it is due, there are %d retries, want 4", action, event, got.RetryCount)
@@ -73,18 +76,22 @@ func TestRestartsThatDoNotWait(t *testing.T) {
 		pod     podBuilder
 		settled string
 	}{
-		"the first":                          {first, endedNow(1), ""},
-		"the last":                           {last, endedNow(1), ""},
-		"of a pod that ran":                  {restarted(bus.PodFailedEvent, bus.RestartPodAction), ran, "3"},
-		"of a job whose pod ran":             {restarted(bus.PodFailedEvent, bus.RestartJobAction), ran, "3"},
-		"of a lost pod":                      {restarted(bus.PodFailedEvent, bus.RestartPodAction), lost, ""},
-		"of a pod that is deleted meanwhile": {restarted(bus.PodFailedEvent, bus.RestartPodAction), podBuilder(jobstest.Pod(endedNow(1)).Terminating()), ""},
-		"of an evicted pod":                  {restarted(bus.PodEvictedEvent, bus.RestartPodAction), pod("job-worker-0").running().going(), ""},
+		"the first":              {first, endedNow(1), ""},
+		"the last":               {last, endedNow(1), ""},
+		"of a pod that ran":      {restarted(bus.PodFailedEvent, bus.RestartPodAction), ran, "3"},
+		"of a job whose pod ran": {restarted(bus.PodFailedEvent, bus.RestartJobAction), ran, "3"},
+		"of a lost pod":          {restarted(bus.PodFailedEvent, bus.RestartPodAction), lost, ""},
+		"of a pod that is deleted meanwhile": {restarted(bus.PodFailedEvent, bus.RestartPodAction),
+			podBuilder(jobstest.Pod(endedNow(1)).Terminating()), ""},
+		"of an evicted pod": {restarted(bus.PodEvictedEvent, bus.RestartPodAction),
+			pod("job-worker-0").running().going(), ""},
 	} {
 		before := test.job.Status.RetryCount
-		got := then(see(t, test.job.Job, admitted("worker", 1, "ps", 1), of(test.pod, pod("job-ps-0").running())), test.job).Status
+		got := then(see(t, test.job.Job, admitted("worker", 1, "ps", 1),
+			of(test.pod, pod("job-ps-0").running())), test.job).Status
 		if got.RetryCount != before+1 || got.ControlledResources[settledKey] != test.settled {
-			t.Errorf("%s: %d retries after %d, settled at %q; want one more, and %q", what, got.RetryCount, before, got.ControlledResources[settledKey], test.settled)
+			t.Errorf("%s: %d retries after %d, settled at %q; want one more, and %q", what, got.RetryCount, before,
+				got.ControlledResources[settledKey], test.settled)
 		}
 	}
 }
@@ -93,7 +100,8 @@ func TestRestartsThatDoNotWait(t *testing.T) {
 func TestDelaysStartAgainAfterAPodThatRan(t *testing.T) {
 	job := restarted(bus.PodFailedEvent, bus.RestartPodAction)
 	job.Status.RetryCount, job.Status.ControlledResources = 90, map[string]string{settledKey: "89"}
-	p := see(t, job.Job, admitted("worker", 1, "ps", 1), of(podBuilder(jobstest.NewPod("job-worker-0").EndedAt(1, now)), pod("job-ps-0").running()))
+	p := see(t, job.Job, admitted("worker", 1, "ps", 1),
+		of(podBuilder(jobstest.NewPod("job-worker-0").EndedAt(1, now)), pod("job-ps-0").running()))
 	if due := now.Add(time.Second); !p.Due.Equal(due) {
 		t.Errorf("due %s, want %s", p.Due, due)
 	}
@@ -104,7 +112,8 @@ func TestPodsThatWaitAreRestartedTogether(t *testing.T) {
 	job := restarted(bus.PodFailedEvent, bus.RestartPodAction)
 	children := of(endedNow(1), podBuilder(jobstest.NewPod("job-ps-0").EndedAt(1, now)))
 	got := then(at(job, now.Add(3*time.Second), children), job)
-	if p := at(got, now.Add(3*time.Second), children); got.Status.RetryCount != 4 || !slices.Equal(writes(p), []string{"delete job-worker-0", "delete job-ps-0"}) {
+	if p := at(got, now.Add(3*time.Second), children); got.Status.RetryCount != 4 ||
+		!slices.Equal(writes(p), []string{"delete job-worker-0", "delete job-ps-0"}) {
 		t.Errorf("%d retries, then %v; want one more, for both", got.Status.RetryCount, writes(p))
 	}
 }
@@ -114,7 +123,8 @@ func TestAPodThatIsLostWhileItWaitsComesBack(t *testing.T) {
 	job := restarted(bus.PodFailedEvent, bus.RestartPodAction)
 	job = then(see(t, job.Job, admitted("worker", 1, "ps", 1), of(endedNow(1), pod("job-ps-0").running())), job)
 	p := see(t, job.Job, admitted("worker", 1, "ps", 1), of(pod("job-ps-0").running()))
-	if !slices.ContainsFunc(writes(p), func(w string) bool { return strings.HasSuffix(w, " job-worker-0") && strings.HasPrefix(w, "create") }) {
+	if !slices.ContainsFunc(writes(p),
+		func(w string) bool { return strings.HasSuffix(w, " job-worker-0") && strings.HasPrefix(w, "create") }) {
 		t.Errorf("writes = %v, want the worker created", writes(p))
 	}
 }

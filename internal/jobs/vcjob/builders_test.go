@@ -31,7 +31,8 @@ var now = jobstest.Now
 type jobBuilder struct{ *volcano.Job }
 
 func newJob() jobBuilder {
-	return jobBuilder{&volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"}, Spec: volcano.JobSpec{MaxRetry: 3}}}
+	return jobBuilder{&volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"},
+		Spec: volcano.JobSpec{MaxRetry: 3}}}
 }
 
 // with adds a task.
@@ -65,7 +66,8 @@ func (j jobBuilder) plugin(name string, arguments ...string) jobBuilder {
 }
 
 func (j jobBuilder) is(phase volcano.JobPhase) jobBuilder {
-	j.Status.State = volcano.JobState{Phase: phase, Reason: "Before", Message: "before", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}
+	j.Status.State = volcano.JobState{Phase: phase, Reason: "Before", Message: "before",
+		LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}
 	return j
 }
 
@@ -89,7 +91,8 @@ func (p podBuilder) evicted() podBuilder { return podBuilder(jobstest.Pod(p).End
 func (p podBuilder) going() podBuilder { return podBuilder(jobstest.Pod(p).Terminating()) }
 
 func command(name string, action bus.Action) *bus.Command {
-	return &bus.Command{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}, Action: action,
+	return &bus.Command{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
+		UID: types.UID(name + "-uid")}, Action: action,
 		TargetObject: &metav1.OwnerReference{Kind: "Job", Name: "job", UID: "job-uid"}}
 }
 
@@ -121,13 +124,15 @@ func admitted(tasks ...any) jobs.Admission {
 
 // partly is admitted for one task that asks for so many pods, and has quota for some of them by now.
 func partly(task string, asked, count, left int32) jobs.Admission {
-	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{task: {Asked: asked, Count: count, Left: left}}}
+	return jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{task: {Asked: asked, Count: count, Left: left}}}
 }
 
 // see plans, and sees that this is a pure function.
 func see(t rapid.TB, job *volcano.Job, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	return jobstest.CheckedPlan(t, plan, jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now})
+	return jobstest.CheckedPlan(t, plan,
+		jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now})
 }
 
 // then is the job as the plan would have it.
@@ -185,8 +190,10 @@ func isPod(o client.Object) bool {
 	return is
 }
 
-// carriedOut has the plan carried out where some objects are refused, and gives the job as it stands then, and the reasons of events.
-func carriedOut(t *testing.T, p jobs.Plan, job *volcano.Job, refusal func(client.Object) error) (*volcano.Job, []string) {
+// carriedOut has the plan carried out where some objects are refused, and gives the job as it stands then, and the
+// reasons of events.
+func carriedOut(t *testing.T, p jobs.Plan, job *volcano.Job,
+	refusal func(client.Object) error) (*volcano.Job, []string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, volcano.AddToScheme} {
@@ -195,14 +202,15 @@ func carriedOut(t *testing.T, p jobs.Plan, job *volcano.Job, refusal func(client
 		}
 	}
 	now := job.DeepCopy()
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(now).WithStatusSubresource(now).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			if err := refusal(o); err != nil {
-				return err
-			}
-			return c.Create(ctx, o, options...)
-		},
-	}).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(now).WithStatusSubresource(now).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				if err := refusal(o); err != nil {
+					return err
+				}
+				return c.Create(ctx, o, options...)
+			},
+		}).Build()
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), now); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ func (p *planner) deleteUnfinished() { p.plan.DeletePods(p.roster.Pods(true)) }
 // deleteCommands deletes the Command that was executed, stale ones, and all if the job has finished.
 func (p *planner) deleteCommands() {
 	for _, command := range p.allCommands() {
-		if command.DeletionTimestamp.IsZero() && (finished(p.job) || p.isStale(command) || p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
+		if command.DeletionTimestamp.IsZero() &&
+			(finished(p.job) || p.isStale(command) || p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
 			p.plan.Writes = append(p.plan.Writes, write.Delete(command, metav1.DeletePropagationBackground))
 		}
 	}
@@ -40,5 +41,6 @@ func (v *view) allCommands() []*bus.Command {
 
 // isStale reports whether the Command names its job without a UID and is older than this job.
 func (v *view) isStale(command *bus.Command) bool {
-	return command.TargetObject != nil && command.TargetObject.UID == "" && command.CreationTimestamp.Before(&v.job.CreationTimestamp)
+	return command.TargetObject != nil && command.TargetObject.UID == "" &&
+		command.CreationTimestamp.Before(&v.job.CreationTimestamp)
 }

@@ -17,7 +17,8 @@ func TestCommandsAreExecutedOnceAndThenDeleted(t *testing.T) {
 	running := pod("job-worker-0").running()
 	stop := command("stop", bus.AbortJobAction)
 	got := see(t, job.Job, admitted("worker", 1), of(running, stop))
-	if want := "Aborting AbortJob: requested by Command stop"; state(got) != want || len(writes(got)) != 0 || !got.StatusFirst {
+	if want := "Aborting AbortJob: requested by Command stop"; state(got) != want || len(writes(got)) != 0 ||
+		!got.StatusFirst {
 		t.Fatalf("state %q and writes %q, want %q and none", state(got), writes(got), want)
 	}
 	job = then(got, job)
@@ -33,8 +34,8 @@ func TestCommandsAreExecutedOnceAndThenDeleted(t *testing.T) {
 	}
 }
 
-// A waiting job can be aborted and resumed, a finished one stays as it is, and an unknown action is reported. All Commands
-// are deleted.
+// A waiting job can be aborted and resumed, a finished one stays as it is, and an unknown action is reported. All
+// Commands are deleted.
 func TestCommandsForJobsThatDoNotRun(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Pending)
 	job = then(see(t, job.Job, waiting, of(command("stop", bus.AbortJobAction))), job)
@@ -44,7 +45,8 @@ func TestCommandsForJobsThatDoNotRun(t *testing.T) {
 		t.Fatalf("a job that waits and is stopped is %s, and asks for quota", job.Status.State.Phase)
 	}
 	job = then(see(t, job.Job, waiting, of(command("go", bus.ResumeJobAction))), job)
-	if job = then(see(t, job.Job, waiting, nil), job); job.Status.State.Phase != volcano.Pending || describe(job.Job, jobs.Facts{}).Paused {
+	if job = then(see(t, job.Job, waiting, nil), job); job.Status.State.Phase != volcano.Pending ||
+		describe(job.Job, jobs.Facts{}).Paused {
 		t.Errorf("once it is resumed it is %s", job.Status.State.Phase)
 	}
 	for _, phase := range []volcano.JobPhase{volcano.Completed, volcano.Failed, volcano.Terminated} {
@@ -57,7 +59,8 @@ func TestCommandsForJobsThatDoNotRun(t *testing.T) {
 	}
 	running := newJob().with("worker", 1).is(volcano.Running)
 	got = see(t, running.Job, admitted("worker", 1), of(pod("job-worker-0").running(), command("odd", "FlyToTheMoon")))
-	same(t, "events", []string{`ExecuteAction "FlyToTheMoon" is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob`}, told(got))
+	same(t, "events",
+		[]string{`ExecuteAction "FlyToTheMoon" is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob`}, told(got))
 }
 
 // A Command written by hand may lack the UID: it targets the existing job of that name, not a later one.
@@ -67,7 +70,8 @@ func TestACommandWithoutUIDTargetsTheExistingJob(t *testing.T) {
 	running, stop := pod("job-worker-0").running(), command("stop", bus.AbortJobAction)
 	stop.TargetObject.UID = ""
 	stop.CreationTimestamp = metav1.NewTime(now)
-	if s := state(see(t, job.Job, admitted("worker", 1), of(running, stop))); s != "Aborting AbortJob: requested by Command stop" {
+	if s := state(see(t, job.Job, admitted("worker", 1),
+		of(running, stop))); s != "Aborting AbortJob: requested by Command stop" {
 		t.Errorf("state %q", s)
 	}
 	stop.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour))
@@ -107,11 +111,13 @@ func TestCommandsDoNotRestartBeyondMaxRetry(t *testing.T) {
 // A final decision stays, however long the pods take to terminate.
 func TestCommandsDoNotBringBackAJobThatEnds(t *testing.T) {
 	for _, phase := range []volcano.JobPhase{volcano.Completing, volcano.Terminating} {
-		for _, action := range []bus.Action{bus.RestartJobAction, bus.AbortJobAction, bus.ResumeJobAction, bus.TerminateJobAction, bus.CompleteJobAction} {
+		for _, action := range []bus.Action{bus.RestartJobAction, bus.AbortJobAction, bus.ResumeJobAction,
+			bus.TerminateJobAction, bus.CompleteJobAction} {
 			job := newJob().with("worker", 1).is(phase)
 			going := pod("job-worker-0").running().going()
 			got := see(t, job.Job, admitted("worker", 1), of(going, command("late", action)))
-			want := []string{fmt.Sprintf("ExecuteAction %s: nothing to do, the job is %s (requested by Command late)", action, phase)}
+			want := []string{fmt.Sprintf(
+				"ExecuteAction %s: nothing to do, the job is %s (requested by Command late)", action, phase)}
 			if then(got, job).Status.State.Phase != phase {
 				t.Errorf("%s of a job that is %s: %s", action, phase, state(got))
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// TestTimeOfPlans: no pod is compared with each action, nor each task, nor each pod that its task depends on, with every
-// pod of the job.
+// TestTimeOfPlans: no pod is compared with each action, nor each task, nor each pod that its task depends on, with
+// every pod of the job.
 func TestTimeOfPlans(t *testing.T) {
 	for name, build := range map[string]func(size int) (jobBuilder, []any){
 		"pods that restart together": func(size int) (jobBuilder, []any) {
@@ -41,7 +41,8 @@ func TestTimeOfPlans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			jobstest.CheckAboutLinear(t, 2000, func(size int) func() {
 				job, pods := build(size)
-				seen := jobs.Seen[*volcano.Job]{Job: job.is(volcano.Running).Job, Admission: jobs.Admission{Grant: jobs.Unqueued}, Children: of(pods...), Now: now}
+				seen := jobs.Seen[*volcano.Job]{Job: job.is(volcano.Running).Job, Admission: jobs.Admission{Grant: jobs.Unqueued},
+					Children: of(pods...), Now: now}
 				return func() { plan(seen) }
 			})
 		})
@@ -66,7 +67,8 @@ func TestTimeOfDisplacedPods(t *testing.T) {
 			pods = append(pods, p)
 		}
 		grant := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"w": granted}}
-		seen := jobs.Seen[*volcano.Job]{Job: newJob().with("w", int32(size)).is(volcano.Running).Job, Admission: grant, Children: of(pods...), Now: now}
+		seen := jobs.Seen[*volcano.Job]{Job: newJob().with("w", int32(size)).is(volcano.Running).Job, Admission: grant,
+			Children: of(pods...), Now: now}
 		return func() { plan(seen) }
 	})
 }

@@ -53,12 +53,14 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		}
 		delete(set.Template.Annotations, muster.MinReplicasAnnotation) // only one task is resized, and which is said here
 		if i == elastic {
-			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(*set.MinCount)))
+			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinReplicasAnnotation,
+				strconv.Itoa(int(*set.MinCount)))
 		}
 		d.PodSets = append(d.PodSets, set)
 	}
 	if d.Mistake = mistake; mistake == nil {
-		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: volcano.TaskIndexKey} })
+		d.Mistake = jobs.RequestTopology(d.PodSets,
+			func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: volcano.TaskIndexKey} })
 	}
 	return d
 }
@@ -84,9 +86,9 @@ func validate(job *volcano.Job, facts jobs.Facts) *write.Event {
 	return nil
 }
 
-// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When such a
-// job queues again for tasks that had none, these tasks are not asked for: they could be given the quota once more, in
-// place of those that wait for it. Tasks that the job's Workload asks for already are not among them.
+// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When such
+// a job queues again for tasks that had none, these tasks are not asked for: they could be given the quota once more,
+// in place of those that wait for it. Tasks that the job's Workload asks for already are not among them.
 func tasksOver(job *volcano.Job, optional []bool, queued []kueue.PodSet) []bool {
 	over := make([]bool, len(job.Spec.Tasks))
 	if !slices.Contains(optional, true) {

@@ -36,7 +36,8 @@ func pytorch(arguments map[string]string) effect {
 		rank := map[string]int32{worker: masters + r.Index}
 		rank[master] = r.Index
 		if r.Group == worker && worker != master && isTrue(arguments["wait-master-enabled"]) {
-			spec.InitContainers = append(spec.InitContainers, awaitMaster(spec, arguments["wait-master-image"], arguments["wait-master-timeout"]))
+			spec.InitContainers = append(spec.InitContainers,
+				awaitMaster(spec, arguments["wait-master-image"], arguments["wait-master-timeout"]))
 		}
 		each(spec, func(c *corev1.Container) {
 			setEnv(c, corev1.EnvVar{Name: "MASTER_ADDR", Value: hostOf(job, master, 0)})
@@ -64,8 +65,10 @@ until nc -z -w 2 "$MASTER_ADDR" "$MASTER_PORT"; do
   sleep 1
 done`},
 		SecurityContext: &corev1.SecurityContext{
-			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65534), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65534), AllowPrivilegeEscalation: ptr.To(false),
+			ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities:           &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile:         &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 	}
 	if len(spec.Containers) > 0 {
@@ -91,8 +94,9 @@ func tensorflow(arguments map[string]string) effect {
 		return listensOn("tfjob-port", arguments["port"])
 	}
 	lists := func(*volcano.Job) []hostList {
-		return []hostList{{variable: "TF_CONFIG", tasks: []string{arguments["ps"], arguments["worker"], arguments["chief"]}, perHost: len(`"":,` + arguments["port"]),
-			others: len(`{"cluster":{"chief":[],"ps":[],"worker":[]},"task":{"index":2147483647,"type":"evaluator"}}`)}}
+		return []hostList{{variable: "TF_CONFIG", tasks: []string{arguments["ps"], arguments["worker"], arguments["chief"]},
+			perHost: len(`"":,` + arguments["port"]),
+			others:  len(`{"cluster":{"chief":[],"ps":[],"worker":[]},"task":{"index":2147483647,"type":"evaluator"}}`)}}
 	}
 	var cluster json.RawMessage // the same for all pods
 	return effect{ports: ports, lists: lists, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
@@ -109,7 +113,8 @@ func tensorflow(arguments map[string]string) effect {
 			}
 			cluster = encoded(hosts)
 		}
-		config := string(encoded(map[string]any{"cluster": cluster, "task": map[string]any{"type": roles[at], "index": r.Index}}))
+		config := string(encoded(map[string]any{"cluster": cluster,
+			"task": map[string]any{"type": roles[at], "index": r.Index}}))
 		each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: config}) })
 	}}
 }
@@ -161,19 +166,23 @@ func ray(arguments map[string]string) effect {
 		}
 		return out
 	}
-	return effect{objects: objects, ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
-		switch r.Group {
-		case a["head"]:
-			rayContainer(spec, a["headContainer"], fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0 --port=%s --dashboard-port=%s --ray-client-server-port=%s",
-				a["port"], a["dashboardPort"], a["clientPort"]))
-		case a["worker"]:
-			rayContainer(spec, a["workerContainer"], fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
-		}
-	}}
+	return effect{objects: objects,
+		ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+			switch r.Group {
+			case a["head"]:
+				rayContainer(spec, a["headContainer"],
+					fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0 --port=%s --dashboard-port=%s --ray-client-server-port=%s",
+						a["port"], a["dashboardPort"], a["clientPort"]))
+			case a["worker"]:
+				rayContainer(spec, a["workerContainer"],
+					fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
+			}
+		}}
 }
 
 // headPorts are the ports of the Ray head, and the arguments that set them.
-var headPorts = []struct{ name, argument string }{{"gcs", "port"}, {"dashboard", "dashboardPort"}, {"client-server", "clientPort"}}
+var headPorts = []struct{ name, argument string }{{"gcs", "port"}, {"dashboard", "dashboardPort"},
+	{"client-server", "clientPort"}}
 
 func headServiceName(job *volcano.Job) string { return job.Name + "-head-svc" }
 
@@ -244,7 +253,8 @@ func (e effect) openPorts(job *volcano.Job, task string, spec *corev1.PodSpec) {
 	}
 	for _, port := range e.ports(job, task) {
 		lists := func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.Name || p.ContainerPort == port.ContainerPort })
+			return slices.ContainsFunc(c.Ports,
+				func(p corev1.ContainerPort) bool { return p.Name == port.Name || p.ContainerPort == port.ContainerPort })
 		}
 		for i := range spec.Containers {
 			if c := &spec.Containers[i]; !lists(*c) && !(spec.HostNetwork && slices.ContainsFunc(spec.Containers, lists)) {

@@ -23,7 +23,8 @@ func TestPluginPytorchRanksWorkersAfterTheMaster(t *testing.T) {
 	job := newJob().with("main", 1).with("worker", 2).plugin("pytorch", "--master=main", "--port", "3333")
 	got := see(t, job.Job, admitted("main", 1, "worker", 2), nil)
 	v := variables(made(t, got, "job-worker-1"))
-	for name, want := range map[string]string{"MASTER_ADDR": "job-main-0.job", "MASTER_PORT": "3333", "WORLD_SIZE": "3", "RANK": "2", "VC_MAIN_HOSTS": "from job-svc"} {
+	for name, want := range map[string]string{"MASTER_ADDR": "job-main-0.job", "MASTER_PORT": "3333", "WORLD_SIZE": "3",
+		"RANK": "2", "VC_MAIN_HOSTS": "from job-svc"} {
 		if v[name] != want {
 			t.Errorf("%s is %q, want %q", name, v[name], want)
 		}
@@ -41,25 +42,31 @@ func TestPluginPytorchTellsOtherTasksWhereTheMasterIs(t *testing.T) {
 		t.Errorf("watch is told %v", v)
 	}
 	alone := newJob().with("worker", 1).plugin("pytorch")
-	if v := variables(made(t, see(t, alone.Job, admitted("worker", 1), nil), "job-worker-0")); v["MASTER_ADDR"] != "" || v["RANK"] != "" {
+	if v := variables(made(t, see(t, alone.Job, admitted("worker", 1), nil), "job-worker-0")); v["MASTER_ADDR"] != "" ||
+		v["RANK"] != "" {
 		t.Errorf("without a master a worker is told %v", v)
 	}
 }
 
-// TestPluginPytorchHasWorkersAwaitTheMaster: those of workers alone, where it is asked for, in a container that asks for no more than the pod.
+// TestPluginPytorchHasWorkersAwaitTheMaster: those of workers alone, where it is asked for, in a container that asks
+// for no more than the pod.
 func TestPluginPytorchHasWorkersAwaitTheMaster(t *testing.T) {
 	job := newJob().with("master", 1).with("worker", 1, func(task *volcano.TaskSpec) {
 		main := &task.Template.Spec.Containers[0].Resources
-		main.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1")}
-		main.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+		main.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
+			"nvidia.com/gpu": resource.MustParse("1")}
+		main.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"),
+			"nvidia.com/gpu": resource.MustParse("1")}
 	})
 	all := admitted("master", 1, "worker", 1)
 	for _, off := range [][]string{nil, {"--wait-master-enabled=false"}, {"--wait-master-timeout=5"}} {
-		if pod := made(t, see(t, job.plugin("pytorch", off...).Job, all, nil), "job-worker-0"); len(pod.Spec.InitContainers) > 0 {
+		if pod := made(t, see(t, job.plugin("pytorch", off...).Job, all, nil),
+			"job-worker-0"); len(pod.Spec.InitContainers) > 0 {
 			t.Errorf("with %v a worker awaits the master", off)
 		}
 	}
-	got := see(t, job.plugin("pytorch", "--wait-master-enabled", "--wait-master-timeout=7", "--wait-master-image=example.com/nc:1").Job, all, nil)
+	got := see(t, job.plugin("pytorch", "--wait-master-enabled", "--wait-master-timeout=7",
+		"--wait-master-image=example.com/nc:1").Job, all, nil)
 	if first := made(t, got, "job-master-0").Spec.InitContainers; len(first) > 0 {
 		t.Error("the master awaits itself")
 	}
@@ -68,7 +75,8 @@ func TestPluginPytorchHasWorkersAwaitTheMaster(t *testing.T) {
 		t.Fatalf("first there are %+v", first)
 	}
 	same(t, "resources", corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}, Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, first[0].Resources)
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, first[0].Resources)
 	v := map[string]string{}
 	for _, e := range first[0].Env {
 		v[e.Name] = e.Value
@@ -76,14 +84,16 @@ func TestPluginPytorchHasWorkersAwaitTheMaster(t *testing.T) {
 	if v["MASTER_ADDR"] != "job-master-0.job" || v["MASTER_PORT"] != "23456" {
 		t.Errorf("it is told %v", v)
 	}
-	for _, wrong := range []string{"--wait-master-timeout=0", "--wait-master-timeout=$(id)", "--wait-master-enabled=perhaps"} {
+	for _, wrong := range []string{"--wait-master-timeout=0", "--wait-master-timeout=$(id)",
+		"--wait-master-enabled=perhaps"} {
 		if d := describe(job.plugin("pytorch", wrong).Job, jobs.Facts{}); d.Mistake == nil {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
 }
 
-// TestAWorkerWaitsForTheMasterUntilTheTimeout: the command ends once the master listens, and fails if it does not in time.
+// TestAWorkerWaitsForTheMasterUntilTheTimeout: the command ends once the master listens, and fails if it does not in
+// time.
 func TestAWorkerWaitsForTheMasterUntilTheTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		listensAt int // look
@@ -111,7 +121,8 @@ func TestAWorkerWaitsForTheMasterUntilTheTimeout(t *testing.T) {
 			}
 			wait := awaitMaster(&corev1.PodSpec{}, "i", "9").Command
 			command := exec.CommandContext(t.Context(), wait[0], wait[1:]...)
-			command.Env = []string{"PATH=" + tools + ":" + os.Getenv("PATH"), "MASTER_ADDR=m.job", "MASTER_PORT=23", "LOOKS=" + looks, "LISTENS_AT=" + strconv.Itoa(test.listensAt)}
+			command.Env = []string{"PATH=" + tools + ":" + os.Getenv("PATH"), "MASTER_ADDR=m.job", "MASTER_PORT=23",
+				"LOOKS=" + looks, "LISTENS_AT=" + strconv.Itoa(test.listensAt)}
 			var said strings.Builder
 			command.Stderr = &said
 			if err := command.Run(); (err != nil) != (test.stderr != "") || said.String() != test.stderr {
@@ -142,7 +153,8 @@ func TestPluginTensorflowDescribesTheCluster(t *testing.T) {
 	if told, is := variables(made(t, see(t, alone.Job, admitted("worker", 1), nil), "job-worker-0"))["TF_CONFIG"]; is {
 		t.Errorf("who is alone is told %s", told)
 	}
-	same(t, "cluster", map[string][]string{"ps": {"job-ps-0.job:2222"}, "worker": {"job-worker-0.job:2222", "job-worker-1.job:2222"}}, config.Cluster)
+	same(t, "cluster", map[string][]string{"ps": {"job-ps-0.job:2222"},
+		"worker": {"job-worker-0.job:2222", "job-worker-1.job:2222"}}, config.Cluster)
 	if config.Task.Type != "worker" || config.Task.Index != 1 {
 		t.Errorf("task %+v", config.Task)
 	}
@@ -159,8 +171,8 @@ func TestPluginMpiTellsTheMasterTheWorkers(t *testing.T) {
 	}
 }
 
-// TestPortsOfPluginsOnTheNetworkOfTheNode: placement is told of them, as two pods do not fit on one node then, and a pod
-// lists each once, as the API server demands.
+// TestPortsOfPluginsOnTheNetworkOfTheNode: placement is told of them, as two pods do not fit on one node then, and a
+// pod lists each once, as the API server demands.
 func TestPortsOfPluginsOnTheNetworkOfTheNode(t *testing.T) {
 	onNode := func(task *volcano.TaskSpec) {
 		task.Template.Spec.HostNetwork = true
@@ -212,12 +224,14 @@ func TestPluginHcclrankRanksPods(t *testing.T) {
 		want string
 	}{
 		{"after the masters", newJob().with("main", 2).with("worker", 2).plugin("hcclrank", "--master=main"), "3"},
-		{"as the plugin pytorch does", newJob().with("main", 1).with("worker", 2).plugin("pytorch", "--master=main").plugin("hcclrank"), "2"},
+		{"as the plugin pytorch does",
+			newJob().with("main", 1).with("worker", 2).plugin("pytorch", "--master=main").plugin("hcclrank"), "2"},
 		{"as the template's variable says", newJob().with("main", 1).with("worker", 2, ranked).plugin("hcclrank"), "5"},
 		{"as the template's annotation says", newJob().with("main", 1).with("worker", 2, own).plugin("hcclrank"), "7"},
 		{"not what is no part of it", newJob().with("main", 1).with("worker", 2).plugin("hcclrank", "--worker=other"), ""},
 	} {
-		got := made(t, see(t, c.job.Job, admitted("main", int(c.job.Spec.Tasks[0].Replicas), "worker", 2), nil), "job-worker-1").Annotations
+		got := made(t, see(t, c.job.Job, admitted("main", int(c.job.Spec.Tasks[0].Replicas), "worker", 2), nil),
+			"job-worker-1").Annotations
 		if got[hcclRankKey] != c.want || got[volcano.TaskSpecKey] != "worker" {
 			t.Errorf("%s: annotations %v, want the rank %q", c.name, got, c.want)
 		}
@@ -235,12 +249,14 @@ func TestPluginRayStartsRayUnlessTheContainerSaysWhatItRuns(t *testing.T) {
 		t.Errorf("worker %q, want %q", worker.Command, want)
 	}
 	job.Spec.Tasks[1].Template.Spec.Containers[0].Command = []string{"mine"}
-	if c := made(t, see(t, job.Job, admitted("head", 1, "worker", 1), nil), "job-worker-0").Spec.Containers[0]; c.Command[0] != "mine" {
+	if c := made(t, see(t, job.Job, admitted("head", 1, "worker", 1), nil),
+		"job-worker-0").Spec.Containers[0]; c.Command[0] != "mine" {
 		t.Errorf("command %q", c.Command)
 	}
 }
 
-// People reach the dashboard, and submit to the head, by a Service of its own: that of svc is headless and for all pods.
+// People reach the dashboard, and submit to the head, by a Service of its own: that of svc is headless and for all
+// pods.
 func TestPluginRayGivesTheHeadAService(t *testing.T) {
 	for _, argument := range []string{"--clientPort=20001", "--clientServerPort=20001"} {
 		job := newJob().with("boss", 1).with("worker", 1).plugin("ray", "--head=boss", "--dashboardPort=80", argument)
@@ -257,7 +273,8 @@ func TestPluginRayGivesTheHeadAService(t *testing.T) {
 			for _, port := range service.Spec.Ports {
 				ports = append(ports, fmt.Sprintf("%s %d %s", port.Name, port.Port, port.TargetPort.String()))
 			}
-			if pod := made(t, got, "job-boss-0"); service.Spec.ClusterIP != "" || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			if pod := made(t, got, "job-boss-0"); service.Spec.ClusterIP != "" ||
+				!labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
 				t.Errorf("the Service selects %v, and the head has %v", service.Spec.Selector, pod.Labels)
 			}
 			if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(made(t, got, "job-worker-0").Labels)) {
@@ -279,7 +296,8 @@ func TestPluginRayGivesTheHeadAService(t *testing.T) {
 func TestHostsAreJoinedOncePerPlan(t *testing.T) {
 	job := newJob().with("master", 2).with("worker", 3).plugin("mpi")
 	got := see(t, job.Job, admitted("master", 2, "worker", 3), nil)
-	first, second := variables(made(t, got, "job-master-0"))["MPI_HOST"], variables(made(t, got, "job-master-1"))["MPI_HOST"]
+	first, second := variables(made(t, got, "job-master-0"))["MPI_HOST"],
+		variables(made(t, got, "job-master-1"))["MPI_HOST"]
 	if first == "" || unsafe.StringData(first) != unsafe.StringData(second) {
 		t.Errorf("each master has a list of hosts of its own: %q and %q", first, second)
 	}

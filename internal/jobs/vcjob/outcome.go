@@ -40,7 +40,8 @@ func (rep *reporter) completeAtMinSuccess() bool {
 	if want == nil || rep.count("", replicas.Succeeded) < *want {
 		return false
 	}
-	rep.setPhase(volcano.Completed, "MinSuccess", fmt.Sprintf("succeeded pods: %d, required: %d", rep.count("", replicas.Succeeded), *want))
+	rep.setPhase(volcano.Completed, "MinSuccess",
+		fmt.Sprintf("succeeded pods: %d, required: %d", rep.count("", replicas.Succeeded), *want))
 	return true
 }
 
@@ -49,7 +50,8 @@ func (rep *reporter) completeAtMinSuccess() bool {
 func (rep *reporter) finishWhenAllEnded() bool {
 	succeeded := rep.count("", replicas.Succeeded)
 	if task := rep.blockedTask(); task != "" {
-		rep.setPhase(volcano.Failed, "DependencyFailed", rep.withFailure("task "+task+" depends on tasks that can no longer run"))
+		rep.setPhase(volcano.Failed, "DependencyFailed",
+			rep.withFailure("task "+task+" depends on tasks that can no longer run"))
 		return true
 	}
 	if total := totalOf(rep.job); total == 0 || succeeded+rep.count("", replicas.Failed) < total {
@@ -60,18 +62,22 @@ func (rep *reporter) finishWhenAllEnded() bool {
 		for i := range rep.job.Spec.Tasks {
 			task, name := &rep.job.Spec.Tasks[i], nameOf(rep.job, i)
 			if want := taskMinimum(task); rep.count(name, replicas.Succeeded) < want {
-				rep.setPhase(volcano.Failed, "TooFewSucceeded", rep.withFailure(fmt.Sprintf("task %s: succeeded pods: %d, required: %d", name, rep.count(name, replicas.Succeeded), want)))
+				rep.setPhase(volcano.Failed, "TooFewSucceeded",
+					rep.withFailure(fmt.Sprintf("task %s: succeeded pods: %d, required: %d", name,
+						rep.count(name, replicas.Succeeded), want)))
 				return true
 			}
 		}
 	}
 	switch want := rep.job.Spec.MinSuccess; {
 	case want != nil:
-		rep.setPhase(volcano.Failed, "TooFewSucceeded", rep.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, *want)))
+		rep.setPhase(volcano.Failed, "TooFewSucceeded",
+			rep.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, *want)))
 	case succeeded >= least:
 		rep.setPhase(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
 	default:
-		rep.setPhase(volcano.Failed, "TooFewSucceeded", rep.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, least)))
+		rep.setPhase(volcano.Failed, "TooFewSucceeded",
+			rep.withFailure(fmt.Sprintf("succeeded pods: %d, required: %d", succeeded, least)))
 	}
 	return true
 }
@@ -86,5 +92,6 @@ func (v *view) withFailure(message string) string {
 
 // maxRetryMessage returns the message for a job without restarts left.
 func (v *view) maxRetryMessage() string {
-	return fmt.Sprintf("%s; retryCount is %d, the limit that maxRetry sets", v.job.Status.State.Message, v.job.Status.RetryCount)
+	return fmt.Sprintf("%s; retryCount is %d, the limit that maxRetry sets", v.job.Status.State.Message,
+		v.job.Status.RetryCount)
 }

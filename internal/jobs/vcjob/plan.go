@@ -30,7 +30,8 @@ func (p *planner) step() {
 	switch p.job.Status.State.Phase {
 	case volcano.Aborting:
 		p.deleteUnfinished()
-		p.status.setPhaseOnceInactive(volcano.Aborted, "Aborted", "All pods are stopped; a Command ResumeJob starts the job again")
+		p.status.setPhaseOnceInactive(volcano.Aborted, "Aborted",
+			"All pods are stopped; a Command ResumeJob starts the job again")
 	case volcano.Aborted:
 		p.deleteUnfinished()
 	case volcano.Completing:
@@ -49,7 +50,8 @@ func (p *planner) step() {
 		if p.job.Status.State.Reason == admittedAnewReason {
 			return // its Workload is being deleted
 		}
-		if !p.status.completeAtMinSuccess() && !p.status.react() && (p.policies.failureWaits || !p.status.finishWhenAllEnded()) {
+		if !p.status.completeAtMinSuccess() && !p.status.react() &&
+			(p.policies.failureWaits || !p.status.finishWhenAllEnded()) {
 			p.run()
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// planner makes one plan for a VCJob: it holds the observed state, what is planned so far, and a part for each thing that
-// several policies ask about.
+// planner makes one plan for a VCJob: it holds the observed state, what is planned so far, and a part for each thing
+// that several policies ask about.
 type planner struct {
 	*view
 	sizes    *sizes

@@ -54,7 +54,8 @@ type effect struct {
 type hostList struct {
 	variable string
 	tasks    []string
-	// perHost is how many bytes the variable has for each host beside its name, and others how many it has beside its hosts.
+	// perHost is how many bytes the variable has for each host beside its name, and others how many it has beside its
+	// hosts.
 	perHost, others int
 	// remedy says how the user does without the variable, "" if the plugin is of no use without it.
 	remedy string
@@ -63,15 +64,22 @@ type hostList struct {
 // known are all plugins, in the order in which they change pods.
 var known = []plugin{
 	{name: "env", with: env},
-	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}},
-	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": rootsKeys, "ssh-private-key": "", "ssh-public-key": "", "ssh-port": "22", "no-root": "false"}},
-	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456",
-		"wait-master-enabled": "false", "wait-master-timeout": "300", "wait-master-image": "busybox:1.36.1"}},
-	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
-	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
-	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
-		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"},
-		distinct: []string{"port", "dashboardPort", "clientPort"}, alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
+	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false",
+		"disable-network-policy": "false", "inject-hosts-env": "true"}},
+	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": rootsKeys, "ssh-private-key": "",
+		"ssh-public-key": "", "ssh-port": "22", "no-root": "false"}},
+	{name: "pytorch", with: pytorch,
+		needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456",
+			"wait-master-enabled": "false", "wait-master-timeout": "300", "wait-master-image": "busybox:1.36.1"}},
+	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps",
+		"worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
+	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"},
+		defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
+	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"},
+		defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
+			"port": "6379", "dashboardPort": "8265", "clientPort": "10001"},
+		distinct:   []string{"port", "dashboardPort", "clientPort"},
+		alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
 	{name: "hcclrank", with: hcclrank, defaults: map[string]string{"master": "master", "worker": "worker"}},
 }
 
@@ -134,7 +142,8 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		if _, err := strconv.ParseBool(value); isFlag && err != nil {
 			return out, fmt.Sprintf("spec.plugins.%s: %s must be true or false", p.name, name)
 		}
-		if port, err := strconv.ParseUint(value, 10, 16); strings.HasSuffix(strings.ToLower(name), "port") && (err != nil || port == 0) {
+		if port, err := strconv.ParseUint(value, 10, 16); strings.HasSuffix(strings.ToLower(name), "port") &&
+			(err != nil || port == 0) {
 			return out, fmt.Sprintf("spec.plugins.%s: %s must be a port, from 1 to 65535", p.name, name)
 		}
 		if n, err := strconv.ParseUint(value, 10, 31); strings.HasSuffix(name, "timeout") && (err != nil || n == 0) {
@@ -184,18 +193,20 @@ func invalidArguments(job *volcano.Job) string {
 		}
 		for _, role := range known[i].roles {
 			if !slices.ContainsFunc(groups(job), func(g replicas.Group) bool { return g.Name == arguments[role] }) {
-				return fmt.Sprintf("spec.plugins.%s: there is no task %s, which plays the %s: name the one that does with --%s", name, arguments[role], role, role)
+				return fmt.Sprintf("spec.plugins.%s: there is no task %s, which plays the %s: name the one that does with --%s",
+					name, arguments[role], role, role)
 			}
 		}
 	}
 	return ""
 }
 
-// maxVariable is how many bytes Linux lets a variable have when a program is started, with its name and the zero byte after it.
+// maxVariable is how many bytes Linux lets a variable have when a program is started, with its name and the zero byte
+// after it.
 const maxVariable = 128 << 10
 
-// tooManyHosts returns which plugin would give pods a list of host names with which no program starts, "" if none would.
-// What svc lists is in other plugins, too, which are therefore looked at first.
+// tooManyHosts returns which plugin would give pods a list of host names with which no program starts, "" if none
+// would. What svc lists is in other plugins, too, which are therefore looked at first.
 func tooManyHosts(job *volcano.Job) string {
 	for _, p := range slices.Backward(pluginsOf(job)) {
 		if p.lists == nil {
@@ -203,7 +214,8 @@ func tooManyHosts(job *volcano.Job) string {
 		}
 		for _, list := range p.lists(job) {
 			if pods, bytes := list.size(job); bytes > maxVariable {
-				return fmt.Sprintf("spec.plugins.%s: the host names of %d pods do not fit into the variable %s, which has %d bytes at most%s", p.name, pods, list.variable, maxVariable, list.remedy)
+				return fmt.Sprintf("spec.plugins.%s: the host names of %d pods do not fit into the variable %s, which has %d bytes at most%s",
+					p.name, pods, list.variable, maxVariable, list.remedy)
 			}
 		}
 	}
@@ -237,7 +249,8 @@ func invalidName(job *volcano.Job, facts jobs.Facts) string {
 		if (p.name == "svc" || p.name == "ray") && facts.StrictServiceNames && len(validation.IsDNS1035Label(job.Name)) > 0 {
 			return fmt.Sprintf("spec.plugins.%s: the name of the Job must begin with a letter on this cluster, for the plugin makes a Service that is called after it, and Kubernetes before 1.36 refuses other names of Services", p.name)
 		}
-		if most := validation.DNS1123LabelMaxLength - len(headServiceName(job)) + len(job.Name); p.name == "ray" && len(job.Name) > most {
+		if most := validation.DNS1123LabelMaxLength - len(headServiceName(job)) + len(job.Name); p.name == "ray" &&
+			len(job.Name) > most {
 			return fmt.Sprintf("spec.plugins.ray: the name of the Job must have at most %d characters, for there is a Service <job>-head-svc", most)
 		}
 	}

@@ -43,7 +43,8 @@ func tasksOf(job *volcano.Job) map[string]*volcano.TaskSpec {
 // observe computes the roster, again if the status has changed.
 func (v *view) observe() {
 	v.usable = map[string]bool{}
-	v.roster = replicas.Observe(v.job.Name, groups(v.job), v.records.of(v.job.Status.Version), jobs.ChildrenOf[*corev1.Pod](v.seen.Children))
+	v.roster = replicas.Observe(v.job.Name, groups(v.job), v.records.of(v.job.Status.Version),
+		jobs.ChildrenOf[*corev1.Pod](v.seen.Children))
 }
 
 // count returns how many pods of the task, or of all tasks if it is "", are in one of the phases.
@@ -106,7 +107,8 @@ func (s *sizes) least() map[string]int32 {
 func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.Pod {
 	template := *o.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
-	template.Labels, template.Annotations = merged(template.Labels, o.labels(r)), merged(template.Annotations, o.annotations(r))
+	template.Labels, template.Annotations = merged(template.Labels, o.labels(r)),
+		merged(template.Annotations, o.annotations(r))
 	spec := &template.Spec
 	spec.SchedulerName = schedulerName(o.job, spec.SchedulerName, o.seen.Facts)
 	if name := o.job.Spec.PriorityClassName; spec.PriorityClassName == "" && o.seen.Facts.Priorities.Pod[name] != nil {
@@ -176,7 +178,8 @@ func restartsOf(pod *corev1.Pod) (n int32) {
 // unschedulableSince returns since when the pod is unschedulable, zero if it is not.
 func unschedulableSince(pod *corev1.Pod) time.Time {
 	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable {
 			return c.LastTransitionTime.Time
 		}
 	}

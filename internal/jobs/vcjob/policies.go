@@ -40,10 +40,11 @@ type policyEvent struct {
 	failed bool
 }
 
-// due returns the actions that policies ask for because of what has happened. An action on the whole job takes precedence
-// and is returned alone; if there are several, the first in order of tasks and pods. Actions on single tasks and pods are
-// executed together and count as one restart, as pods that fail together have one cause. Restarts in a row are delayed,
-// and then all that wait are executed with the first that is due; one of the whole job takes those of its parts with it.
+// due returns the actions that policies ask for because of what has happened. An action on the whole job takes
+// precedence and is returned alone; if there are several, the first in order of tasks and pods. Actions on single tasks
+// and pods are executed together and count as one restart, as pods that fail together have one cause. Restarts in a row
+// are delayed, and then all that wait are executed with the first that is due; one of the whole job takes those of its
+// parts with it.
 func (po *policies) due() []pendingAction {
 	var single, delayed []pendingAction
 	for _, h := range po.policyEvents() {
@@ -151,7 +152,8 @@ func (v *view) policyEvents() []policyEvent {
 	for i := range v.roster.Replicas {
 		r := &v.roster.Replicas[i]
 		at := slot(r.Group, r.Index)
-		if _, waits := v.records.evicted[at]; waits && notStarted(r) || r.Phase == replicas.Creating && r.Pod == nil && v.records.alive[at] {
+		if _, waits := v.records.evicted[at]; waits && notStarted(r) ||
+			r.Phase == replicas.Creating && r.Pod == nil && v.records.alive[at] {
 			out = append(out, policyEvent{event: bus.PodEvictedEvent, task: r.Group, replica: r, description: evicted(r)})
 		}
 		out = append(out, podEvents(r)...)
@@ -160,10 +162,12 @@ func (v *view) policyEvents() []policyEvent {
 	for i := range v.job.Spec.Tasks {
 		task, name := &v.job.Spec.Tasks[i], nameOf(v.job, i)
 		if count := countOf(task); count > 0 && v.count(name, replicas.Succeeded) == count {
-			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: v.lastEnd(name), description: "all pods of task " + name + " have succeeded"})
+			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: v.lastEnd(name),
+				description: "all pods of task " + name + " have succeeded"})
 		}
 		if n := v.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
-			out = append(out, policyEvent{event: bus.TaskFailedEvent, task: name, description: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
+			out = append(out, policyEvent{event: bus.TaskFailedEvent, task: name,
+				description: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
 		}
 	}
 	return out
@@ -185,7 +189,8 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	h := policyEvent{task: r.Group, replica: r}
 	switch {
 	case r.Phase == replicas.Failed:
-		h.event, h.since, h.description = bus.PodFailedEvent, firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failures.Of(r)
+		h.event, h.since, h.description = bus.PodFailedEvent,
+			firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failures.Of(r)
 		h.exitCodes = replicas.ExitCodes(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			why := ": it was evicted from its node"
@@ -204,7 +209,8 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	case r.Phase == replicas.Unknown:
 		h.event, h.since, h.description = bus.JobUnknownEvent, lastTransition(r.Pod), "the state of pod "+r.Name+" is unknown"
 	case r.Phase == replicas.Running:
-		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), lastTransition(r.Pod)), "pod "+r.Name+" runs"
+		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), lastTransition(r.Pod)),
+			"pod "+r.Name+" runs"
 	default:
 		h.event, h.since, h.description = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
 	}
@@ -222,7 +228,8 @@ func (v *view) partlyRunning() []policyEvent {
 			continue
 		}
 		if since := unschedulableSince(r.Pod); !since.IsZero() {
-			return []policyEvent{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since, description: "pod " + r.Name + " is unschedulable while others run"}}
+			return []policyEvent{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since,
+				description: "pod " + r.Name + " is unschedulable while others run"}}
 		}
 	}
 	return nil

@@ -59,7 +59,8 @@ func TestAPodThatFailsAlwaysEndsItsJobAtMaxRetry(t *testing.T) {
 
 func TestAPolicyWaitsForItsTimeout(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Running)
-	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 90 * time.Second}}}
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction,
+		Timeout: &metav1.Duration{Duration: 90 * time.Second}}}
 	children := of(pod("job-worker-0").ended(1)) // a minute ago
 	job.Spec.Tasks[0].Replicas = 2
 	got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod))
@@ -67,7 +68,8 @@ func TestAPolicyWaitsForItsTimeout(t *testing.T) {
 		t.Errorf("due %v in state %s, want %v", got.Due, state(got), want)
 	}
 	job.Spec.Policies[0].Timeout.Duration = time.Minute
-	if got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
+	if got := see(t, job.Job, admitted("worker", 2),
+		append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
 		t.Errorf("state %s, want Restarting", state(got))
 	}
 }
@@ -80,14 +82,17 @@ func TestATimeoutCountsFromTheStartOfTheEvent(t *testing.T) {
 	unknown.Status.Conditions[0].LastTransitionTime = tenMinutesAgo
 	refused := pod("job-worker-0") // by its node, which starts no container
 	refused.Status.Phase, refused.Status.Reason = corev1.PodFailed, "OutOfcpu"
-	refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: tenMinutesAgo}}
+	refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse,
+		LastTransitionTime: tenMinutesAgo}}
 	restarted := pod("job-worker-0").running()
-	restarted.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{StartedAt: tenMinutesAgo}
+	restarted.Status.ContainerStatuses[0].LastTerminationState.Terminated =
+		&corev1.ContainerStateTerminated{StartedAt: tenMinutesAgo}
 	restarted.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Minute))
 	often := pod("job-worker-0").running() // every minute
 	often.Status.StartTime = &tenMinutesAgo
 	often.Status.ContainerStatuses[0].RestartCount = 9
-	often.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(now.Add(-2 * time.Minute))}
+	often.Status.ContainerStatuses[0].LastTerminationState.Terminated =
+		&corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(now.Add(-2 * time.Minute))}
 	often.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Minute))
 	for name, test := range map[string]struct {
 		event bus.Event
@@ -101,23 +106,27 @@ func TestATimeoutCountsFromTheStartOfTheEvent(t *testing.T) {
 		"a pod has failed without a container":  {bus.PodFailedEvent, refused, 10 * time.Minute},
 	} {
 		job := newJob().with("worker", 2).is(volcano.Running)
-		job.Spec.Policies = []volcano.LifecyclePolicy{{Event: test.event, Action: bus.TerminateJobAction, Timeout: &metav1.Duration{Duration: test.since + time.Minute}}}
+		job.Spec.Policies = []volcano.LifecyclePolicy{{Event: test.event, Action: bus.TerminateJobAction,
+			Timeout: &metav1.Duration{Duration: test.since + time.Minute}}}
 		waiting := pod("job-worker-1")
 		got := see(t, job.Job, admitted("worker", 2), of(test.pod, waiting))
 		if phase := then(got, job).Status.State.Phase; phase == volcano.Terminating || !got.Due.Equal(now.Add(time.Minute)) {
 			t.Errorf("%s: a minute before its time the job is %s, to be looked at %v", name, phase, got.Due)
 		}
 		job.Spec.Policies[0].Timeout.Duration = test.since
-		if phase := then(see(t, job.Job, admitted("worker", 2), of(test.pod, waiting)), job).Status.State.Phase; phase != volcano.Terminating {
+		if phase := then(see(t, job.Job, admitted("worker", 2), of(test.pod, waiting)),
+			job).Status.State.Phase; phase != volcano.Terminating {
 			t.Errorf("%s: when it is time the job is %s", name, phase)
 		}
 	}
 }
 
-// What its author says of a failure counts though all pods have ended meanwhile, as those of a training do of which one has failed.
+// What its author says of a failure counts though all pods have ended meanwhile, as those of a training do of which one
+// has failed.
 func TestAJobDoesNotEndBeforeThePolicyForAFailureIsDue(t *testing.T) {
 	job := newJob().with("worker", 2).is(volcano.Running)
-	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction,
+		Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
 	failed := of(pod("job-worker-0").ended(1), pod("job-worker-1").ended(1)) // a minute ago
 	got := see(t, job.Job, admitted("worker", 2), failed)
 	if phase := then(got, job).Status.State.Phase; phase != volcano.Running || !got.Due.Equal(now.Add(4*time.Minute)) {
@@ -128,19 +137,23 @@ func TestAJobDoesNotEndBeforeThePolicyForAFailureIsDue(t *testing.T) {
 		t.Errorf("when it is time the job is %s", s)
 	}
 	// Where the policy is for another code, nothing is to come.
-	job.Spec.Policies = []volcano.LifecyclePolicy{{ExitCode: ptr.To[int32](3), Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	job.Spec.Policies = []volcano.LifecyclePolicy{{ExitCode: ptr.To[int32](3), Action: bus.RestartJobAction,
+		Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
 	if s := state(see(t, job.Job, admitted("worker", 2), failed)); !strings.HasPrefix(s, "Failed") {
 		t.Errorf("without a policy for it the job is %s", s)
 	}
 }
 
-// An evicted pod is gone long before the timeout of a policy is over: it is made anew, and nothing more is done if that runs in time.
+// An evicted pod is gone long before the timeout of a policy is over: it is made anew, and nothing more is done if that
+// runs in time.
 func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
 	other, admission := pod("job-worker-1").running(), admitted("worker", 2)
 	job := newJob().with("worker", 2).is(volcano.Running)
-	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction,
+		Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
 	at := func(after time.Duration, children ...any) jobs.Plan {
-		return plan(jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admission, Children: of(children...), Now: now.Add(after)})
+		return plan(jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admission, Children: of(children...),
+			Now: now.Add(after)})
 	}
 	job = then(at(0, pod("job-worker-0").running(), other), job)
 	going := at(0, pod("job-worker-0").running().going(), other)
@@ -163,7 +176,8 @@ func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
 		"the next one does not run yet":                       {4 * time.Minute, again, "Pending"},
 		"the next one does not run in time":                   {5 * time.Minute, again, "Restarting"},
 		"the next one has a node, and is not running in time": {5 * time.Minute, bound, "Restarting"},
-		"the next one runs when time is over":                 {5 * time.Minute, podBuilder{again.DeepCopy()}.running(), "Running"},
+		"the next one runs when time is over": {5 * time.Minute,
+			podBuilder{again.DeepCopy()}.running(), "Running"},
 	} {
 		got := at(test.after, test.pod, other)
 		if phase := string(then(got, job).Status.State.Phase); phase != test.want {
@@ -175,7 +189,8 @@ func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
 	}
 	// One that nobody has seen go is away since it was found to be.
 	job = newJob().with("worker", 2).is(volcano.Running)
-	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction,
+		Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
 	job = then(at(0, pod("job-worker-0").running(), other), job)
 	if found := at(time.Minute, other); strings.HasPrefix(state(found), "Restarting") || !found.StatusFirst {
 		t.Errorf("a pod is missed: %s", state(found))
@@ -195,7 +210,8 @@ func TestAPodThatDoesNotStartIsAnEventOnlyAfterATimeout(t *testing.T) {
 
 // The number of an attempt never comes again: what was started anew alone goes with its job all the same.
 func TestARestartedJobLeavesNoPodBehind(t *testing.T) {
-	job := newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
+	job := newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent,
+		bus.RestartJobAction).is(volcano.Running)
 	job.Spec.MaxRetry = 9
 	admission, other := admitted("worker", 2), pod("job-worker-1").running()
 	first := pod("job-worker-0")
@@ -220,9 +236,11 @@ func TestARestartedJobLeavesNoPodBehind(t *testing.T) {
 
 func TestAPodWhoseDeletionWasNotObservedWasEvicted(t *testing.T) {
 	job := twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
-	job = then(see(t, job.Job, all, of(pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running())), job)
+	job = then(see(t, job.Job, all,
+		of(pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running())), job)
 	rest := of(pod("job-ps-0").running(), pod("job-worker-0").running())
-	if got, want := state(see(t, job.Job, all, rest)), "Restarting Restarting: pod job-worker-1 was evicted or deleted"; got != want {
+	if got, want := state(see(t, job.Job, all, rest)),
+		"Restarting Restarting: pod job-worker-1 was evicted or deleted"; got != want {
 		t.Errorf("state %q, want %q", got, want)
 	}
 	// While it may not run its pods go because they must.
@@ -235,33 +253,43 @@ func TestAPodWhoseDeletionWasNotObservedWasEvicted(t *testing.T) {
 // TestAnExitCodePolicySeesEveryContainer: the first policy in order that is for the code of any container applies.
 func TestAnExitCodePolicySeesEveryContainer(t *testing.T) {
 	ended := func(name string, code int32) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
+		return corev1.ContainerStatus{Name: name,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}}
 	}
 	forCode := func(code int32, action bus.Action) volcano.LifecyclePolicy {
 		return volcano.LifecyclePolicy{ExitCode: ptr.To(code), Action: action}
 	}
 	always := corev1.ContainerRestartPolicyAlways
-	complete, terminate := forCode(42, bus.CompleteJobAction), volcano.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.TerminateJobAction}
+	complete, terminate := forCode(42, bus.CompleteJobAction),
+		volcano.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.TerminateJobAction}
 	for name, test := range map[string]struct {
 		init, containers []corev1.ContainerStatus
 		policies         []volcano.LifecyclePolicy
 		want             string
 	}{
-		"the second container": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{complete, terminate},
+		"the second container": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)},
+			[]volcano.LifecyclePolicy{complete, terminate},
 			"Completing CompleteJob: a container of pod job-worker-0 has failed with exit code 42"},
-		"the first container": {nil, []corev1.ContainerStatus{ended("a", 42), ended("b", 3)}, []volcano.LifecyclePolicy{complete, terminate},
+		"the first container": {nil, []corev1.ContainerStatus{ended("a", 42), ended("b", 3)},
+			[]volcano.LifecyclePolicy{complete, terminate},
 			"Completing CompleteJob: pod job-worker-0 has failed with exit code 42"},
-		"an init container": {[]corev1.ContainerStatus{ended("i", 0), ended("j", 42)}, nil, []volcano.LifecyclePolicy{complete, terminate},
+		"an init container": {[]corev1.ContainerStatus{ended("i", 0), ended("j", 42)}, nil,
+			[]volcano.LifecyclePolicy{complete, terminate},
 			"Completing CompleteJob: pod job-worker-0 has failed with exit code 42"},
-		"a container beside one that succeeded": {nil, []corev1.ContainerStatus{ended("a", 0), ended("b", 42)}, []volcano.LifecyclePolicy{complete, terminate},
+		"a container beside one that succeeded": {nil, []corev1.ContainerStatus{ended("a", 0), ended("b", 42)},
+			[]volcano.LifecyclePolicy{complete, terminate},
 			"Completing CompleteJob: pod job-worker-0 has failed with exit code 42"},
-		"the first of two policies that match": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{complete, forCode(1, bus.AbortJobAction)},
+		"the first of two policies that match": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)},
+			[]volcano.LifecyclePolicy{complete, forCode(1, bus.AbortJobAction)},
 			"Completing CompleteJob: a container of pod job-worker-0 has failed with exit code 42"},
-		"the order of containers does not matter": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{forCode(1, bus.AbortJobAction), complete},
+		"the order of containers does not matter": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)},
+			[]volcano.LifecyclePolicy{forCode(1, bus.AbortJobAction), complete},
 			"Aborting AbortJob: pod job-worker-0 has failed with exit code 1"},
-		"an earlier policy for any failure": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)}, []volcano.LifecyclePolicy{terminate, complete},
+		"an earlier policy for any failure": {nil, []corev1.ContainerStatus{ended("a", 1), ended("b", 42)},
+			[]volcano.LifecyclePolicy{terminate, complete},
 			"Terminating TerminateJob: pod job-worker-0 has failed with exit code 1"},
-		"a sidecar, which the kubelet stopped": {[]corev1.ContainerStatus{ended("sidecar", 42)}, []corev1.ContainerStatus{ended("a", 1)}, []volcano.LifecyclePolicy{complete, terminate},
+		"a sidecar, which the kubelet stopped": {[]corev1.ContainerStatus{ended("sidecar", 42)},
+			[]corev1.ContainerStatus{ended("a", 1)}, []volcano.LifecyclePolicy{complete, terminate},
 			"Terminating TerminateJob: pod job-worker-0 has failed with exit code 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +298,8 @@ func TestAnExitCodePolicySeesEveryContainer(t *testing.T) {
 			failed.Status.InitContainerStatuses, failed.Status.ContainerStatuses = test.init, test.containers
 			job := newJob().with("worker", 2).is(volcano.Running)
 			job.Spec.Policies = test.policies
-			if got := state(see(t, job.Job, admitted("worker", 2), of(failed, pod("job-worker-1").running()))); got != test.want {
+			if got := state(see(t, job.Job, admitted("worker", 2),
+				of(failed, pod("job-worker-1").running()))); got != test.want {
 				t.Errorf("state %q, want %q", got, test.want)
 			}
 		})

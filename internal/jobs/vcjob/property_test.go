@@ -14,8 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// TestInvariantsHoldForRandomHistories: pods end, fail, are deleted and vanish, quota comes and goes, Commands are given and writes are
-// lost, in any order. All the while what must not happen does not, and when it is over the job comes to an end.
+// TestInvariantsHoldForRandomHistories: pods end, fail, are deleted and vanish, quota comes and goes, Commands are
+// given and writes are lost, in any order. All the while what must not happen does not, and when it is over the job
+// comes to an end.
 func TestInvariantsHoldForRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
@@ -55,9 +56,11 @@ type history struct {
 }
 
 func newHistory(t *rapid.T) *history {
-	action := rapid.SampledFrom([]bus.Action{bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction, bus.AbortJobAction, bus.TerminateJobAction, bus.CompleteJobAction})
+	action := rapid.SampledFrom([]bus.Action{bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction,
+		bus.AbortJobAction, bus.TerminateJobAction, bus.CompleteJobAction})
 	event := rapid.SampledFrom([]bus.Event{bus.PodFailedEvent, bus.PodEvictedEvent, bus.AnyEvent, bus.TaskCompletedEvent})
-	job := newJob().with("ps", 1).with("worker", 3, dependsOn("", "ps")).on(event.Draw(t, "event"), action.Draw(t, "action"))
+	job := newJob().with("ps", 1).with("worker", 3, dependsOn("", "ps")).on(event.Draw(t, "event"),
+		action.Draw(t, "action"))
 	if rapid.Bool().Draw(t, "pods begin anew, and their job too") {
 		job.Spec.Policies = nil
 		job.on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction)
@@ -70,10 +73,12 @@ func newHistory(t *rapid.T) *history {
 // happen has something happen to a pod, to the quota, or a Command be given.
 func (h *history) happen() {
 	if rapid.IntRange(0, 9).Draw(h.T, "command") == 0 {
-		action := rapid.SampledFrom([]bus.Action{bus.AbortJobAction, bus.ResumeJobAction, bus.RestartJobAction}).Draw(h.T, "asks for")
+		action := rapid.SampledFrom([]bus.Action{bus.AbortJobAction, bus.ResumeJobAction, bus.RestartJobAction}).
+			Draw(h.T, "asks for")
 		h.commands = append(h.commands, h.command(action))
 	}
-	h.admission = rapid.SampledFrom([]jobs.Admission{h.admission, waiting, {Grant: jobs.Stopping}, admitted("ps", 1, "worker", 3), admitted("ps", 1, "worker", 1)}).Draw(h.T, "admission")
+	h.admission = rapid.SampledFrom([]jobs.Admission{h.admission, waiting, {Grant: jobs.Stopping},
+		admitted("ps", 1, "worker", 3), admitted("ps", 1, "worker", 1)}).Draw(h.T, "admission")
 	for _, name := range []string{"job-ps-0", "job-worker-0", "job-worker-1", "job-worker-2"} {
 		p, there := h.pods[name]
 		if !there {

@@ -17,8 +17,8 @@ import (
 //
 // With a task of 8 pods that was admitted whole, has 3 ended pods and was scaled down to 6, it is 5: the other 3 run.
 //
-// The quota of the task that the queue resizes is given up by a resize, as long as the job needs as much as its minimum:
-// a pod set that has given quota back otherwise is not resized any more.
+// The quota of the task that the queue resizes is given up by a resize, as long as the job needs as much as its
+// minimum: a pod set that has given quota back otherwise is not resized any more.
 func (s *sizes) reclaimable() map[string]int32 {
 	out := map[string]int32{}
 	for name, task := range s.tasks {
@@ -62,15 +62,17 @@ func (s *sizes) needed(name string) int32 {
 
 // endedForGood reports whether the pod, which has ended, is not run again in this admission.
 //
-// Where any policy restarts pods, a gang keeps the quota of its ended pods, since it must be able to run as a whole again.
-// A job that can run with fewer pods than it has gives up that of pods that have succeeded. If it is restarted as a whole
-// with too little quota left, it queues again.
+// Where any policy restarts pods, a gang keeps the quota of its ended pods, since it must be able to run as a whole
+// again. A job that can run with fewer pods than it has gives up that of pods that have succeeded. If it is restarted
+// as a whole with too little quota left, it queues again.
 func (s *sizes) endedForGood(task *volcano.TaskSpec, r *replicas.Replica) bool {
 	policies := slices.Concat(task.Policies, s.job.Spec.Policies)
-	if finished(s.job) || !slices.ContainsFunc(policies, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
+	if finished(s.job) ||
+		!slices.ContainsFunc(policies, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
 		return true
 	}
-	return r.Phase == replicas.Succeeded && minAvailable(s.job) < totalOf(s.job) && !slices.ContainsFunc(policies, restartsCompleted)
+	return r.Phase == replicas.Succeeded && minAvailable(s.job) < totalOf(s.job) &&
+		!slices.ContainsFunc(policies, restartsCompleted)
 }
 
 // restartsCompleted reports whether the policy may restart the pods of a task because all of them have succeeded.
@@ -105,8 +107,8 @@ const (
 	taskWithoutQuotaReason = "TaskWithoutQuota"
 )
 
-// taskWithoutQuota returns a task that has pods to run and no quota for any of them, "" if there is none: it had none at
-// admission, or has given back all. A reservation cannot be extended.
+// taskWithoutQuota returns a task that has pods to run and no quota for any of them, "" if there is none: it had none
+// at admission, or has given back all. A reservation cannot be extended.
 func (s *sizes) taskWithoutQuota() string {
 	if s.seen.Admission.Grant != jobs.Admitted {
 		return ""
@@ -146,14 +148,16 @@ func (s *sizes) admittedWithout(task string) string {
 	tasks := []string{task}
 	for i := range s.job.Spec.Tasks {
 		name := nameOf(s.job, i)
-		if granted, asked := s.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 && granted.Count == 0 && s.roster.InUse(name) == 0 && s.needed(name) > 0 {
+		if granted, asked := s.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 &&
+			granted.Count == 0 && s.roster.InUse(name) == 0 && s.needed(name) > 0 {
 			tasks = append(tasks, name)
 		}
 	}
 	if len(tasks) == 1 {
 		return fmt.Sprintf("Task %s got no quota for its pods when the job was admitted, as they did not fit beside the others", task)
 	}
-	return fmt.Sprintf("Tasks %s got no quota for their pods when the job was admitted, as they did not fit beside the others", strings.Join(tasks, ", "))
+	return fmt.Sprintf("Tasks %s got no quota for their pods when the job was admitted, as they did not fit beside the others",
+		strings.Join(tasks, ", "))
 }
 
 // requeue gives the quota back if all other pods of the job have finished, so that the job is admitted
@@ -162,10 +166,13 @@ func (s *sizes) admittedWithout(task string) string {
 func (p *planner) requeue() bool {
 	task := p.sizes.taskWithoutQuota()
 	switch {
-	case task != "" && p.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !p.sizes.hasQuota(r.Group) }):
-		p.status.setPhase(volcano.Pending, admittedAnewReason, fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
+	case task != "" &&
+		p.roster.All(func(r *replicas.Replica) bool { return r.Phase.Finished() || !p.sizes.hasQuota(r.Group) }):
+		p.status.setPhase(volcano.Pending, admittedAnewReason,
+			fmt.Sprintf("The job gives up its quota, and queues again with the pods of task %s", task))
 	case p.sizes.lacksMinimum():
-		p.status.setPhase(volcano.Pending, admittedAnewReason, "The job gives up its quota, and queues again: it has given part of it back, and the rest is for fewer pods than must run")
+		p.status.setPhase(volcano.Pending, admittedAnewReason,
+			"The job gives up its quota, and queues again: it has given part of it back, and the rest is for fewer pods than must run")
 	default:
 		return false
 	}

@@ -45,7 +45,8 @@ type podRecords struct {
 func slot(task string, index int32) string { return task + "/" + strconv.Itoa(int(index)) }
 
 func newPodRecords() podRecords {
-	return podRecords{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{}, restarts: map[string]int32{}}
+	return podRecords{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{},
+		restarts: map[string]int32{}}
 }
 
 func readPodRecords(status *volcano.JobStatus) podRecords {
@@ -64,7 +65,8 @@ func readPodRecords(status *volcano.JobStatus) podRecords {
 	read(failedKey, func(slot string) { m.ended[slot] = replicas.Failed })
 	read(succeededKey, func(slot string) { m.ended[slot] = replicas.Succeeded })
 	read(aliveKey, func(slot string) { m.alive[slot] = true })
-	readValues(status.ControlledResources[evictedKey], func(slot string, seconds int64) { m.evicted[slot] = time.Unix(seconds, 0) })
+	readValues(status.ControlledResources[evictedKey],
+		func(slot string, seconds int64) { m.evicted[slot] = time.Unix(seconds, 0) })
 	readValues(status.ControlledResources[restartsKey], func(name string, n int64) {
 		if n > 0 && n <= math.MaxInt32 {
 			m.restarts[name] = int32(n)
@@ -119,7 +121,8 @@ func isInactive(r *replicas.Replica) bool {
 }
 
 // recordMatching records under the key the pods for which holds is true.
-func recordMatching(status *volcano.JobStatus, key string, roster *replicas.Roster, holds func(*replicas.Replica) bool) {
+func recordMatching(status *volcano.JobStatus, key string, roster *replicas.Roster,
+	holds func(*replicas.Replica) bool) {
 	var parts []string
 	var task string
 	var indices []int32

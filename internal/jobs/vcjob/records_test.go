@@ -31,11 +31,13 @@ func TestRangesRoundTrip(t *testing.T) {
 }
 
 func FuzzInvalidRecordsAreRead(f *testing.F) {
-	for _, text := range []string{"worker:0-3,5;ps:1", "worker=2;worker/3=1", ":", "a:9-1", "a:0-99999999999", "=;=1;a=-1", "a:-"} {
+	for _, text := range []string{"worker:0-3,5;ps:1", "worker=2;worker/3=1", ":", "a:9-1", "a:0-99999999999",
+		"=;=1;a=-1", "a:-"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m := readPodRecords(&volcano.JobStatus{ControlledResources: map[string]string{succeededKey: text, failedKey: text, restartsKey: text}})
+		m := readPodRecords(&volcano.JobStatus{ControlledResources: map[string]string{succeededKey: text, failedKey: text,
+			restartsKey: text}})
 		for name, n := range m.restarts {
 			if n <= 0 {
 				t.Errorf("%s was restarted %d times", name, n)
@@ -46,7 +48,8 @@ func FuzzInvalidRecordsAreRead(f *testing.F) {
 
 // TestValuesOfPods: they are read as they were written, also by versions that named the task of each pod.
 func TestValuesOfPods(t *testing.T) {
-	values := map[string]int64{"ps": 1, "worker": 2, "worker/0": 3, "worker/10": 4, "worker/2": 5, "worker-x/0": 6, "ps/0": 7}
+	values := map[string]int64{"ps": 1, "worker": 2, "worker/0": 3, "worker/10": 4, "worker/2": 5,
+		"worker-x/0": 6, "ps/0": 7}
 	text := writeValues(values)
 	jobstest.Equal(t, "text", "ps=1;ps/0=7;worker=2;worker-x/0=6;worker/0=3,10=4,2=5", text)
 	for _, text := range []string{text, "ps=1;ps/0=7;worker=2;worker-x/0=6;worker/0=3;worker/10=4;worker/2=5;;x;y/;z/1=,2;=;"} {

@@ -41,8 +41,8 @@ func (p *planner) run() {
 	p.status.noteTaskWithoutQuota()
 }
 
-// enoughRun reports whether as many pods run, or have ended, as the job's minimum. A job that runs goes on doing so while
-// the state of pods is unknown: their nodes may only be out of reach.
+// enoughRun reports whether as many pods run, or have ended, as the job's minimum. A job that runs goes on doing so
+// while the state of pods is unknown: their nodes may only be out of reach.
 func (v *view) enoughRun() bool {
 	up := v.count("", replicas.Running, replicas.Succeeded, replicas.Failed)
 	if v.job.Status.State.Phase == volcano.Running {
@@ -72,7 +72,8 @@ func (p *planner) awaitRestart() {
 	if !p.seen.Admission.MayRun() {
 		p.deleteUnfinished()
 	}
-	if len(p.roster.Surplus) > 0 || !p.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
+	if len(p.roster.Surplus) > 0 ||
+		!p.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
 		return
 	}
 	p.status.setDerivedPhase(volcano.Pending, "Restarted", p.job.Status.State.Message)
@@ -87,13 +88,14 @@ func (p *planner) createPods() {
 			left[name] = p.sizes.limit(name) - p.roster.Alive(name)
 		}
 	}
-	p.createsPods = p.plan.CreateReplicas(p.roster, p.seen.Admission, func(r *replicas.Replica, at podspec.Places) *corev1.Pod {
-		if left[r.Group] <= 0 {
-			return nil
-		}
-		left[r.Group]--
-		return p.objects.newPod(r, at)
-	})
+	p.createsPods = p.plan.CreateReplicas(p.roster,
+		p.seen.Admission, func(r *replicas.Replica, at podspec.Places) *corev1.Pod {
+			if left[r.Group] <= 0 {
+				return nil
+			}
+			left[r.Group]--
+			return p.objects.newPod(r, at)
+		})
 	if p.createsPods {
 		p.plan.First = append(p.plan.First, p.objects.missing()...)
 	}

@@ -33,7 +33,8 @@ func badSize(job *volcano.Job) string {
 	if total <= mostPods {
 		return ""
 	}
-	return fmt.Sprintf("replicas of all tasks, or %s in place of those of its task, must be at most %d together, and are %d", muster.MaxReplicasAnnotation, mostPods, total)
+	return fmt.Sprintf("replicas of all tasks, or %s in place of those of its task, must be at most %d together, and are %d",
+		muster.MaxReplicasAnnotation, mostPods, total)
 }
 
 // within returns the job, or, if it has a badSize, a copy that asks for no negative number of pods, and for
@@ -113,7 +114,8 @@ func invalidSize(job *volcano.Job) string {
 
 // annotatedTask returns the index of the task with these annotations, -1 if there is none.
 func annotatedTask(job *volcano.Job) int {
-	return slices.IndexFunc(job.Spec.Tasks, func(task volcano.TaskSpec) bool { _, _, isSet := annotated(&task); return isSet })
+	return slices.IndexFunc(job.Spec.Tasks,
+		func(task volcano.TaskSpec) bool { _, _, isSet := annotated(&task); return isSet })
 }
 
 // taskMinimum returns how many pods of the task must run together; all of them by default.
@@ -181,9 +183,9 @@ func leastOf(job *volcano.Job) []int32 {
 	return least
 }
 
-// anyPods returns how many pods of the job must run together, of whichever tasks, and which tasks can do without any: as
-// in Volcano, all of them where minAvailable is below the sum of the tasks' own minimums, which do not count then, and
-// else those with a minimum of 0. So with three tasks of one pod and a minAvailable of 2, any two of them start.
+// anyPods returns how many pods of the job must run together, of whichever tasks, and which tasks can do without any:
+// as in Volcano, all of them where minAvailable is below the sum of the tasks' own minimums, which do not count then,
+// and else those with a minimum of 0. So with three tasks of one pod and a minAvailable of 2, any two of them start.
 //
 // A task with annotations has the minimum that these say, and one for which others wait needs pods of its own, as the
 // others would never start. Nor is there a choice for a job with pods of one task.
@@ -200,7 +202,8 @@ func anyPods(job *volcano.Job) (together int32, optional []bool) {
 	}
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
-		optional[i] = i != fixed && countOf(task) > 0 && (taskMinimum(task) == 0 || isBelowTasks(job)) && !isAwaited(job, nameOf(job, i))
+		optional[i] = i != fixed && countOf(task) > 0 && (taskMinimum(task) == 0 || isBelowTasks(job)) &&
+			!isAwaited(job, nameOf(job, i))
 	}
 	return max(minAvailable(job), 1), optional
 }

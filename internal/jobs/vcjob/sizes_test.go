@@ -29,12 +29,15 @@ func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
 		{"all", twoTasks(), "ps 1, worker 2"},
 		{"a task's own", newJob().with("ps", 1).with("worker", 4, least(2)), "ps 1, worker 4 of 2"},
 		{"the job's, from the first tasks", newJob().with("ps", 1).with("worker", 4).needs(3), "ps 1, worker 4 of 2"},
-		{"the tasks' before the rest of the job's", newJob().with("a", 4).with("b", 4, least(2)).needs(5), "a 4 of 3, b 4 of 2"},
+		{"the tasks' before the rest of the job's", newJob().with("a", 4).with("b", 4, least(2)).needs(5),
+			"a 4 of 3, b 4 of 2"},
 		{"a task without pods", newJob().with("ps", 0).with("worker", 2), "worker 2"},
 		{"the annotations'", newJob().with("ps", 1).with("worker", 3, between("2", "4")), "ps 1, worker 4 of 2"},
 		{"the annotation's, whatever the job says", newJob().with("worker", 4, between("2", "")).needs(4), "worker 4 of 2"},
-		{"the annotations', and the rest of the job's of others", newJob().with("a", 2).with("worker", 3, between("1", "4")).with("b", 2).needs(4), "a 2, worker 4 of 1, b 2 of 1"},
-		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1), "ps 1, worker 2 of 1"},
+		{"the annotations', and the rest of the job's of others",
+			newJob().with("a", 2).with("worker", 3, between("1", "4")).with("b", 2).needs(4), "a 2, worker 4 of 1, b 2 of 1"},
+		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1),
+			"ps 1, worker 2 of 1"},
 	} {
 		var parts []string
 		elastic := 0
@@ -113,14 +116,22 @@ func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 		pods int
 		want string
 	}{
-		"the largest":                                {newJob().with("ps", 1).with("worker", 4, between("1", "9999")), mostPods, ""},
-		"a maximum without end":                      {newJob().with("worker", 1, between("1", "2147483647")), 1, "of task worker must be numbers up to 10000"},
-		"a maximum beyond the largest":               {newJob().with("worker", 1, between("1", "10001")), 1, "of task worker must be numbers up to 10000"},
-		"a maximum that fits not quite":              {newJob().with("worker", 4, between("1", "10000")).with("ps", 2), mostPods, "must be at most 10000 together, and are 10002"},
-		"replicas without end":                       {newJob().with("worker", huge), mostPods, "must be at most 10000 together, and are 2147483647"},
-		"a sum that overflows":                       {newJob().with("a", huge).with("b", huge).with("c", 3), mostPods, "and are 4294967297"},
-		"a negative number":                          {newJob().with("ps", 1).with("worker", -2), 1, "replicas of task worker must not be negative, and are -2"},
-		"a negative number that makes the sum small": {newJob().with("ps", huge).with("worker", -huge), mostPods, "of task worker must not be negative"},
+		"the largest": {newJob().with("ps", 1).with("worker", 4,
+			between("1", "9999")), mostPods, ""},
+		"a maximum without end": {newJob().with("worker", 1, between("1", "2147483647")), 1,
+			"of task worker must be numbers up to 10000"},
+		"a maximum beyond the largest": {newJob().with("worker", 1, between("1", "10001")), 1,
+			"of task worker must be numbers up to 10000"},
+		"a maximum that fits not quite": {newJob().with("worker", 4, between("1", "10000")).with("ps", 2),
+			mostPods, "must be at most 10000 together, and are 10002"},
+		"replicas without end": {newJob().with("worker", huge), mostPods,
+			"must be at most 10000 together, and are 2147483647"},
+		"a sum that overflows": {newJob().with("a", huge).with("b", huge).with("c", 3), mostPods,
+			"and are 4294967297"},
+		"a negative number": {newJob().with("ps", 1).with("worker", -2), 1,
+			"replicas of task worker must not be negative, and are -2"},
+		"a negative number that makes the sum small": {newJob().with("ps", huge).with("worker", -huge), mostPods,
+			"of task worker must not be negative"},
 	} {
 		d := describe(c.job.Job, jobs.Facts{})
 		if (d.Mistake == nil) != (c.want == "") || d.Mistake != nil && !strings.Contains(d.Mistake.Message, c.want) {
@@ -146,7 +157,8 @@ func TestNoJobIsPlannedBeyondItsLargestSize(t *testing.T) {
 // TestATooLargeJobThatRunsKeepsItsPods: those of the other tasks too, whose room its elastic task could take.
 func TestATooLargeJobThatRunsKeepsItsPods(t *testing.T) {
 	job := newJob().with("worker", 1, between("1", "10000")).with("ps", 1).is(volcano.Running)
-	same(t, "writes", nil, writes(see(t, job.Job, admitted("worker", 2, "ps", 1), of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-ps-0").running()))))
+	same(t, "writes", nil, writes(see(t, job.Job, admitted("worker", 2, "ps", 1),
+		of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-ps-0").running()))))
 }
 
 func TestNoTaskIsElasticIfTwoCouldBe(t *testing.T) {
@@ -158,7 +170,8 @@ func TestNoTaskIsElasticIfTwoCouldBe(t *testing.T) {
 	}
 }
 
-// TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize: the queue waits for the pods of a shrink until it is told that they are gone.
+// TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize: the queue waits for the pods of a shrink until it is told
+// that they are gone.
 func TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize(t *testing.T) {
 	was := newJob().with("ps", 1).with("worker", 4).needs(3)
 	admission := admitted("ps", 1, "worker", 3)
@@ -169,7 +182,8 @@ func TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize(t *testing.T) {
 	}
 	up := func(name string) podBuilder {
 		b := pod(name).running()
-		b.Status.Conditions = append(b.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		b.Status.Conditions = append(b.Status.Conditions,
+			corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 		return b
 	}
 	pods := of(up("job-ps-0"), up("job-worker-0"), up("job-worker-1"), up("job-worker-2").going())
@@ -194,7 +208,8 @@ func TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize(t *testing.T) {
 // TestPodsBeyondALoweredTaskUseQuotaUntilTheyAreGone: they are none of its replicas any more.
 func TestPodsBeyondALoweredTaskUseQuotaUntilTheyAreGone(t *testing.T) {
 	job := newJob().with("worker", 3).needs(2).is(volcano.Running)
-	pods := of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running(), pod("job-worker-3").running().going())
+	pods := of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running(),
+		pod("job-worker-3").running().going())
 	same(t, "in use", map[string]int32{"worker": 4}, see(t, job.Job, admitted("worker", 4), pods).Progress.Pods)
 }
 
@@ -226,17 +241,25 @@ func TestTasksThatCanDoWithoutPods(t *testing.T) {
 		"all must run":              {newJob().with("a", 1).with("b", 2), "a 1, b 2"},
 		"any one":                   {newJob().with("a", 1).with("b", 2).needs(1), "a 1 | 1, b 2 of 1 | 1"},
 		"any one, in another order": {newJob().with("b", 2).with("a", 1).needs(1), "b 2 of 1 | 1, a 1 of 1 | 1"},
-		"the tasks' own minimums count for nothing":     {newJob().with("a", 2, least(2)).with("b", 2, least(2)).needs(3), "a 2 | 3, b 2 of 1 | 3"},
-		"they count where the job's covers them":        {newJob().with("a", 2, least(1)).with("b", 2, least(1)).needs(2), "a 2 of 1, b 2 of 1"},
-		"a minimum of 0":                                {newJob().with("a", 1).with("b", 2, least(0)), "a 1, b 2 of 1 | 1"},
-		"a minimum of 0, in another order":              {newJob().with("b", 2, least(0)).with("a", 1).needs(1), "b 2 of 1 | 1, a 1"},
-		"only minimums of 0":                            {newJob().with("a", 1, least(0)).with("b", 2, least(0)), "a 1 of 1 | 1, b 2 of 1 | 1"},
-		"a minimum of 0, and the job needs more":        {newJob().with("a", 1).with("b", 2, least(0)).needs(2), "a 1, b 2 of 1 | 2"},
-		"one task has pods":                             {newJob().with("a", 2).with("b", 0).needs(1), "a 2 of 1"},
-		"another task waits for it":                     {newJob().with("a", 1).with("b", 2, dependsOn(volcano.IterationAll, "a")).needs(1), "a 1, b 2 of 1 | 1"},
-		"beside a task with annotations":                {newJob().with("a", 1, least(0)).with("w", 3, between("2", "4")), "a 1 of 1 | 2, w 4 of 2"},
-		"the annotation on a template has no effect":    {newJob().with("a", 1, forged).with("b", 2), "a 1, b 2"},
-		"nor on that of a task which can do without it": {newJob().with("a", 1, forged).with("b", 2).needs(2), "a 1 | 2, b 2 of 1 | 2"},
+		"the tasks' own minimums count for nothing": {newJob().with("a", 2, least(2)).with("b", 2, least(2)).needs(3),
+			"a 2 | 3, b 2 of 1 | 3"},
+		"they count where the job's covers them": {newJob().with("a", 2, least(1)).with("b", 2, least(1)).needs(2),
+			"a 2 of 1, b 2 of 1"},
+		"a minimum of 0": {newJob().with("a", 1).with("b", 2, least(0)), "a 1, b 2 of 1 | 1"},
+		"a minimum of 0, in another order": {newJob().with("b", 2, least(0)).with("a", 1).needs(1),
+			"b 2 of 1 | 1, a 1"},
+		"only minimums of 0": {newJob().with("a", 1, least(0)).with("b", 2, least(0)),
+			"a 1 of 1 | 1, b 2 of 1 | 1"},
+		"a minimum of 0, and the job needs more": {newJob().with("a", 1).with("b", 2, least(0)).needs(2),
+			"a 1, b 2 of 1 | 2"},
+		"one task has pods": {newJob().with("a", 2).with("b", 0).needs(1), "a 2 of 1"},
+		"another task waits for it": {newJob().with("a", 1).with("b", 2,
+			dependsOn(volcano.IterationAll, "a")).needs(1), "a 1, b 2 of 1 | 1"},
+		"beside a task with annotations": {newJob().with("a", 1, least(0)).with("w", 3, between("2", "4")),
+			"a 1 of 1 | 2, w 4 of 2"},
+		"the annotation on a template has no effect": {newJob().with("a", 1, forged).with("b", 2), "a 1, b 2"},
+		"nor on that of a task which can do without it": {newJob().with("a", 1, forged).with("b", 2).needs(2),
+			"a 1 | 2, b 2 of 1 | 2"},
 	} {
 		var parts []string
 		for _, set := range describe(c.job.Job, jobs.Facts{}).PodSets {
@@ -262,7 +285,8 @@ func TestGangsOfTasksMakeUpForThoseWithoutPods(t *testing.T) {
 	for _, c := range []struct {
 		a, b int
 		want map[string]int32
-	}{{0, 4, map[string]int32{"a": 0, "b": 3}}, {2, 1, map[string]int32{"a": 2, "b": 1}}, {2, 8, map[string]int32{"a": 0, "b": 1}}} {
+	}{{0, 4, map[string]int32{"a": 0, "b": 3}}, {2, 1, map[string]int32{"a": 2, "b": 1}},
+		{2, 8, map[string]int32{"a": 0, "b": 1}}} {
 		seen := jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admitted("a", c.a, "b", c.b)}
 		s := sizes{&view{seen: seen, job: job.Job, tasks: tasksOf(job.Job)}}
 		if got := s.least(); !maps.Equal(got, c.want) {

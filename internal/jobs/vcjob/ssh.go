@@ -44,11 +44,13 @@ func ssh(arguments map[string]string) effect {
 			for _, file := range []string{privateKeyFile, publicKeyFile, authorizedKeysFile, sshConfigFile} {
 				source.Items = append(source.Items, corev1.KeyToPath{Key: file, Path: file})
 			}
-			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
+			spec.Volumes = append(spec.Volumes,
+				corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
 			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
 		},
 		objects: func(v *view) []write.Write {
-			secret := &corev1.Secret{ObjectMeta: v.owned(keysName(v.job)), Data: map[string][]byte{sshConfigFile: sshConfig(v.job, arguments["ssh-port"])}}
+			secret := &corev1.Secret{ObjectMeta: v.owned(keysName(v.job)),
+				Data: map[string][]byte{sshConfigFile: sshConfig(v.job, arguments["ssh-port"])}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))
 				return []write.Write{write.Create(secret).OrWarn(jobs.FailedCreate)}

@@ -45,7 +45,8 @@ func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
 			n := 4 + binary.BigEndian.Uint32(wire)
 			fields, wire = append(fields, wire[4:n]), wire[n:]
 		}
-		if len(fields) != 3 || string(fields[0]) != "ssh-rsa" || new(big.Int).SetBytes(fields[1]).Int64() != int64(private.E) ||
+		if len(fields) != 3 || string(fields[0]) != "ssh-rsa" ||
+			new(big.Int).SetBytes(fields[1]).Int64() != int64(private.E) ||
 			new(big.Int).SetBytes(fields[2]).Cmp(private.N) != 0 || fields[2][0] >= 0x80 {
 			t.Errorf("public key %x, want the numbers of the private one, neither negative", fields)
 		}
@@ -54,7 +55,8 @@ func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
 	if m := pod.Spec.Containers[0].VolumeMounts; len(m) != 1 || m[0].MountPath != "/root/.ssh" {
 		t.Errorf("mounts %v", m)
 	}
-	if config := string(planned.Data[sshConfigFile]); !strings.Contains(config, "Host job-worker-0\n  HostName job-worker-0.job\n  Port 22\n") {
+	if config := string(planned.Data[sshConfigFile]); !strings.Contains(config,
+		"Host job-worker-0\n  HostName job-worker-0.job\n  Port 22\n") {
 		t.Errorf("config %q", config)
 	}
 }
@@ -66,7 +68,8 @@ func TestPluginSshLogsInAtThePortOfTheJob(t *testing.T) {
 		t.Errorf("mistake %v", mistake)
 	}
 	secret := see(t, job.Job, admitted("worker", 1), nil).First[0].Object().(*corev1.Secret)
-	if config := string(secret.Data[sshConfigFile]); !strings.HasSuffix(config, "Host job-worker-0\n  HostName job-worker-0.job\n  Port 2222\n") {
+	if config := string(secret.Data[sshConfigFile]); !strings.HasSuffix(config,
+		"Host job-worker-0\n  HostName job-worker-0.job\n  Port 2222\n") {
 		t.Errorf("config %q", config)
 	}
 }
@@ -74,7 +77,8 @@ func TestPluginSshLogsInAtThePortOfTheJob(t *testing.T) {
 // Who is not root must be able to read the keys, and root's must be root's alone.
 func TestPluginSshKeysAreReadableByThePodUser(t *testing.T) {
 	for arguments, want := range map[string]string{
-		"": "/root/.ssh 600", "--no-root": "/etc/volcano/.ssh 644", "--ssh-key-file-path=/home/mpi/.ssh": "/home/mpi/.ssh 644", "--ssh-key-file-path=/root/keys": "/root/keys 600",
+		"": "/root/.ssh 600", "--no-root": "/etc/volcano/.ssh 644",
+		"--ssh-key-file-path=/home/mpi/.ssh": "/home/mpi/.ssh 644", "--ssh-key-file-path=/root/keys": "/root/keys 600",
 	} {
 		job := newJob().with("worker", 1).plugin("ssh", strings.Fields(arguments)...)
 		spec := made(t, see(t, job.Job, admitted("worker", 1), nil), "job-worker-0").Spec

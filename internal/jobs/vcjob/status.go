@@ -34,7 +34,8 @@ func (rep *reporter) noteMissingClass() {
 // status may be their only record.
 func (v *view) isInitial() bool {
 	state := &v.job.Status.State
-	return v.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending && v.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
+	return v.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending &&
+		v.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
 		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && v.seen.Admission.Why == "")
 }
 
@@ -90,8 +91,8 @@ func (rep *reporter) countPods() {
 	rep.recordReady()
 }
 
-// recordReady records how many of the pods that the status counts as running are ready: the API has no field for it, and
-// a pod whose container ends again and again is running.
+// recordReady records how many of the pods that the status counts as running are ready: the API has no field for it,
+// and a pod whose container ends again and again is running.
 func (rep *reporter) recordReady() {
 	value := ""
 	if rep.job.Status.Running > 0 {
@@ -107,8 +108,10 @@ func (rep *reporter) recordReady() {
 // of pods that are gone cannot, and must not be lost.
 func (v *view) isDerivedFromPods() bool {
 	before, after := &v.seen.Job.Status, &v.job.Status
-	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
-		before.State.Reason == after.State.Reason && before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
+	return before.State.Phase == after.State.Phase && before.Version == after.Version &&
+		before.RetryCount == after.RetryCount &&
+		before.State.Reason == after.State.Reason &&
+		before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
 		v.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Finished() })
 }
 
@@ -216,7 +219,8 @@ const (
 func (rep *reporter) recordPods(mayRun bool) {
 	status, roster := &rep.job.Status, rep.roster
 	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
-	recordMatching(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !rep.policies.awaitsRestart(r) })
+	recordMatching(status, failedKey, roster,
+		func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !rep.policies.awaitsRestart(r) })
 	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool {
 		return mayRun && r.UID() != "" && (!r.Phase.Finished() || rep.policies.awaitsRestart(r))
 	})

@@ -21,7 +21,8 @@ func TestMissingPriorityClassesAreReported(t *testing.T) {
 		phase volcano.JobPhase
 		want  []string
 	}{
-		"misspelled":   {"hihg", volcano.Pending, []string{"PriorityClassNotFound PriorityClass hihg, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods"}},
+		"misspelled": {"hihg", volcano.Pending,
+			[]string{"PriorityClassNotFound PriorityClass hihg, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods"}},
 		"there":        {"high", volcano.Pending, nil},
 		"none":         {"", volcano.Pending, nil},
 		"of the ended": {"hihg", volcano.Completed, nil},
@@ -66,12 +67,17 @@ func TestTheStateSaysWhatIsRefused(t *testing.T) {
 		pods  []any
 		want  string
 	}{
-		"none runs":                     {volcano.Pending, "exceeded quota", nil, "Pending ObjectsRefused: Its pods cannot be created: exceeded quota"},
-		"one of two needed runs":        {volcano.Pending, "exceeded quota", []any{pod("job-worker-0").running()}, "Pending ObjectsRefused: Its pods cannot be created: exceeded quota"},
-		"enough run":                    {volcano.Running, "exceeded quota", []any{pod("job-worker-0").running(), pod("job-worker-1").running()}, "Running ObjectsRefused: Its pods cannot be created: exceeded quota"},
-		"enough run, nothing refused":   {volcano.Running, "", []any{pod("job-worker-0").running(), pod("job-worker-1").running()}, "Running Running: Enough pods run"},
-		"none runs, nothing refused":    {volcano.Pending, "", nil, "Pending Starting: Pods are being started"},
-		"enough run for the first time": {volcano.Pending, "", []any{pod("job-worker-0").running(), pod("job-worker-1").running()}, "Running Running: Enough pods run"},
+		"none runs": {volcano.Pending, "exceeded quota", nil,
+			"Pending ObjectsRefused: Its pods cannot be created: exceeded quota"},
+		"one of two needed runs": {volcano.Pending, "exceeded quota", []any{pod("job-worker-0").running()},
+			"Pending ObjectsRefused: Its pods cannot be created: exceeded quota"},
+		"enough run": {volcano.Running, "exceeded quota", []any{pod("job-worker-0").running(),
+			pod("job-worker-1").running()}, "Running ObjectsRefused: Its pods cannot be created: exceeded quota"},
+		"enough run, nothing refused": {volcano.Running, "",
+			[]any{pod("job-worker-0").running(), pod("job-worker-1").running()}, "Running Running: Enough pods run"},
+		"none runs, nothing refused": {volcano.Pending, "", nil, "Pending Starting: Pods are being started"},
+		"enough run for the first time": {volcano.Pending, "",
+			[]any{pod("job-worker-0").running(), pod("job-worker-1").running()}, "Running Running: Enough pods run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := newJob().with("worker", 3).needs(2).is(tc.phase)
@@ -85,8 +91,8 @@ func TestTheStateSaysWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestPodsOfATaskThatMustWaitAreNotMissing: a job is ready with the pods of the tasks that may start, and the stage that
-// it waits for is the task that began last.
+// TestPodsOfATaskThatMustWaitAreNotMissing: a job is ready with the pods of the tasks that may start, and the stage
+// that it waits for is the task that began last.
 func TestPodsOfATaskThatMustWaitAreNotMissing(t *testing.T) {
 	created := func(p podBuilder, ago time.Duration) podBuilder {
 		p.CreationTimestamp = metav1.NewTime(now.Add(-ago))
@@ -102,8 +108,10 @@ func TestPodsOfATaskThatMustWaitAreNotMissing(t *testing.T) {
 		}
 		return out
 	}
-	chain := newJob().with("ps", 2).with("worker", 2, dependsOn("", "ps")).with("eval", 1, dependsOn("", "worker")).is(volcano.Running)
-	either := newJob().with("ps", 2).with("seed", 1).with("worker", 1, dependsOn(volcano.IterationAny, "ps", "seed")).is(volcano.Running)
+	chain := newJob().with("ps", 2).with("worker", 2, dependsOn("", "ps")).with("eval", 1,
+		dependsOn("", "worker")).is(volcano.Running)
+	either := newJob().with("ps", 2).with("seed", 1).with("worker", 1,
+		dependsOn(volcano.IterationAny, "ps", "seed")).is(volcano.Running)
 	worker := func(i int) podBuilder { return pod(fmt.Sprintf("job-worker-%d", i)) }
 	for name, tc := range map[string]struct {
 		job   jobBuilder
@@ -111,16 +119,22 @@ func TestPodsOfATaskThatMustWaitAreNotMissing(t *testing.T) {
 		ready bool
 		stage *jobs.Stage
 	}{
-		"none of the first is there":                    {chain, nil, false, nil},
-		"one of the first is not ready":                 {chain, ps(true, false), false, nil},
-		"the first has just become ready":               {chain, ps(true, true), false, &jobs.Stage{Name: "worker"}},
-		"the second starts":                             {chain, append(ps(true, true), created(worker(0), time.Second), created(worker(1), time.Minute)), false, &jobs.Stage{Name: "worker", Since: now.Add(-time.Minute)}},
-		"the second is ready, the third starts":         {chain, append(ps(true, true), worker(0).running(), worker(1).running()), false, &jobs.Stage{Name: "eval"}},
-		"all are ready":                                 {chain, append(ps(true, true), worker(0).running(), worker(1).running(), pod("job-eval-0").running()), true, nil},
-		"the first has ended":                           {chain, []any{pod("job-ps-0").ended(0), pod("job-ps-1").ended(0), worker(0).running(), worker(1).running(), pod("job-eval-0").running()}, true, nil},
-		"one of the first is lost, the third may start": {chain, append(ps(true, false), worker(0).running(), worker(1).running()), false, &jobs.Stage{Name: "eval"}},
-		"any of two: one is ready":                      {either, append(ps(true, false), pod("job-seed-0").running()), false, &jobs.Stage{Name: "worker"}},
-		"any of two: none is ready":                     {either, ps(true, false), false, nil},
+		"none of the first is there":      {chain, nil, false, nil},
+		"one of the first is not ready":   {chain, ps(true, false), false, nil},
+		"the first has just become ready": {chain, ps(true, true), false, &jobs.Stage{Name: "worker"}},
+		"the second starts": {chain, append(ps(true, true), created(worker(0), time.Second),
+			created(worker(1), time.Minute)), false, &jobs.Stage{Name: "worker", Since: now.Add(-time.Minute)}},
+		"the second is ready, the third starts": {chain,
+			append(ps(true, true), worker(0).running(), worker(1).running()), false, &jobs.Stage{Name: "eval"}},
+		"all are ready": {chain,
+			append(ps(true, true), worker(0).running(), worker(1).running(), pod("job-eval-0").running()), true, nil},
+		"the first has ended": {chain, []any{pod("job-ps-0").ended(0), pod("job-ps-1").ended(0),
+			worker(0).running(), worker(1).running(), pod("job-eval-0").running()}, true, nil},
+		"one of the first is lost, the third may start": {chain,
+			append(ps(true, false), worker(0).running(), worker(1).running()), false, &jobs.Stage{Name: "eval"}},
+		"any of two: one is ready": {either, append(ps(true, false), pod("job-seed-0").running()), false,
+			&jobs.Stage{Name: "worker"}},
+		"any of two: none is ready": {either, ps(true, false), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var granted []any

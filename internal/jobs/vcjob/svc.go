@@ -79,13 +79,16 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		spec.Subdomain = job.Name
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: hostsConfigMapName(job), VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}}}})
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}}}})
 	mount(spec, corev1.VolumeMount{Name: hostsConfigMapName(job), MountPath: hostsFolder})
 }
 
 func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 	from := func(key string) *corev1.EnvVarSource {
-		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}, Key: key}}
+		return &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}, Key: key}}
 	}
 	each(spec, func(c *corev1.Container) {
 		for i := range job.Spec.Tasks {
@@ -133,9 +136,10 @@ func (o *objects) updateHosts() {
 		return
 	}
 	setRecord(&o.job.Status, hostsKey, now)
-	update := write.Apply(hostsConfigMap(o.view), hostsManager).OrWarn(pluginFailedReason).OrRevert(func(status client.Object) {
-		setRecord(&status.(*volcano.Job).Status, hostsKey, before)
-	})
+	update := write.Apply(hostsConfigMap(o.view), hostsManager).OrWarn(pluginFailedReason).
+		OrRevert(func(status client.Object) {
+			setRecord(&status.(*volcano.Job).Status, hostsKey, before)
+		})
 	o.plan.First = append(o.plan.First, update)
 }
 
@@ -148,7 +152,8 @@ func podsOf(job *volcano.Job) map[string]string {
 func headlessService(v *view, notReady bool) *corev1.Service {
 	return &corev1.Service{ObjectMeta: v.owned(v.job.Name), Spec: corev1.ServiceSpec{
 		ClusterIP: corev1.ClusterIPNone, Selector: podsOf(v.job), PublishNotReadyAddresses: notReady,
-		Ports: []corev1.ServicePort{{Name: "placeholder-volcano", Port: 1, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(1)}},
+		Ports: []corev1.ServicePort{{Name: "placeholder-volcano", Port: 1, Protocol: corev1.ProtocolTCP,
+			TargetPort: intstr.FromInt32(1)}},
 	}}
 }
 

@@ -19,13 +19,17 @@ import (
 func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	job := newJob().with("ps", 1).with("big-worker", 2).plugin("svc", "--publish-not-ready-addresses=true")
 	got := see(t, job.Job, admitted("ps", 1, "big-worker", 2), nil)
-	if want := []string{"create v1.ConfigMap job-svc", "create v1.Service job", "create v1.NetworkPolicy job"}; !slices.Equal(writes(got)[:3], want) || len(got.First) != 3 {
+	if want := []string{"create v1.ConfigMap job-svc", "create v1.Service job",
+		"create v1.NetworkPolicy job"}; !slices.Equal(writes(got)[:3], want) || len(got.First) != 3 {
 		t.Fatalf("first %q, want %q", writes(got), want)
 	}
 	hosts := got.First[0].Object().(*corev1.ConfigMap).Data
 	same(t, "hosts", map[string]string{"ps.host": "job-ps-0.job", "VC_PS_HOSTS": "job-ps-0.job", "VC_PS_NUM": "1",
-		"big-worker.host": "job-big-worker-0.job\njob-big-worker-1.job", "big_worker.host": "job-big-worker-0.job\njob-big-worker-1.job", "VC_BIG_WORKER_HOSTS": "job-big-worker-0.job,job-big-worker-1.job", "VC_BIG_WORKER_NUM": "2"}, hosts)
-	if s := got.First[1].Object().(*corev1.Service).Spec; s.ClusterIP != corev1.ClusterIPNone || !s.PublishNotReadyAddresses {
+		"big-worker.host":     "job-big-worker-0.job\njob-big-worker-1.job",
+		"big_worker.host":     "job-big-worker-0.job\njob-big-worker-1.job",
+		"VC_BIG_WORKER_HOSTS": "job-big-worker-0.job,job-big-worker-1.job", "VC_BIG_WORKER_NUM": "2"}, hosts)
+	if s := got.First[1].Object().(*corev1.Service).Spec; s.ClusterIP != corev1.ClusterIPNone ||
+		!s.PublishNotReadyAddresses {
 		t.Errorf("Service %+v", s)
 	}
 	pod := made(t, got, "job-big-worker-1")
@@ -35,14 +39,16 @@ func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	if v := pod.Spec.Volumes; len(v) != 1 || v[0].ConfigMap == nil || v[0].ConfigMap.Name != "job-svc" {
 		t.Errorf("volumes %+v, want that of its hosts", v)
 	}
-	same(t, "variables", map[string]string{"VC_PS_HOSTS": "from job-svc", "VC_PS_NUM": "from job-svc", "VC_BIG_WORKER_HOSTS": "from job-svc", "VC_BIG_WORKER_NUM": "from job-svc"}, variables(pod))
+	same(t, "variables", map[string]string{"VC_PS_HOSTS": "from job-svc", "VC_PS_NUM": "from job-svc",
+		"VC_BIG_WORKER_HOSTS": "from job-svc", "VC_BIG_WORKER_NUM": "from job-svc"}, variables(pod))
 
 	pod.UID = "made"
 	job = then(see(t, job.Job, admitted("ps", 1, "big-worker", 2), of(podBuilder{pod})), job)
 	if again := see(t, job.Job, admitted("ps", 1, "big-worker", 2), of(podBuilder{pod})); len(again.First) != 0 {
 		t.Errorf("made again: %q", writes(again))
 	}
-	if quiet := see(t, newJob().with("ps", 1).plugin("svc", "--disable-network-policy").Job, admitted("ps", 1), nil); len(quiet.First) != 2 {
+	if quiet := see(t, newJob().with("ps", 1).plugin("svc", "--disable-network-policy").Job, admitted("ps", 1),
+		nil); len(quiet.First) != 2 {
 		t.Errorf("without a NetworkPolicy: %q", writes(quiet))
 	}
 }
@@ -78,14 +84,15 @@ func TestPluginSvcKeepsHostsAsTheTasksAre(t *testing.T) {
 			t.Errorf("with %d replicas: %q", count, hosts)
 		}
 		job = then(got, job)
-		if again := see(t, job.Job, admitted("worker", int(count)), two); slices.Contains(writes(again), "apply v1.ConfigMap job-svc") {
+		if again := see(t, job.Job, admitted("worker", int(count)), two); slices.Contains(writes(again),
+			"apply v1.ConfigMap job-svc") {
 			t.Errorf("written again: %q", writes(again))
 		}
 	}
 }
 
-// TestHostsAreWrittenAgainOnlyIfTheyWereRefused: whom a quota keeps from more pods has the hosts of his size all the same, and is told of
-// the pods; only hosts that could not be written are written again.
+// TestHostsAreWrittenAgainOnlyIfTheyWereRefused: whom a quota keeps from more pods has the hosts of his size all the
+// same, and is told of the pods; only hosts that could not be written are written again.
 func TestHostsAreWrittenAgainOnlyIfTheyWereRefused(t *testing.T) {
 	for refused, again := range map[string]bool{"pods": false, "configmaps": true} {
 		t.Run(refused, func(t *testing.T) {
@@ -101,7 +108,8 @@ func TestHostsAreWrittenAgainOnlyIfTheyWereRefused(t *testing.T) {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, o.GetName(), errors.New("exceeded quota"))
 			}
 			now, events := carriedOut(t, see(t, job.Job, admitted("worker", 2), one), job.Job, refusal)
-			if got := slices.Contains(writes(see(t, now, admitted("worker", 2), one)), "apply v1.ConfigMap job-svc"); got != again {
+			if got := slices.Contains(writes(see(t, now, admitted("worker", 2), one)),
+				"apply v1.ConfigMap job-svc"); got != again {
 				t.Errorf("the hosts are written again: %v, want %v", got, again)
 			}
 			want := map[string]string{"pods": jobs.FailedCreate, "configmaps": pluginFailedReason}[refused]

@@ -10,7 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// Whoever tidies up may take away what the pods of a job need while none of them runs: it is made again before the next ones.
+// Whoever tidies up may take away what the pods of a job need while none of them runs: it is made again before the next
+// ones.
 func TestARestartedJobRecreatesWhatItsPodsNeed(t *testing.T) {
 	job := newJob().with("worker", 1).plugin("svc", "--disable-network-policy").plugin("ssh").is(volcano.Running)
 	job.Spec.Volumes = []volcano.VolumeSpec{{MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
@@ -22,18 +23,20 @@ func TestARestartedJobRecreatesWhatItsPodsNeed(t *testing.T) {
 	job = then(see(t, job.Job, admission, of(running)), job) // it is still to go
 	job = then(see(t, job.Job, admission, nil), job)
 	got := see(t, job.Job, admission, nil)
-	same(t, "after a restart", []string{"create v1.PersistentVolumeClaim job-volume-0", "create v1.ConfigMap job-svc", "create v1.Service job", "create v1.Secret job-ssh",
-		"create job-worker-0"}, writes(got))
+	same(t, "after a restart", []string{"create v1.PersistentVolumeClaim job-volume-0", "create v1.ConfigMap job-svc",
+		"create v1.Service job", "create v1.Secret job-ssh", "create job-worker-0"}, writes(got))
 
 	next := podBuilder{made(t, got, "job-worker-0")}
 	next.UID = "next"
 	job = then(see(t, then(got, job).Job, admission, of(next)), job)
-	same(t, "once that pod is there, and evicted", []string{"create job-worker-0"}, writes(see(t, job.Job, admission, nil)))
+	same(t, "once that pod is there, and evicted", []string{"create job-worker-0"},
+		writes(see(t, job.Job, admission, nil)))
 }
 
 func TestVolumesAreClaimedAndMounted(t *testing.T) {
 	job := newJob().with("worker", 1)
-	job.Spec.Volumes = []volcano.VolumeSpec{{MountPath: "/data", VolumeClaimName: "data"}, {MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
+	job.Spec.Volumes = []volcano.VolumeSpec{{MountPath: "/data", VolumeClaimName: "data"},
+		{MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
 	got := see(t, job.Job, admitted("worker", 1), nil)
 	same(t, "writes", []string{"create v1.PersistentVolumeClaim job-volume-1", "create job-worker-0"}, writes(got))
 	var mounts []string

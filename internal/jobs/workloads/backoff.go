@@ -32,9 +32,11 @@ func release(w *kueue.Workload, message string, backoff Backoff, now time.Time) 
 	if tries < math.MaxInt32 {
 		tries++
 	}
-	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: refusedCause, Message: message}, now)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: refusedCause,
+		Message: message}, now)
 	if backoff.Limit != nil && tries > *backoff.Limit {
-		workload.SetCondition(w, kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, kueue.WorkloadRequeuingLimitExceeded, message, now)
+		workload.SetCondition(w, kueue.WorkloadDeactivationTarget, metav1.ConditionTrue,
+			kueue.WorkloadRequeuingLimitExceeded, message, now)
 		return
 	}
 	workload.Postpone(w, now.Add(workload.Backoff(tries, backoff.Base, backoff.Max)))

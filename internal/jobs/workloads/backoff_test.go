@@ -14,9 +14,12 @@ import (
 func TestGangRefusedTooOftenIsDeactivated(t *testing.T) {
 	w := waiting().admitted().w
 	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](3)}
-	report(w, jobs.Progress{Active: true, Refused: "no"}, Backoff{Base: time.Minute, Max: time.Hour, Limit: ptr.To[int32](3)}, now)
-	if !workload.IsEvicted(w) || !workload.IsTrue(w, kueue.WorkloadDeactivationTarget) || w.Status.RequeueState.RequeueAt != nil {
-		t.Errorf("conditions %v, requeueState %+v; want it evicted and deactivated, without requeueAt", conditions(w), w.Status.RequeueState)
+	report(w, jobs.Progress{Active: true, Refused: "no"},
+		Backoff{Base: time.Minute, Max: time.Hour, Limit: ptr.To[int32](3)}, now)
+	if !workload.IsEvicted(w) || !workload.IsTrue(w, kueue.WorkloadDeactivationTarget) ||
+		w.Status.RequeueState.RequeueAt != nil {
+		t.Errorf("conditions %v, requeueState %+v; want it evicted and deactivated, without requeueAt", conditions(w),
+			w.Status.RequeueState)
 	}
 }
 

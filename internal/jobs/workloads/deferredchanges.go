@@ -54,18 +54,21 @@ func deferredWorkload(followed *kueue.Workload) []write.Event {
 
 // keepsQuota reports whether the Workload, nil for none, holds quota and does not give it up.
 func keepsQuota(w *kueue.Workload) bool {
-	return w != nil && workload.HoldsQuota(w) && !workload.IsFinished(w) && !workload.IsEvicted(w) && w.DeletionTimestamp.IsZero()
+	return w != nil && workload.HoldsQuota(w) && !workload.IsFinished(w) && !workload.IsEvicted(w) &&
+		w.DeletionTimestamp.IsZero()
 }
 
 // deferredLabels returns the labels whose change has no effect yet. Replacing one WorkloadPriorityClass by another
 // takes effect at once, and removing the time limit never does, so neither is listed.
 func deferredLabels(job client.Object, own *kueue.Workload, asked request) (labels []string) {
-	class, ranked := job.GetLabels()[kueue.WorkloadPriorityClassLabel], own.Spec.PriorityClassSource == kueue.WorkloadPriorityClassSource
+	class, ranked := job.GetLabels()[kueue.WorkloadPriorityClassLabel],
+		own.Spec.PriorityClassSource == kueue.WorkloadPriorityClassSource
 	if (class != "") != ranked {
 		labels = append(labels, kueue.WorkloadPriorityClassLabel)
 	}
 	given, wanted := own.Spec.MaximumExecutionTimeSeconds, asked.maximumExecutionTimeSeconds
-	if wanted != nil && job.GetLabels()[kueue.MaxExecTimeSecondsLabel] == strconv.Itoa(int(*wanted)) && (given == nil || *given != *wanted) {
+	if wanted != nil && job.GetLabels()[kueue.MaxExecTimeSecondsLabel] == strconv.Itoa(int(*wanted)) &&
+		(given == nil || *given != *wanted) {
 		labels = append(labels, kueue.MaxExecTimeSecondsLabel)
 	}
 	return labels

@@ -1,8 +1,8 @@
 // Package workloads says what the Workload of a job should be, and what it grants the job. It is pure.
 //
 // A job follows one Workload. From what is known of both, a State, a Job says which Workload that is (following.go), to
-// which queue the job goes (queue.go), what was granted to it (grant.go), and what to write so that the Workload asks for
-// what the job asks for, and says how far the job has come (sync.go, which decides by a table, then workload.go and
+// which queue the job goes (queue.go), what was granted to it (grant.go), and what to write so that the Workload asks
+// for what the job asks for, and says how far the job has come (sync.go, which decides by a table, then workload.go and
 // report.go).
 //
 // For example, a JobSet that asks for 8 pods waits, and its user changes it to 4: Sync returns the change of the

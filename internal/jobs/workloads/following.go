@@ -63,8 +63,8 @@ func (j Job) isGenerated(name string) bool {
 	return IsName(name, j.Kind, j.GetName(), j.GetUID())
 }
 
-// Controls reports whether the Workload is controlled by the job. The kind of the owner is compared as well, because the
-// admission policies decide by that kind who may set what on a Workload.
+// Controls reports whether the Workload is controlled by the job. The kind of the owner is compared as well, because
+// the admission policies decide by that kind who may set what on a Workload.
 func (j Job) Controls(w *kueue.Workload) bool {
 	owner := metav1.GetControllerOfNoCopy(w)
 	if owner == nil || owner.UID != j.GetUID() || owner.Kind != j.Kind.Kind {
@@ -74,9 +74,9 @@ func (j Job) Controls(w *kueue.Workload) bool {
 	return err == nil && gv.Group == j.Kind.Group
 }
 
-// IsDisowned reports whether the Workload, of the name that is generated for the job, has no controller any more: someone
-// has removed the owner reference. The job does not take it back: by now it may be finished for having no job, or ask for
-// less than the job, which only the operator may change in the Workload of a job.
+// IsDisowned reports whether the Workload, of the name that is generated for the job, has no controller any more:
+// someone has removed the owner reference. The job does not take it back: by now it may be finished for having no job,
+// or ask for less than the job, which only the operator may change in the Workload of a job.
 func (j Job) IsDisowned(w *kueue.Workload) bool {
 	return metav1.GetControllerOfNoCopy(w) == nil && j.isGenerated(w.Name) && j.prebuilt() != w.Name
 }
@@ -98,8 +98,8 @@ func (j Job) Follow(own []*kueue.Workload) (followed *kueue.Workload) {
 	return followed
 }
 
-// followsPrebuilt reports whether the Workload that the job follows, or is to follow if that is nil, was made by someone
-// else, and so says itself what it asks for.
+// followsPrebuilt reports whether the Workload that the job follows, or is to follow if that is nil, was made by
+// someone else, and so says itself what it asks for.
 func (j Job) followsPrebuilt(followed *kueue.Workload) bool {
 	if followed == nil {
 		return j.prebuilt() != ""
@@ -110,7 +110,8 @@ func (j Job) followsPrebuilt(followed *kueue.Workload) bool {
 // GiveBack returns writes that delete the Workloads that the job does not follow although it controls them, and those
 // that are disowned. Quota that they hold is returned once the job has no pods, since it cannot be known which of the
 // pods it was for.
-func (j Job) GiveBack(others []*kueue.Workload, followed *kueue.Workload, progress jobs.Progress) (writes []write.Write) {
+func (j Job) GiveBack(others []*kueue.Workload, followed *kueue.Workload,
+	progress jobs.Progress) (writes []write.Write) {
 	follows := j.WantedNames()[0]
 	if followed != nil {
 		follows = followed.Name
@@ -129,7 +130,8 @@ func (j Job) GiveBack(others []*kueue.Workload, followed *kueue.Workload, progre
 				change = change.WithEvent(write.Warning(workloadDisowned, fmt.Sprintf(
 					"Workload %s is deleted: its owner reference to the job was removed, so its quota is not the job's any more. The job stops and is queued again", w.Name)))
 			case change.Verb() == write.VerbDelete:
-				change = change.WithEvent(write.Normal(workloadReplaced, fmt.Sprintf("Workload %s is deleted: the job follows Workload %s now", w.Name, follows)))
+				change = change.WithEvent(write.Normal(workloadReplaced,
+					fmt.Sprintf("Workload %s is deleted: the job follows Workload %s now", w.Name, follows)))
 			}
 			writes = append(writes, change)
 		}

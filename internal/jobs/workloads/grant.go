@@ -44,7 +44,8 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 	case !workload.IsAdmitted(w):
 		return jobs.Admission{Grant: jobs.Waiting}
 	}
-	out := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}, UnreadySince: unreadySince(w), NeedsDigest: w.Annotations[muster.AskedAnnotation]}
+	out := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}, UnreadySince: unreadySince(w),
+		NeedsDigest: w.Annotations[muster.AskedAnnotation]}
 	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
 	for i := range w.Spec.PodSets {
 		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
@@ -74,7 +75,8 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 }
 
 // podSetGrantOf returns what the assignment grants the pod set, without what its flavors and admission checks add.
-func podSetGrantOf(w *kueue.Workload, podSet *kueue.PodSet, a *kueue.PodSetAssignment, nodes jobs.Nodes) jobs.PodSetAdmission {
+func podSetGrantOf(w *kueue.Workload, podSet *kueue.PodSet, a *kueue.PodSetAssignment,
+	nodes jobs.Nodes) jobs.PodSetAdmission {
 	left, count := workload.PodsHoldingQuota(w, a)
 	granted := jobs.PodSetAdmission{
 		Count: count, Asked: podSet.Count, Left: left,
@@ -87,14 +89,16 @@ func podSetGrantOf(w *kueue.Workload, podSet *kueue.PodSet, a *kueue.PodSetAssig
 	if a.TopologyAssignment != nil {
 		granted.Annotations = map[string]string{kueue.WorkloadAnnotation: w.Name}
 		granted.Places = jobs.PlacesOf(a.TopologyAssignment)
-		granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes, jobs.SmallestSlice(podSet.TopologyRequest)
+		granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes,
+			jobs.SmallestSlice(podSet.TopologyRequest)
 	}
 	return granted
 }
 
 // whyWaiting returns what the queue says about a Workload without quota, "" if nothing yet.
 func whyWaiting(w *kueue.Workload) string {
-	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil && c.Status == metav1.ConditionFalse {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil &&
+		c.Status == metav1.ConditionFalse {
 		return c.Message
 	}
 	return ""
@@ -116,7 +120,8 @@ func unreadySince(w *kueue.Workload) time.Time {
 
 // addUpdates adds what ready admission checks ask for the pods of the pod set. It returns what cannot be added, "" if
 // all can: a check must not change existing values.
-func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template corev1.PodTemplateSpec, checks []kueue.AdmissionCheckState) string {
+func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template corev1.PodTemplateSpec,
+	checks []kueue.AdmissionCheckState) string {
 	for _, check := range checks {
 		if check.State != kueue.CheckStateReady {
 			continue
@@ -176,7 +181,8 @@ func sortedFlavors(a *kueue.PodSetAssignment) []string {
 func CannotStart(a jobs.Admission, own *kueue.Workload) []write.Event {
 	why := a.Conflict
 	if own != nil {
-		if c := meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Reason == kueue.WorkloadFinishedReasonFailedToStart {
+		if c := meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadFinished); c != nil &&
+			c.Reason == kueue.WorkloadFinishedReasonFailedToStart {
 			why = c.Message
 		}
 	}

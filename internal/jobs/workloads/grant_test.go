@@ -24,16 +24,20 @@ func TestUpdatesOfReadyChecksAreGranted(t *testing.T) {
 				NodeSelector: map[string]string{"pool": "new"}, Tolerations: []corev1.Toleration{spot}},
 			{Name: "others", Labels: map[string]string{"l": "2"}},
 		}},
-		{Name: "same", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "1"}}}},
-		{Name: "pending", State: kueue.CheckStatePending, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "3"}}}},
+		{Name: "same", State: kueue.CheckStateReady,
+			PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "1"}}}},
+		{Name: "pending", State: kueue.CheckStatePending,
+			PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "3"}}}},
 	}
 	got := grantOf(w, nil, nil)
-	want := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Template: &w.Spec.PodSets[0].Template, Injection: podspec.Injection{
-		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main", "l": "1"},
-		Annotations:  map[string]string{"consume": "request-7"},
-		NodeSelector: map[string]string{"pool": "new"},
-		Tolerations:  []corev1.Toleration{spot},
-	}}}}
+	want := jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Template: &w.Spec.PodSets[0].Template,
+			Injection: podspec.Injection{
+				Labels:       map[string]string{"kueue.x-k8s.io/podset": "main", "l": "1"},
+				Annotations:  map[string]string{"consume": "request-7"},
+				NodeSelector: map[string]string{"pool": "new"},
+				Tolerations:  []corev1.Toleration{spot},
+			}}}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(jobs.Admission{}, "UnreadySince")); diff != "" {
 		t.Errorf("admission (-want +got):\n%s", diff)
 	}
@@ -43,7 +47,8 @@ func TestUpdatesOfReadyChecksAreGranted(t *testing.T) {
 }
 
 func TestCheckUpdatesNeverChangeExistingValues(t *testing.T) {
-	flavors := map[string]*kueue.ResourceFlavor{"f": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}}
+	flavors := map[string]*kueue.ResourceFlavor{
+		"f": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}}
 	for name, tc := range map[string]struct {
 		update   kueue.PodSetUpdate
 		conflict string
@@ -65,7 +70,8 @@ func TestCheckUpdatesNeverChangeExistingValues(t *testing.T) {
 			template.Labels, template.Annotations = map[string]string{"app": "mine"}, map[string]string{"note": "mine"}
 			template.Spec.NodeSelector = map[string]string{"disk": "mine"}
 			tc.update.Name = "main"
-			w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{tc.update}}}
+			w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateReady,
+				PodSetUpdates: []kueue.PodSetUpdate{tc.update}}}
 			got := grantOf(w, flavors, nil)
 			if got.Conflict != tc.conflict || got.MayStart() != (tc.conflict == "") {
 				t.Errorf("conflict = %q, want %q; MayStart = %v", got.Conflict, tc.conflict, got.MayStart())
@@ -79,7 +85,8 @@ func TestFinishedOrDeletedWorkloadGrantsNothing(t *testing.T) {
 		w    *kueue.Workload
 		want jobs.Grant
 	}{
-		"finished with quota":   {waiting().admitted().is("Finished", metav1.ConditionTrue, "FailedToStart", "").w, jobs.Waiting},
+		"finished with quota": {waiting().admitted().is("Finished", metav1.ConditionTrue, "FailedToStart",
+			"").w, jobs.Waiting},
 		"deleted with quota":    {deleted(waiting().admitted()), jobs.Stopping},
 		"deleted while waiting": {deleted(waiting()), jobs.Waiting},
 	} {
@@ -114,7 +121,8 @@ func TestUnreadySince(t *testing.T) {
 // TestStartFailureIsReportedOnTheJob, with the message that the Workload gets too.
 func TestStartFailureIsReportedOnTheJob(t *testing.T) {
 	const conflict = `the admission check c sets the node selector k of pod set main to "false", but it is "true" already`
-	want := []write.Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart, Message: "No pods can be started: " + conflict, Standing: true}}
+	want := []write.Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart,
+		Message: "No pods can be started: " + conflict, Standing: true}}
 	if diff := cmp.Diff(want, CannotStart(jobs.Admission{Grant: jobs.Admitted, Conflict: conflict}, nil)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

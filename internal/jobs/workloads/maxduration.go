@@ -16,7 +16,8 @@ import (
 // durationText matches durations as in a ClusterQueue's annotation: 1d12h, or 0 for none.
 var durationText = regexp.MustCompile(`^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$`)
 
-var durationUnits = []time.Duration{365 * 24 * time.Hour, 7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second, time.Millisecond}
+var durationUnits = []time.Duration{365 * 24 * time.Hour, 7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute,
+	time.Second, time.Millisecond}
 
 // MaxDuration returns how long a job of the ClusterQueue may run at a time, zero without a bound. q may be nil. An
 // invalid duration is rejected when the annotation is written; one that overflows time.Duration is no bound.

@@ -14,12 +14,14 @@ import (
 
 // bounded returns a ClusterQueue whose maximum duration is the text.
 func bounded(text string) *kueue.ClusterQueue {
-	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
+	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq",
+		Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
 }
 
 func TestMaxDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour,
+		"": 0, "0": 0, "0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1d12h": 36 * time.Hour,
+		"2w": 14 * 24 * time.Hour,
 		"1y": 365 * 24 * time.Hour, "500ms": 500 * time.Millisecond, "1m1ms": time.Minute + time.Millisecond,
 		"soon": 0, "-1h": 0, "1h1d": 0, "1.5h": 0, "99999999999999999999s": 0, "9999999999y": 0, "292y9999w": 0,
 	} {

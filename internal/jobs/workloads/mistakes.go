@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// Mistake says, for users, why the job is not queued as it is, "" if it is. A mistake made after the job got its Workload
-// has no effect.
+// Mistake says, for users, why the job is not queued as it is, "" if it is. A mistake made after the job got its
+// Workload has no effect.
 func (j Job) Mistake(s State) string {
 	if mistakes := mistakesOf(j.Object, s.Described, s.Facts.Priorities, false); s.Own == nil && len(mistakes) > 0 {
 		return mistakes[0].Message
@@ -22,7 +22,8 @@ func (j Job) Mistake(s State) string {
 
 // mistakesOf returns what keeps the job from being queued: mistakes found by its API, and those common to all APIs. If
 // the job already has a Workload, a new mistake does not affect it.
-func mistakesOf(job client.Object, described jobs.Description, priorities jobs.PriorityFacts, hasWorkload bool) (out []write.Event) {
+func mistakesOf(job client.Object, described jobs.Description, priorities jobs.PriorityFacts,
+	hasWorkload bool) (out []write.Event) {
 	_, mistake := requestOf(job, priorities)
 	for _, m := range []*write.Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
 		if m != nil {

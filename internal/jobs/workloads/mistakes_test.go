@@ -17,11 +17,13 @@ import (
 // TestInvalidSpeedExponentIsAMistake: an invalid exponent is reported, not replaced by the default.
 func TestInvalidSpeedExponentIsAMistake(t *testing.T) {
 	mistakes := func(annotations map[string]string) []write.Event {
-		podSets := []kueue.PodSet{{Name: "workers", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
+		podSets := []kueue.PodSet{{Name: "workers",
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
 		return mistakesOf(&batchv1.Job{}, jobs.Description{PodSets: podSets}, jobs.PriorityFacts{}, false)
 	}
 	reported := mistakes(map[string]string{muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "fast"})
-	if len(reported) != 1 || reported[0].Reason != jobs.InvalidJob || !strings.Contains(reported[0].Message, "workers") || !strings.Contains(reported[0].Message, `"fast"`) {
+	if len(reported) != 1 || reported[0].Reason != jobs.InvalidJob || !strings.Contains(reported[0].Message, "workers") ||
+		!strings.Contains(reported[0].Message, `"fast"`) {
 		t.Errorf("mistakes = %+v, want one that names the pod set and the value", reported)
 	}
 	for name, annotations := range map[string]map[string]string{

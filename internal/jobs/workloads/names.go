@@ -22,8 +22,8 @@ func workloadName(kind schema.GroupVersionKind, name string, uid types.UID) stri
 	return cutWorkloadName(kind, name, uid, validation.LabelValueMaxLength, 10)
 }
 
-// longWorkloadName returns the name that earlier versions gave to the job's Workload, of up to 253 bytes. Workloads that
-// have it keep it.
+// longWorkloadName returns the name that earlier versions gave to the job's Workload, of up to 253 bytes. Workloads
+// that have it keep it.
 func longWorkloadName(kind schema.GroupVersionKind, name string, uid types.UID) string {
 	return cutWorkloadName(kind, name, uid, validation.DNS1123SubdomainMaxLength, 5)
 }

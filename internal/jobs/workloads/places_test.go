@@ -28,11 +28,14 @@ func TestPlacesOf(t *testing.T) {
 		want       podspec.Places
 	}{
 		"no assignment": {nil, nil},
-		"nodes": {&kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{domain(2, "b"), domain(1, "a")}},
+		"nodes": {&kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname},
+			Domains: []kueue.TopologyDomainAssignment{domain(2, "b"), domain(1, "a")}},
 			podspec.Places{onNode("b", 2), onNode("a", 1)}},
-		"nodes under wider levels": {&kueue.TopologyAssignment{Levels: []string{"rack", corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{domain(2, "r1", "a")}},
+		"nodes under wider levels": {&kueue.TopologyAssignment{Levels: []string{"rack", corev1.LabelHostname},
+			Domains: []kueue.TopologyDomainAssignment{domain(2, "r1", "a")}},
 			podspec.Places{onNode("a", 2)}},
-		"wider than nodes": {&kueue.TopologyAssignment{Levels: []string{"block", "rack"}, Domains: []kueue.TopologyDomainAssignment{domain(2, "b1", "r1")}},
+		"wider than nodes": {&kueue.TopologyAssignment{Levels: []string{"block", "rack"},
+			Domains: []kueue.TopologyDomainAssignment{domain(2, "b1", "r1")}},
 			podspec.Places{{Domain: map[string]string{"block": "b1", "rack": "r1"}, Count: 2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,15 +52,18 @@ func placed() (*kueue.Workload, jobs.Nodes) {
 	w := waiting().admitted().w
 	w.Name = "wl"
 	w.Spec.PodSets[0].Count = 6
-	w.Spec.PodSets[0].Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}
-	w.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{
-		{Values: []string{"a"}, Count: 4}, {Values: []string{"b"}, Count: 2}}}
+	w.Spec.PodSets[0].Template.Spec = corev1.PodSpec{
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}
+	w.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{
+		Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{
+			{Values: []string{"a"}, Count: 4}, {Values: []string{"b"}, Count: 2}}}
 	w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](6)
 	nodes := jobs.Nodes{}
 	for _, name := range []string{"a", "b"} {
 		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"rack": "r1", "own": name}},
-			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4"), "pods": resource.MustParse("110")}}}
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4"),
+				"pods": resource.MustParse("110")}}}
 	}
 	return w, nodes
 }
@@ -65,13 +71,15 @@ func placed() (*kueue.Workload, jobs.Nodes) {
 func TestInjectionOfAPlacedPodSet(t *testing.T) {
 	w, nodes := placed()
 	g := grantOf(w, nil, nodes).PodSets["main"]
-	if got := g.For(g.All()); got.Annotations[kueue.WorkloadAnnotation] != "wl" || got.Labels[kueue.PodSetLabel] != "main" {
+	if got := g.For(g.All()); got.Annotations[kueue.WorkloadAnnotation] != "wl" ||
+		got.Labels[kueue.PodSetLabel] != "main" {
 		t.Errorf("annotations %v, labels %v, want the Workload wl and the pod set main", got.Annotations, got.Labels)
 	}
 	if got := g.For(g.All()).Gates; len(got) != 1 {
 		t.Errorf("pods 0 to 6 have the gates %v, want one", got)
 	}
-	if got := g.For(jobs.Part{From: 4, To: 6, Places: g.Places.Ranks(4, 6)}).NodeSelector[corev1.LabelHostname]; got != "b" {
+	if got := g.For(jobs.Part{From: 4, To: 6,
+		Places: g.Places.Ranks(4, 6)}).NodeSelector[corev1.LabelHostname]; got != "b" {
 		t.Errorf("the last two pods select the node %q, want b", got)
 	}
 	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
@@ -89,10 +97,11 @@ func TestTemplateDoesNotMixSlices(t *testing.T) {
 		request kueue.PodSetTopologyRequest
 		gated   bool
 	}{
-		"one slice":             {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](6)}, false},
-		"two slices":            {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](3)}, true},
-		"slices within a slice": {kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Size: 6}, {Size: 2}}}, true},
-		"no slices":             {kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, false},
+		"one slice":  {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](6)}, false},
+		"two slices": {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](3)}, true},
+		"slices within a slice": {kueue.PodSetTopologyRequest{
+			PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Size: 6}, {Size: 2}}}, true},
+		"no slices": {kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.Spec.PodSets[0].TopologyRequest = &tc.request
@@ -118,7 +127,8 @@ func TestDomain(t *testing.T) {
 		"label that no node has": {"zone", 0, 6, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, ok := g.Domain(tc.label, jobs.Part{From: tc.from, To: tc.to, Places: g.Places.Ranks(tc.from, tc.to)}); got != tc.want || ok != (tc.want != "") {
+			if got, ok := g.Domain(tc.label, jobs.Part{From: tc.from, To: tc.to,
+				Places: g.Places.Ranks(tc.from, tc.to)}); got != tc.want || ok != (tc.want != "") {
 				t.Errorf("Domain = %q, %v, want %q", got, ok, tc.want)
 			}
 		})

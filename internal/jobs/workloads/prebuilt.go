@@ -31,7 +31,8 @@ const outOfSyncMessage = "The prebuilt workload is out of sync with its user job
 // takePrebuilt makes the job the controller of the Workload that it names, or returns an event that says what prevents
 // that. found is nil if the Workload does not exist. A Workload that asks for other pods than the job is finished, so
 // that the job is never admitted with it.
-func (j Job) takePrebuilt(found *kueue.Workload, described jobs.Description, queue string, now time.Time) ([]write.Write, []write.Event) {
+func (j Job) takePrebuilt(found *kueue.Workload, described jobs.Description, queue string,
+	now time.Time) ([]write.Write, []write.Event) {
 	name := jobs.PrebuiltName(j.Object)
 	switch {
 	case found == nil:
@@ -81,14 +82,16 @@ func outOfSync(found *kueue.Workload, now time.Time) ([]write.Write, []write.Eve
 
 func outOfSyncEvent(found *kueue.Workload) write.Event {
 	return write.Obstacle(prebuiltOutOfSync, fmt.Sprintf(
-		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))
+		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name,
+		kueue.PrebuiltWorkloadLabel))
 }
 
 // finishedEvents returns an event that says why the job cannot be admitted with the finished Workload, unless that
 // ended with the job itself. What the Workload asked for cannot be compared: the cache drops it.
 func finishedEvents(job client.Object, found *kueue.Workload) []write.Event {
 	switch {
-	case meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
+	case meta.FindStatusCondition(found.Status.Conditions,
+		kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
 		return []write.Event{outOfSyncEvent(found)}
 	case metav1.IsControlledBy(found, job):
 		return nil

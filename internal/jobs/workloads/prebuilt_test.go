@@ -33,7 +33,8 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	described.PodSets[0].Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	described.PodSets[0].Template.Labels = map[string]string{"job-name": "j"}
 	prebuilt := func(podSets []kueue.PodSet) *kueue.Workload {
-		return &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{PodSets: podSets}}
+		return &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"},
+			Spec: kueue.WorkloadSpec{PodSets: podSets}}
 	}
 	owned := func(uid string) *kueue.Workload {
 		w := prebuilt(cpus(2, "1"))
@@ -46,7 +47,8 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		return w
 	}
 	forged := prebuilt(cpus(2, "10m"))
-	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "JobSet", Name: job.Name, UID: job.UID, Controller: ptr.To(true)}}
+	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "JobSet", Name: job.Name,
+		UID: job.UID, Controller: ptr.To(true)}}
 	workload.SetCondition(forged, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
 	// A user may get a small Workload admitted, for a job that needs more.
 	small := prebuilt(cpus(2, "10m"))
@@ -73,14 +75,17 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 		"missing":         {nil, nil, prebuiltMissing},
 		"another job's":   {owned("other"), nil, prebuiltTaken},
 		"owner with the job's UID in another API group": {forged, nil, prebuiltTaken},
-		"other count":                                    {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"other requests":                                 {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"other requests, with quota":                     {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"elastic, for a job that is not":                 {elastic, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"may start without pods, for a job that may not": {withoutPods, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"finished as out of sync already":                {outOfSync, nil, prebuiltOutOfSync},
-		"finished already":                               {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
-		"adopted and finished with the job":              {ended(owned("job-uid")), nil, ""},
+		"other count": {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"},
+			prebuiltOutOfSync},
+		"other requests": {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"},
+			prebuiltOutOfSync},
+		"other requests, with quota":     {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"elastic, for a job that is not": {elastic, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"may start without pods, for a job that may not": {withoutPods, []string{"change status of prebuilt"},
+			prebuiltOutOfSync},
+		"finished as out of sync already":   {outOfSync, nil, prebuiltOutOfSync},
+		"finished already":                  {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
+		"adopted and finished with the job": {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, events := (Job{Object: job, Kind: jobSetKind}).takePrebuilt(tc.found, described, "q", now)
@@ -94,16 +99,19 @@ func TestPrebuiltWorkloadIsAdoptedIfItDescribesTheJob(t *testing.T) {
 	}
 	writes, _ := (Job{Object: job, Kind: jobSetKind}).takePrebuilt(prebuilt(cpus(2, "1")), described, "q", now)
 	adopted := writes[0].Object().(*kueue.Workload)
-	if !metav1.IsControlledBy(adopted, job) || adopted.Labels[kueue.JobUIDLabel] != "job-uid" || adopted.Spec.QueueName != "q" ||
+	if !metav1.IsControlledBy(adopted, job) || adopted.Labels[kueue.JobUIDLabel] != "job-uid" ||
+		adopted.Spec.QueueName != "q" ||
 		!strings.Contains(strings.Join(adopted.Finalizers, ","), kueue.ResourceInUseFinalizer) {
 		t.Errorf("the adopted Workload is %+v, want it controlled and labelled by the job, in queue q, with the finalizer", adopted)
 	}
 }
 
-// TestAPrebuiltWorkloadPlacesAsTheJobAsks: it may not have looser constraints, and may write the same ones in another way.
+// TestAPrebuiltWorkloadPlacesAsTheJobAsks: it may not have looser constraints, and may write the same ones in another
+// way.
 func TestAPrebuiltWorkloadPlacesAsTheJobAsks(t *testing.T) {
 	const rack, block = "example.com/rack", "example.com/block"
-	asks := func(annotations map[string]string, request *kueue.PodSetTopologyRequest, spec func(*corev1.PodSpec)) kueue.PodSet {
+	asks := func(annotations map[string]string, request *kueue.PodSetTopologyRequest,
+		spec func(*corev1.PodSpec)) kueue.PodSet {
 		set := cpus(4, "1")[0]
 		for key, value := range annotations {
 			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, "kueue.x-k8s.io/podset-"+key, value)
@@ -117,7 +125,8 @@ func TestAPrebuiltWorkloadPlacesAsTheJobAsks(t *testing.T) {
 	// A job's annotations are read, and the order of its pods is added.
 	job := func(annotations map[string]string, spec func(*corev1.PodSpec)) kueue.PodSet {
 		sets := []kueue.PodSet{asks(annotations, nil, spec)}
-		if mistake := jobs.RequestTopology(sets, func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: "index"} }); mistake != nil {
+		if mistake := jobs.RequestTopology(sets,
+			func(int) jobs.Ranks { return jobs.Ranks{IndexLabel: "index"} }); mistake != nil {
 			t.Fatal(mistake.Message)
 		}
 		return sets[0]
@@ -137,35 +146,51 @@ func TestAPrebuiltWorkloadPlacesAsTheJobAsks(t *testing.T) {
 		return func(s *corev1.PodSpec) {
 			terms := &corev1.NodeSelector{}
 			for _, pool := range pools {
-				terms.NodeSelectorTerms = append(terms.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-					{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{pool}}}})
+				terms.NodeSelectorTerms = append(terms.NodeSelectorTerms,
+					corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{pool}}}})
 			}
-			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+			s.Affinity = &corev1.Affinity{
+				NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
 		}
 	}
 	apart := func(s *corev1.PodSpec) {
-		s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: rack}}}}
+		s.Affinity = &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: rack}}}}
 	}
 	spread := func(how corev1.UnsatisfiableConstraintAction) func(*corev1.PodSpec) {
 		return func(s *corev1.PodSpec) {
-			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: rack, WhenUnsatisfiable: how}}
+			s.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: rack,
+				WhenUnsatisfiable: how}}
 		}
 	}
 	for name, tc := range map[string]struct {
 		said, own kueue.PodSet
 		want      bool
 	}{
-		"the same level":                  {asks(nil, within(rack), nil), job(map[string]string{"required-topology": rack}, nil), true},
-		"a wider level":                   {asks(nil, within(rack), nil), job(map[string]string{"required-topology": "kubernetes.io/hostname"}, nil), false},
-		"no level":                        {asks(nil, nil, nil), job(map[string]string{"required-topology": rack}, nil), false},
-		"a level in an annotation alone":  {asks(map[string]string{"required-topology": rack}, nil, nil), job(map[string]string{"required-topology": rack}, nil), false},
-		"a level that the job asks not":   {asks(nil, within(rack), nil), job(nil, nil), false},
-		"preferred, not required":         {asks(nil, &kueue.PodSetTopologyRequest{Preferred: ptr.To(rack)}, nil), job(map[string]string{"required-topology": rack}, nil), false},
-		"the same slices":                 {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(rack), PodSetSliceSize: ptr.To[int32](2)}, nil), job(sliced, nil), true},
-		"the same slices, as a layer":     {asks(nil, &kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: rack, Size: 2}}}, nil), job(sliced, nil), true},
-		"smaller slices":                  {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(rack), PodSetSliceSize: ptr.To[int32](1)}, nil), job(sliced, nil), false},
-		"slices of a wider level":         {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(block), PodSetSliceSize: ptr.To[int32](2)}, nil), job(sliced, nil), false},
-		"no group":                        {asks(nil, within(rack), nil), job(map[string]string{"required-topology": rack, "group-name": "g"}, nil), false},
+		"the same level": {asks(nil, within(rack), nil),
+			job(map[string]string{"required-topology": rack}, nil), true},
+		"a wider level": {asks(nil, within(rack), nil),
+			job(map[string]string{"required-topology": "kubernetes.io/hostname"}, nil), false},
+		"no level": {asks(nil, nil, nil),
+			job(map[string]string{"required-topology": rack}, nil), false},
+		"a level in an annotation alone": {asks(map[string]string{"required-topology": rack}, nil, nil),
+			job(map[string]string{"required-topology": rack}, nil), false},
+		"a level that the job asks not": {asks(nil, within(rack), nil), job(nil, nil), false},
+		"preferred, not required": {asks(nil, &kueue.PodSetTopologyRequest{Preferred: ptr.To(rack)}, nil),
+			job(map[string]string{"required-topology": rack}, nil), false},
+		"the same slices": {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(rack),
+			PodSetSliceSize: ptr.To[int32](2)}, nil), job(sliced, nil), true},
+		"the same slices, as a layer": {asks(nil,
+			&kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{
+				{Topology: rack, Size: 2}}}, nil), job(sliced, nil), true},
+		"smaller slices": {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(rack),
+			PodSetSliceSize: ptr.To[int32](1)}, nil), job(sliced, nil), false},
+		"slices of a wider level": {asks(nil, &kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To(block),
+			PodSetSliceSize: ptr.To[int32](2)}, nil), job(sliced, nil), false},
+		"no group": {asks(nil, within(rack), nil),
+			job(map[string]string{"required-topology": rack, "group-name": "g"}, nil), false},
 		"a derived request":               {asks(nil, within(rack), nil), derived, true},
 		"without the derived request":     {asks(nil, nil, nil), derived, true},
 		"another than the derived one":    {asks(nil, within(block), nil), derived, false},
@@ -185,16 +210,19 @@ func TestAPrebuiltWorkloadPlacesAsTheJobAsks(t *testing.T) {
 }
 
 func TestRequestOf(t *testing.T) {
-	for text, want := range map[string]int32{"60": 60, "2147483647": 2147483647, "0": 0, "-1": 0, "": 0, "1h": 0, "2147483648": 0} {
+	for text, want := range map[string]int32{"60": 60, "2147483647": 2147483647, "0": 0, "-1": 0, "": 0, "1h": 0,
+		"2147483648": 0} {
 		r, mistake := requestOf(jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: text}), jobs.PriorityFacts{})
 		switch {
-		case want == 0 && (mistake == nil || r.maximumExecutionTimeSeconds != nil || !strings.Contains(mistake.Message, kueue.MaxExecTimeSecondsLabel)):
+		case want == 0 && (mistake == nil || r.maximumExecutionTimeSeconds != nil ||
+			!strings.Contains(mistake.Message, kueue.MaxExecTimeSecondsLabel)):
 			t.Errorf("%q: request %+v, mistake %+v, want no limit and a mistake that names the label", text, r, mistake)
 		case want != 0 && (mistake != nil || *r.maximumExecutionTimeSeconds != want):
 			t.Errorf("%q: request %+v, mistake %+v, want a limit of %d s", text, r, mistake, want)
 		}
 	}
-	if r, mistake := requestOf(jobWith(nil), jobs.PriorityFacts{}); r.maximumExecutionTimeSeconds != nil || mistake != nil {
+	if r, mistake := requestOf(jobWith(nil),
+		jobs.PriorityFacts{}); r.maximumExecutionTimeSeconds != nil || mistake != nil {
 		t.Errorf("without the label: request %+v, mistake %+v, want neither a limit nor a mistake", r, mistake)
 	}
 }
@@ -222,12 +250,18 @@ func TestMistakeSaysWhatFollows(t *testing.T) {
 		hasWorkload bool
 		want        []string
 	}{
-		"before the job is queued": {correctable, false, []string{"One is wrong. The job is not queued until this is corrected", " 2147483647. The job is not queued until this is corrected"}},
-		"once the job is queued":   {correctable, true, []string{"One is wrong. Until this is corrected the job keeps its previous settings", " 2147483647. Until this is corrected the job keeps its previous settings"}},
+		"before the job is queued": {correctable, false,
+			[]string{"One is wrong. The job is not queued until this is corrected",
+				" 2147483647. The job is not queued until this is corrected"}},
+		"once the job is queued": {correctable, true,
+			[]string{"One is wrong. Until this is corrected the job keeps its previous settings",
+				" 2147483647. Until this is corrected the job keeps its previous settings"}},
 		"immutable, before the job is queued": {immutable, false, []string{
-			"One is wrong. The job is not queued: this part of a Job is immutable, so delete it and create another", ". The job is not queued until this is corrected"}},
+			"One is wrong. The job is not queued: this part of a Job is immutable, so delete it and create another",
+			". The job is not queued until this is corrected"}},
 		"immutable, once the job is queued": {immutable, true, []string{
-			"One is wrong. This part of a Job is immutable: the job stays in the queue, or runs, as it is", ". Until this is corrected the job keeps its previous settings"}},
+			"One is wrong. This part of a Job is immutable: the job stays in the queue, or runs, as it is",
+			". Until this is corrected the job keeps its previous settings"}},
 		"final": {final, false, []string{"One is wrong, for good", ". The job is not queued until this is corrected"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,8 @@ func priorityOf(job client.Object, described jobs.Description, facts jobs.Priori
 // RememberPriority returns the facts with the class by which the Workload has its priority, even if that class has been
 // deleted: a job that waits or runs keeps its priority.
 func RememberPriority(p jobs.PriorityFacts, w *kueue.Workload) jobs.PriorityFacts {
-	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil || p.Workload[w.Spec.PriorityClassName] != nil {
+	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil ||
+		p.Workload[w.Spec.PriorityClassName] != nil {
 		return p
 	}
 	p.Workload = maps.Clone(p.Workload)
@@ -69,7 +70,8 @@ func RememberPriority(p jobs.PriorityFacts, w *kueue.Workload) jobs.PriorityFact
 // keptBy returns the priority of a job whose Workload is w, nil for none. One that has quota by a WorkloadPriorityClass
 // and names none any more keeps the class until it is queued again, with the value that the class has by now.
 func (p priority) keptBy(w *kueue.Workload, facts jobs.PriorityFacts) priority {
-	if w == nil || !workload.HoldsQuota(w) || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || p.source == kueue.WorkloadPriorityClassSource {
+	if w == nil || !workload.HoldsQuota(w) || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource ||
+		p.source == kueue.WorkloadPriorityClassSource {
 		return p
 	}
 	class := facts.Workload[w.Spec.PriorityClassName]

@@ -37,8 +37,9 @@ func podSetsOf(classes ...string) []kueue.PodSet {
 
 func TestPriorityOf(t *testing.T) {
 	some := jobs.PriorityFacts{
-		Workload: map[string]*kueue.WorkloadPriorityClass{"urgent": {ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 7}},
-		Pod:      podClasses(podClass("high", 1000, false), podClass("low", -5, false)),
+		Workload: map[string]*kueue.WorkloadPriorityClass{
+			"urgent": {ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 7}},
+		Pod: podClasses(podClass("high", 1000, false), podClass("low", -5, false)),
 	}
 	withDefaults := jobs.PriorityFacts{Pod: podClasses(podClass("high", 1000, true), podClass("low", 3, true))}
 	for name, tc := range map[string]struct {

@@ -36,7 +36,8 @@ func runsAlready(job client.Object, described jobs.Description, facts jobs.Queue
 
 // chooseQueue returns the queue of a job. started says that the job already runs without a queue: it is not taken in by
 // a LocalQueue that is created later.
-func chooseQueue(job client.Object, described jobs.Description, rule jobs.QueueRule, facts jobs.QueueFacts, started bool) Queue {
+func chooseQueue(job client.Object, described jobs.Description, rule jobs.QueueRule, facts jobs.QueueFacts,
+	started bool) Queue {
 	name := job.GetLabels()[kueue.QueueLabel]
 	if name == "" {
 		name = described.Queue
@@ -57,8 +58,8 @@ func chooseQueue(job client.Object, described jobs.Description, rule jobs.QueueR
 	return Queue{Name: name}
 }
 
-// Queue returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor without
-// pods. A job that names a Workload that does not exist yet waits, though its queue is not known.
+// Queue returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor
+// without pods. A job that names a Workload that does not exist yet waits, though its queue is not known.
 //
 // A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now and whoever
 // owns it: otherwise the quota of what it runs would be neither returned nor reclaimed.

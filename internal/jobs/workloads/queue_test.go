@@ -164,8 +164,8 @@ func TestMadeForLabelIsAValidValue(t *testing.T) {
 	})
 }
 
-// TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt: a user could make children of a younger one before it is queued, by
-// their owner references.
+// TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt: a user could make children of a younger one before it is queued,
+// by their owner references.
 func TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt(t *testing.T) {
 	local := userLocalQueue("default")
 	local.CreationTimestamp = metav1.NewTime(now)
@@ -190,12 +190,14 @@ func TestOnlyAJobThatIsOlderThanTheQueueRunsOnWithoutIt(t *testing.T) {
 	}
 }
 
-// TestAMadeLocalQueueCountsOnlyWithItsClusterQueue: a job whose queue was deleted waits like one that names a queue which
-// has never been there.
+// TestAMadeLocalQueueCountsOnlyWithItsClusterQueue: a job whose queue was deleted waits like one that names a queue
+// which has never been there.
 func TestAMadeLocalQueueCountsOnlyWithItsClusterQueue(t *testing.T) {
 	made := localQueueFor("team", "ns")
-	own := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "gone"}}
-	facts := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"team": made, "own": own}, Cluster: map[string]*kueue.ClusterQueue{}}
+	own := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own"},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: "gone"}}
+	facts := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"team": made, "own": own},
+		Cluster: map[string]*kueue.ClusterQueue{}}
 	const want = "Queue team is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are own"
 	if got := facts.NotFound("team", "ns"); got != want {
 		t.Errorf("without its ClusterQueue: %q, want %q", got, want)

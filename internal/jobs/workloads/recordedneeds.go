@@ -27,7 +27,8 @@ func updateRecordedNeeds(w, seen, described *kueue.Workload) {
 	if digest == "" {
 		return
 	}
-	if recorded != "" && !jobs.ComparableDigest(recorded) || !equality.Semantic.DeepEqual(seen.Spec.PodSets, w.Spec.PodSets) {
+	if recorded != "" && !jobs.ComparableDigest(recorded) ||
+		!equality.Semantic.DeepEqual(seen.Spec.PodSets, w.Spec.PodSets) {
 		metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, digest)
 	}
 }

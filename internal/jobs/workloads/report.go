@@ -97,7 +97,8 @@ func reportReady(w *kueue.Workload, isReady bool, stage *jobs.Stage, now time.Ti
 		workload.SetCondition(w, kueue.WorkloadPodsReady, status, reason, message, now)
 	}
 	switch {
-	case isReady && (ready == nil || ready.Reason == kueue.WorkloadWaitForStart && !strings.HasPrefix(ready.Message, nextStageMessage)):
+	case isReady &&
+		(ready == nil || ready.Reason == kueue.WorkloadWaitForStart && !strings.HasPrefix(ready.Message, nextStageMessage)):
 		set(metav1.ConditionTrue, kueue.WorkloadStarted, podsReadyMessage)
 	case isReady && ready.Status != metav1.ConditionTrue:
 		set(metav1.ConditionTrue, kueue.WorkloadRecovered, podsReadyMessage)
@@ -118,7 +119,8 @@ func reportReady(w *kueue.Workload, isReady bool, stage *jobs.Stage, now time.Ti
 // reported before its first Job says when it was started.
 const stageSlack = 5 * time.Second
 
-// isNewStage reports whether the stage began after the Workload last reported readiness in this condition, nil for never.
+// isNewStage reports whether the stage began after the Workload last reported readiness in this condition, nil for
+// never.
 func isNewStage(s *jobs.Stage, ready *metav1.Condition) bool {
 	switch {
 	case ready == nil:

@@ -34,7 +34,8 @@ func requestOf(job client.Object, priorities jobs.PriorityFacts) (request, *writ
 	}
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || seconds < 1 {
-		return r, jobs.Mistake(fmt.Sprintf("The label %s is %q: it must be a number of seconds from 1 to 2147483647", kueue.MaxExecTimeSecondsLabel, text))
+		return r, jobs.Mistake(fmt.Sprintf("The label %s is %q: it must be a number of seconds from 1 to 2147483647",
+			kueue.MaxExecTimeSecondsLabel, text))
 	}
 	r.maximumExecutionTimeSeconds = ptr.To(int32(seconds))
 	return r, nil

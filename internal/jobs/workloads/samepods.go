@@ -23,13 +23,14 @@ func asksTheSame(said, own []kueue.PodSet) bool {
 		return said.Name == own.Name && said.Count == own.Count && placesTheSame(&said, &own) &&
 			equality.Semantic.DeepEqual(meaningOf(&said.Template.Spec), meaningOf(&own.Template.Spec)) &&
 			(jobs.IsElasticTemplate(&own.Template) || !jobs.IsElasticTemplate(&said.Template)) &&
-			(said.Template.Annotations[muster.MinPodsAnnotation] == "" || own.Template.Annotations[muster.MinPodsAnnotation] != "")
+			(said.Template.Annotations[muster.MinPodsAnnotation] == "" ||
+				own.Template.Annotations[muster.MinPodsAnnotation] != "")
 	})
 }
 
-// placesTheSame reports whether a pod set of a Workload asks for the same places as that of a job, whose annotations say
-// what it asks for. A request that Muster derives from other fields of the job may be in the Workload or not; how pods are
-// ordered does not matter.
+// placesTheSame reports whether a pod set of a Workload asks for the same places as that of a job, whose annotations
+// say what it asks for. A request that Muster derives from other fields of the job may be in the Workload or not; how
+// pods are ordered does not matter.
 func placesTheSame(said, own *kueue.PodSet) bool {
 	asked, _ := jobs.TopologyOf(own.Template.Annotations, own.Count)
 	same := func(request *kueue.PodSetTopologyRequest) bool {
@@ -50,7 +51,8 @@ func topologyMeaning(request *kueue.PodSetTopologyRequest) (out kueue.PodSetTopo
 	}
 	out.PodsetSliceRequiredTopologyConstraints = request.PodsetSliceRequiredTopologyConstraints
 	if level := request.PodSetSliceRequiredTopology; level != nil {
-		out.PodsetSliceRequiredTopologyConstraints = []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: *level, Size: ptr.Deref(request.PodSetSliceSize, 0)}}
+		out.PodsetSliceRequiredTopologyConstraints = []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: *level,
+			Size: ptr.Deref(request.PodSetSliceSize, 0)}}
 	}
 	return out
 }
@@ -68,13 +70,19 @@ func meaningOf(spec *corev1.PodSpec) corev1.PodSpec {
 		out.Affinity = out.Affinity.DeepCopy()
 		slices.SortFunc(out.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, byText)
 	}
-	if a := spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+	if a := spec.Affinity; a != nil && a.PodAffinity != nil &&
+		len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		out.Affinity = cmp.Or(out.Affinity, &corev1.Affinity{})
-		out.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+		out.Affinity.PodAffinity =
+			&corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
 	}
-	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
+	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil &&
+		len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		out.Affinity = cmp.Or(out.Affinity, &corev1.Affinity{})
-		out.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+		out.Affinity.PodAntiAffinity =
+			&corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
 	}
 	for _, c := range spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {

@@ -22,8 +22,8 @@ const (
 	replace syncAction = "replace"
 	// leave writes nothing: the job has no Workload, and gets none.
 	leave syncAction = "leave"
-	// take makes the job the controller of the Workload that it names, or says what prevents that. There is nothing more to
-	// do about a Workload that the job has taken before, except to report.
+	// take makes the job the controller of the Workload that it names, or says what prevents that. There is nothing more
+	// to do about a Workload that the job has taken before, except to report.
 	take syncAction = "take"
 	// report reports the job's progress on the Workload, and changes nothing that the Workload asks for.
 	reportOnly syncAction = "report"
@@ -35,8 +35,8 @@ const (
 type syncCase struct {
 	// ended says that the job has ended, requeues that it has no pods and now asks for other ones than the Workload does.
 	ended, requeues bool
-	// idle says that the job is paused, or asks for no pods while the Workload holds no quota. noPods says that the job asks
-	// for no pods, whatever the Workload holds.
+	// idle says that the job is paused, or asks for no pods while the Workload holds no quota. noPods says that the job
+	// asks for no pods, whatever the Workload holds.
 	idle, noPods bool
 	// mistaken says that the job cannot be queued as it is.
 	mistaken bool
@@ -69,8 +69,8 @@ func (s syncCase) action() syncAction {
 	return describe
 }
 
-// givesBack reports whether the job gives its Workload back. A Workload that holds quota is kept until the job ends or is
-// evicted, even if the job asks for no pods: pods may run with it.
+// givesBack reports whether the job gives its Workload back. A Workload that holds quota is kept until the job ends or
+// is evicted, even if the job asks for no pods: pods may run with it.
 func (s syncCase) givesBack() bool { return s.requeues || s.idle && !s.prebuilt && !s.ended }
 
 // State is what is known of a job when it is decided what its Workload should be.
@@ -80,12 +80,13 @@ type State struct {
 	// Children is how many children the job has. OwnerQueued says that the job's owner is queued for it.
 	Children    int
 	OwnerQueued bool
-	// Followed is the Workload that the job follows, nil if there is none. Own is the same if the job controls it, else nil.
+	// Followed is the Workload that the job follows, nil if there is none. Own is the same if the job controls it, else
+	// nil.
 	Followed, Own *kueue.Workload
 }
 
-// Sync returns the writes and events that keep the Workload of a queued job in sync with the job, be it the job's own or
-// one that it names.
+// Sync returns the writes and events that keep the Workload of a queued job in sync with the job, be it the job's own
+// or one that it names.
 func (j Job) Sync(s State, queue string, progress jobs.Progress, now time.Time) ([]write.Write, []write.Event) {
 	c, mistakes := j.caseOf(s, progress)
 	switch c.action() {
@@ -114,7 +115,8 @@ func (j Job) caseOf(s State, progress jobs.Progress) (syncCase, []write.Event) {
 	followed, exists := s.Followed, s.Followed != nil
 	c := syncCase{
 		ended: progress.Outcome != nil, requeues: progress.Requeue, noPods: len(s.Described.PodSets) == 0,
-		idle:     s.Described.Paused || len(s.Described.PodSets) == 0 && exists && !workload.HoldsQuota(followed) && !workload.IsFinished(followed),
+		idle: s.Described.Paused || len(s.Described.PodSets) == 0 && exists && !workload.HoldsQuota(followed) &&
+			!workload.IsFinished(followed),
 		exists:   exists,
 		owned:    exists && j.Controls(followed),
 		prebuilt: j.followsPrebuilt(followed), keepsQuota: keepsQuota(followed),
@@ -148,9 +150,10 @@ func (j Job) describe(s State, queue string, progress jobs.Progress) (*kueue.Wor
 	return described, deferredChanges(j.Object, queue, s.Followed, asked)
 }
 
-// report returns the writes that make the Workload that the job follows ask for what described does, which may be the same
-// Workload, and report the job's progress on it. It adds to the events that the job names another Workload by now.
-func (j Job) report(s State, described *kueue.Workload, progress jobs.Progress, now time.Time, events []write.Event) ([]write.Write, []write.Event) {
+// report returns the writes that make the Workload that the job follows ask for what described does, which may be the
+// same Workload, and report the job's progress on it. It adds to the events that the job names another Workload by now.
+func (j Job) report(s State, described *kueue.Workload, progress jobs.Progress, now time.Time,
+	events []write.Event) ([]write.Write, []write.Event) {
 	if progress.Outcome == nil && progress.Refused == "" && s.Followed != nil && !j.wants(s.Followed.Name) {
 		events = append(events, deferredWorkload(s.Followed)...)
 	}

@@ -24,7 +24,8 @@ const workloadCreationFailed = "WorkloadCreationFailed"
 
 // workloadFor returns the Workload that describes the job. Its finalizer is set at creation, without a further write:
 // the Workload must count for as long as the job may have pods, whoever deletes it.
-func workloadFor(job client.Object, kind schema.GroupVersionKind, described jobs.Description, queue string, p priority, r request) *kueue.Workload {
+func workloadFor(job client.Object, kind schema.GroupVersionKind, described jobs.Description, queue string, p priority,
+	r request) *kueue.Workload {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            workloadName(kind, job.GetName(), job.GetUID()),
@@ -66,7 +67,8 @@ func setGates(w *kueue.Workload, gatedBy string) {
 // workloadWrites keeps the Workload in sync with its job: it creates a missing one, reports progress in its status,
 // updates its spec while it waits, and removes its finalizer once it is over. It returns at most one write: a second
 // one would conflict with the first, and the watch triggers the next reconcile anyway.
-func workloadWrites(seen, described *kueue.Workload, progress jobs.Progress, backoff Backoff, now time.Time) []write.Write {
+func workloadWrites(seen, described *kueue.Workload, progress jobs.Progress, backoff Backoff,
+	now time.Time) []write.Write {
 	if seen == nil {
 		if progress.Outcome != nil {
 			return nil // a job that has ended asks for nothing
@@ -147,7 +149,8 @@ func respecified(seen, described *kueue.Workload, progress jobs.Progress) *kueue
 	}
 	out := seen.DeepCopy()
 	if workload.HoldsQuota(seen) {
-		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource && is.PriorityClassSource == was.PriorityClassSource {
+		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource &&
+			is.PriorityClassSource == was.PriorityClassSource {
 			out.Spec.PriorityClassName, out.Spec.Priority = is.PriorityClassName, is.Priority
 		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
 			out.Spec.Priority = is.Priority // decides from which jobs it may take pods, and which from it
@@ -176,9 +179,9 @@ func respecified(seen, described *kueue.Workload, progress jobs.Progress) *kueue
 }
 
 // raise has a Workload that holds quota ask for as many pods of an elastic pod set as its job does by now, if these are
-// more: the queue then lets it grow when there is capacity. All else of its pod sets stays as it was admitted. A pod set
-// whose quota follows from how many pods it asks for asks for no more: where its admission does not say how many pods it
-// has, and where some have given their quota back (workload.PodsHoldingQuota).
+// more: the queue then lets it grow when there is capacity. All else of its pod sets stays as it was admitted. A pod
+// set whose quota follows from how many pods it asks for asks for no more: where its admission does not say how many
+// pods it has, and where some have given their quota back (workload.PodsHoldingQuota).
 func raise(out, described *kueue.Workload) {
 	for i := range out.Spec.PodSets {
 		was := &out.Spec.PodSets[i]
@@ -202,9 +205,9 @@ func saysGranted(w *kueue.Workload, podSet kueue.PodSetReference) bool {
 // lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at
 // admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether
 // the job still asks for a range: the pod set stays elastic until the next admission. A job that is to run no pods for
-// now keeps its quota, but wants no more. One that knows how many pods it still needs, since some have ended, wants these.
-// One that has ended wants only the pods that run on: it creates no more. If all are being stopped, it keeps what it was
-// granted until they are gone, which is soon.
+// now keeps its quota, but wants no more. One that knows how many pods it still needs, since some have ended, wants
+// these. One that has ended wants only the pods that run on: it creates no more. If all are being stopped, it keeps
+// what it was granted until they are gone, which is soon.
 func lowered(seen, described *kueue.Workload, progress jobs.Progress) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]

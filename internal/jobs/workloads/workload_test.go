@@ -38,7 +38,8 @@ type workloadBuilder struct{ w *kueue.Workload }
 
 // waiting returns the Workload of jobWith(nil) with a pod set main of two pods.
 func waiting() workloadBuilder {
-	return workloadBuilder{workloadFor(jobWith(nil), jobSetKind, jobs.Description{PodSets: []kueue.PodSet{{Name: "main", Count: 2}}}, "q", priority{}, request{})}
+	return workloadBuilder{workloadFor(jobWith(nil), jobSetKind,
+		jobs.Description{PodSets: []kueue.PodSet{{Name: "main", Count: 2}}}, "q", priority{}, request{})}
 }
 
 // is adds a condition.
@@ -50,12 +51,14 @@ func (w workloadBuilder) is(kind string, status metav1.ConditionStatus, reason, 
 
 // admission assigns the flavors to the pod set main, without a condition.
 func (w workloadBuilder) admission(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) workloadBuilder {
-	w.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Flavors: flavors}}}
+	w.w.Status.Admission = &kueue.Admission{ClusterQueue: "cq",
+		PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Flavors: flavors}}}
 	return w
 }
 
 func (w workloadBuilder) admitted() workloadBuilder {
-	return w.admission(nil).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved", "Quota reserved in ClusterQueue cq").
+	return w.admission(nil).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved",
+		"Quota reserved in ClusterQueue cq").
 		is("Admitted", metav1.ConditionTrue, "Admitted", "The workload is admitted")
 }
 
@@ -85,7 +88,8 @@ func TestWorkloadName(t *testing.T) {
 	if len(long) != 63 || long == workloadName(jobSetKind, strings.Repeat("x", 252), uid) {
 		t.Errorf("the name for a job with a long name has %d bytes, want 63 and another one than for a shorter name: %s", len(long), long)
 	}
-	if whole := workloadName(jobSetKind, strings.Repeat("x", 50), uid); len(whole) != 63 || !strings.HasPrefix(whole, "jobset-"+strings.Repeat("x", 50)+"-") {
+	if whole := workloadName(jobSetKind, strings.Repeat("x", 50), uid); len(whole) != 63 ||
+		!strings.HasPrefix(whole, "jobset-"+strings.Repeat("x", 50)+"-") {
 		t.Errorf("the name of 63 bytes is cut: %s", whole)
 	}
 }
@@ -104,13 +108,15 @@ func TestWorkloadNameIsAlwaysValid(t *testing.T) {
 
 func TestWorkloadForDescribesTheJob(t *testing.T) {
 	podSets := []kueue.PodSet{{Name: "main", Count: 3}}
-	got := workloadFor(jobWith(inQueue("q")), jobSetKind, jobs.Description{PodSets: podSets}, "q", priority{5, "urgent", "kueue.x-k8s.io/workloadpriorityclass"}, request{})
+	got := workloadFor(jobWith(inQueue("q")), jobSetKind, jobs.Description{PodSets: podSets}, "q",
+		priority{5, "urgent", "kueue.x-k8s.io/workloadpriorityclass"}, request{})
 	want := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: workloadName(jobSetKind, "j", "job-uid"), Namespace: "ns",
 			Labels:     map[string]string{"kueue.x-k8s.io/job-uid": "job-uid"},
 			Finalizers: []string{"kueue.x-k8s.io/resource-in-use"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "j", UID: "job-uid",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet",
+				Name: "j", UID: "job-uid",
 				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}},
 		},
 		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: podSets, Priority: ptr.To[int32](5), PriorityClassName: "urgent",
@@ -125,7 +131,8 @@ func TestGrantOf(t *testing.T) {
 	gpu := corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists}
 	flavors := map[string]*kueue.ResourceFlavor{
 		"a": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"zone": "a", "disk": "ssd"}}},
-		"b": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"gpu": "h100"}, Tolerations: []corev1.Toleration{gpu}}},
+		"b": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"gpu": "h100"},
+			Tolerations: []corev1.Toleration{gpu}}},
 	}
 	both := map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "a", "memory": "a", "nvidia.com/gpu": "b"}
 	for name, tc := range map[string]struct {
@@ -135,30 +142,36 @@ func TestGrantOf(t *testing.T) {
 		"no Workload":  {nil, jobs.Admission{Grant: jobs.Waiting}},
 		"no admission": {waiting().w, jobs.Admission{Grant: jobs.Waiting}},
 		"quota reserved only": {
-			waiting().admission(both).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved", "").w, jobs.Admission{Grant: jobs.Waiting}},
+			waiting().admission(both).is("QuotaReserved", metav1.ConditionTrue, "QuotaReserved", "").w,
+			jobs.Admission{Grant: jobs.Waiting}},
 		"evicted with quota":      {waiting().admitted().evicted("Preempted").w, jobs.Admission{Grant: jobs.Stopping}},
 		"evicted, quota released": {waiting().evicted("Preempted").w, jobs.Admission{Grant: jobs.Waiting}},
 		"admitted again after an eviction": {
 			waiting().admitted().is("Evicted", metav1.ConditionFalse, "QuotaReserved", "Previously: because").w,
-			jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
-				Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
+			jobs.Admission{Grant: jobs.Admitted,
+				PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
+					Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
 		"missing flavor": {
-			waiting().admission(map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "gone"}).is("Admitted", metav1.ConditionTrue, "Admitted", "").w,
-			jobs.Admission{Grant: jobs.Admitted, MissingFlavor: "gone", PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
-				Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
+			waiting().admission(map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "gone"}).is("Admitted",
+				metav1.ConditionTrue, "Admitted", "").w,
+			jobs.Admission{Grant: jobs.Admitted, MissingFlavor: "gone",
+				PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
+					Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
 		"two flavors": {
 			waiting().admission(both).is("Admitted", metav1.ConditionTrue, "Admitted", "").w,
-			jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
-				Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
-				NodeSelector: map[string]string{"zone": "a", "disk": "ssd", "gpu": "h100"},
-				Tolerations:  []corev1.Toleration{gpu}}}}}},
+			jobs.Admission{Grant: jobs.Admitted,
+				PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
+					Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
+					NodeSelector: map[string]string{"zone": "a", "disk": "ssd", "gpu": "h100"},
+					Tolerations:  []corev1.Toleration{gpu}}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if main, ok := tc.want.PodSets["main"]; ok {
 				main.Template = &tc.w.Spec.PodSets[0].Template
 				tc.want.PodSets["main"] = main
 			}
-			if diff := cmp.Diff(tc.want, grantOf(tc.w, flavors, nil), cmpopts.IgnoreFields(jobs.Admission{}, "UnreadySince")); diff != "" {
+			if diff := cmp.Diff(tc.want, grantOf(tc.w, flavors, nil),
+				cmpopts.IgnoreFields(jobs.Admission{}, "UnreadySince")); diff != "" {
 				t.Errorf("admission (-want +got):\n%s", diff)
 			}
 		})
@@ -179,7 +192,8 @@ func TestReport(t *testing.T) {
 		readyMessage      = "All pods reached readiness and the workload is running"
 		recoveringMessage = "At least one pod has failed, waiting for recovery"
 	)
-	quota := []string{"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq", "Admitted=True Admitted: The workload is admitted"}
+	quota := []string{"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",
+		"Admitted=True Admitted: The workload is admitted"}
 	withQuota := func(lines ...string) []string { return append(append([]string(nil), quota...), lines...) }
 	released := func(reason string, requeued string) []string {
 		return []string{
@@ -195,16 +209,17 @@ func TestReport(t *testing.T) {
 		want     []string
 		admitted bool // whether it keeps its admission
 	}{
-		"waiting":                           {waiting(), jobs.Progress{}, nil, false},
-		"ready though not admitted":         {waiting(), jobs.Progress{Ready: true}, nil, false},
-		"admitted, pods starting":           {waiting().admitted(), jobs.Progress{Active: true}, quota, true},
-		"all pods ready for the first time": {waiting().admitted(), jobs.Progress{Active: true, Ready: true}, withQuota("PodsReady=True Started: " + readyMessage), true},
+		"waiting":                   {waiting(), jobs.Progress{}, nil, false},
+		"ready though not admitted": {waiting(), jobs.Progress{Ready: true}, nil, false},
+		"admitted, pods starting":   {waiting().admitted(), jobs.Progress{Active: true}, quota, true},
+		"all pods ready for the first time": {waiting().admitted(), jobs.Progress{Active: true, Ready: true},
+			withQuota("PodsReady=True Started: " + readyMessage), true},
 		"a pod not ready any more": {
 			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), jobs.Progress{Active: true},
 			withQuota("PodsReady=False WaitForRecovery: " + recoveringMessage), true},
 		"all pods ready again": {
-			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForRecovery", recoveringMessage), jobs.Progress{Active: true, Ready: true},
-			withQuota("PodsReady=True Recovered: " + readyMessage), true},
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForRecovery", recoveringMessage),
+			jobs.Progress{Active: true, Ready: true}, withQuota("PodsReady=True Recovered: " + readyMessage), true},
 		"still ready": {
 			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Recovered", readyMessage), jobs.Progress{Ready: true},
 			withQuota("PodsReady=True Recovered: " + readyMessage), true},
@@ -212,40 +227,56 @@ func TestReport(t *testing.T) {
 			waiting().admitted(), jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b"}},
 			withQuota("PodsReady=False WaitForStart: Waiting for the pods of b, which may start now"), true},
 		"a later stage begins, after the first was ready": {
-			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b", Since: earlier.Add(time.Second)}},
+			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage),
+			jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b", Since: earlier.Add(time.Second)}},
 			withQuota("PodsReady=False WaitForStart: The pods of an earlier stage were ready. Waiting for the pods of b, which may start now"), true},
 		"a pod of a later stage that was ready is lost": {
-			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b", Since: earlier}},
+			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", readyMessage),
+			jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b", Since: earlier}},
 			withQuota("PodsReady=False WaitForRecovery: " + recoveringMessage), true},
 		"the stage is waited for already": {
-			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "b"), jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b", Since: earlier.Add(time.Second)}},
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "b"),
+			jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "b", Since: earlier.Add(time.Second)}},
 			withQuota("PodsReady=False WaitForStart: b"), true},
 		"the next stage begins": {
-			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "b"), jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "c", Since: now}},
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "b"),
+			jobs.Progress{Active: true, Stage: &jobs.Stage{Name: "c", Since: now}},
 			withQuota("PodsReady=False WaitForStart: Waiting for the pods of c, which may start now"), true},
 		"the last stage of those in order is ready": {
-			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "Waiting for b"), jobs.Progress{Ready: true},
-			withQuota("PodsReady=True Started: " + readyMessage), true},
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", "Waiting for b"),
+			jobs.Progress{Ready: true}, withQuota("PodsReady=True Started: " + readyMessage), true},
 		"the last stage is ready after another one was": {
-			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", nextStageMessage+"Waiting for b"), jobs.Progress{Ready: true},
-			withQuota("PodsReady=True Recovered: " + readyMessage), true},
-		"cannot be started":   {waiting().admitted(), jobs.Progress{FailedToStart: "a clash"}, withQuota("Finished=True FailedToStart: a clash"), true},
-		"success":             {waiting().admitted(), jobs.Progress{Outcome: &jobs.Outcome{Succeeded: true, Message: "all done"}}, withQuota("Finished=True Succeeded: all done"), true},
-		"failure":             {waiting().admitted(), jobs.Progress{Outcome: &jobs.Outcome{Message: "boom"}}, withQuota("Finished=True Failed: boom"), true},
-		"ended while waiting": {waiting(), jobs.Progress{Outcome: &jobs.Outcome{Succeeded: true, Message: "m"}}, []string{"Finished=True Succeeded: m"}, false},
-		"ended while evicted": {waiting().admitted().evicted("Preempted"), jobs.Progress{Active: true, Outcome: &jobs.Outcome{Message: "m"}},
+			waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForStart", nextStageMessage+"Waiting for b"),
+			jobs.Progress{Ready: true}, withQuota("PodsReady=True Recovered: " + readyMessage), true},
+		"cannot be started": {waiting().admitted(), jobs.Progress{FailedToStart: "a clash"},
+			withQuota("Finished=True FailedToStart: a clash"), true},
+		"success": {waiting().admitted(),
+			jobs.Progress{Outcome: &jobs.Outcome{Succeeded: true, Message: "all done"}},
+			withQuota("Finished=True Succeeded: all done"), true},
+		"failure": {waiting().admitted(), jobs.Progress{Outcome: &jobs.Outcome{Message: "boom"}},
+			withQuota("Finished=True Failed: boom"), true},
+		"ended while waiting": {waiting(), jobs.Progress{Outcome: &jobs.Outcome{Succeeded: true, Message: "m"}},
+			[]string{"Finished=True Succeeded: m"}, false},
+		"ended while evicted": {waiting().admitted().evicted("Preempted"),
+			jobs.Progress{Active: true, Outcome: &jobs.Outcome{Message: "m"}},
 			withQuota("Evicted=True Preempted: because", "Finished=True Failed: m"), true},
 		"finished already": {
-			waiting().admitted().is("Finished", metav1.ConditionTrue, "Succeeded", "m"), jobs.Progress{Outcome: &jobs.Outcome{Message: "other"}},
-			withQuota("Finished=True Succeeded: m"), true},
+			waiting().admitted().is("Finished", metav1.ConditionTrue, "Succeeded", "m"),
+			jobs.Progress{Outcome: &jobs.Outcome{Message: "other"}}, withQuota("Finished=True Succeeded: m"), true},
 		"evicted with pods": {
-			waiting().admitted().evicted("Preempted"), jobs.Progress{Active: true}, withQuota("Evicted=True Preempted: because"), true},
-		"preempted without pods":                             {waiting().admitted().evicted("Preempted"), jobs.Progress{}, released("Preempted", "True"), false},
-		"evicted for node failures without pods":             {waiting().admitted().evicted("NodeFailures"), jobs.Progress{}, released("NodeFailures", "True"), false},
-		"deactivated without pods":                           {waiting().admitted().evicted("Deactivated"), jobs.Progress{}, released("Deactivated", "False"), false},
-		"not ready in time, without pods, which waits first": {waiting().admitted().evicted("PodsReadyTimeout"), jobs.Progress{}, released("PodsReadyTimeout", "False"), false},
+			waiting().admitted().evicted("Preempted"), jobs.Progress{Active: true},
+			withQuota("Evicted=True Preempted: because"), true},
+		"preempted without pods": {waiting().admitted().evicted("Preempted"), jobs.Progress{},
+			released("Preempted", "True"), false},
+		"evicted for node failures without pods": {waiting().admitted().evicted("NodeFailures"), jobs.Progress{},
+			released("NodeFailures", "True"), false},
+		"deactivated without pods": {waiting().admitted().evicted("Deactivated"), jobs.Progress{},
+			released("Deactivated", "False"), false},
+		"not ready in time, without pods, which waits first": {waiting().admitted().evicted("PodsReadyTimeout"),
+			jobs.Progress{}, released("PodsReadyTimeout", "False"), false},
 		"preempted without pods after it was ready": {
-			waiting().admitted().evicted("Preempted").is("PodsReady", metav1.ConditionTrue, "Started", readyMessage), jobs.Progress{}, released("Preempted", "True"), false},
+			waiting().admitted().evicted("Preempted").is("PodsReady", metav1.ConditionTrue, "Started", readyMessage),
+			jobs.Progress{}, released("Preempted", "True"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tc.w.w
@@ -317,12 +348,15 @@ func TestWorkloadWrites(t *testing.T) {
 	urgent.Spec.PriorityClassName, urgent.Spec.PriorityClassSource = "urgent", kueue.WorkloadPriorityClassSource
 	promoted := waiting().admitted()
 	promoted.w.Spec.PriorityClassName, promoted.w.Spec.PriorityClassSource = "idle", kueue.WorkloadPriorityClassSource
-	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(promoted.w, urgent, jobs.Progress{Active: true}, minutely, now))); diff != "" {
+	if diff := cmp.Diff([]string{"change jobset"},
+		written(workloadWrites(promoted.w, urgent, jobs.Progress{Active: true}, minutely, now))); diff != "" {
 		t.Errorf("writes for another priority class of an admitted job (-want +got):\n%s", diff)
 	}
 	raised := waiting().admitted()
-	raised.w.Spec.PriorityClassName, raised.w.Spec.PriorityClassSource, raised.w.Spec.Priority = "urgent", kueue.WorkloadPriorityClassSource, ptr.To[int32](-7)
-	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(raised.w, urgent, jobs.Progress{Active: true}, minutely, now))); diff != "" {
+	raised.w.Spec.PriorityClassName, raised.w.Spec.PriorityClassSource, raised.w.Spec.Priority = "urgent",
+		kueue.WorkloadPriorityClassSource, ptr.To[int32](-7)
+	if diff := cmp.Diff([]string{"change jobset"},
+		written(workloadWrites(raised.w, urgent, jobs.Progress{Active: true}, minutely, now))); diff != "" {
 		t.Errorf("writes for another value of the priority class of an admitted job (-want +got):\n%s", diff)
 	}
 	for name, tc := range map[string]struct {
@@ -330,19 +364,24 @@ func TestWorkloadWrites(t *testing.T) {
 		progress jobs.Progress
 		want     []string
 	}{
-		"no Workload":                           {nil, jobs.Progress{}, []string{"create jobset"}},
-		"no Workload, job ended":                {nil, jobs.Progress{Outcome: &jobs.Outcome{}}, nil},
-		"no difference":                         {waiting().w, jobs.Progress{}, nil},
-		"waiting, job changed":                  {moved.w, jobs.Progress{}, []string{"change jobset"}},
-		"with quota, job changed":               {movedWhileAdmitted.w, jobs.Progress{Active: true}, nil},
-		"waiting, job changed and ended":        {moved.w, jobs.Progress{Outcome: &jobs.Outcome{Message: "m"}}, []string{"change status of jobset"}},
+		"no Workload":             {nil, jobs.Progress{}, []string{"create jobset"}},
+		"no Workload, job ended":  {nil, jobs.Progress{Outcome: &jobs.Outcome{}}, nil},
+		"no difference":           {waiting().w, jobs.Progress{}, nil},
+		"waiting, job changed":    {moved.w, jobs.Progress{}, []string{"change jobset"}},
+		"with quota, job changed": {movedWhileAdmitted.w, jobs.Progress{Active: true}, nil},
+		"waiting, job changed and ended": {moved.w, jobs.Progress{Outcome: &jobs.Outcome{Message: "m"}},
+			[]string{"change status of jobset"}},
 		"fields that users set on the Workload": {deactivated.w, jobs.Progress{}, nil},
-		"progress":                              {waiting().admitted().w, jobs.Progress{Ready: true}, []string{"change status of jobset"}},
-		"end reported already, no finalizer":    {withoutFinalizers(waiting().is("Finished", metav1.ConditionTrue, "Failed", "m")), jobs.Progress{Outcome: &jobs.Outcome{Message: "m"}}, nil},
+		"progress": {waiting().admitted().w, jobs.Progress{Ready: true},
+			[]string{"change status of jobset"}},
+		"end reported already, no finalizer": {withoutFinalizers(waiting().is("Finished", metav1.ConditionTrue, "Failed",
+			"m")), jobs.Progress{Outcome: &jobs.Outcome{Message: "m"}}, nil},
 		"finished, job without pods": {
-			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, jobs.Progress{Outcome: &jobs.Outcome{Message: "m"}}, []string{"change jobset"}},
+			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, jobs.Progress{Outcome: &jobs.Outcome{Message: "m"}},
+			[]string{"change jobset"}},
 		"finished, job with pods": {
-			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, jobs.Progress{Active: true, Outcome: &jobs.Outcome{Message: "m"}}, nil},
+			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w,
+			jobs.Progress{Active: true, Outcome: &jobs.Outcome{Message: "m"}}, nil},
 		"deleted, job with pods":    {deleted(waiting().admitted()), jobs.Progress{Active: true}, nil},
 		"deleted, job without pods": {deleted(waiting().admitted()), jobs.Progress{}, []string{"change jobset"}},
 	} {
@@ -424,7 +463,8 @@ func TestShrinkEndsWhenThePodsAreGone(t *testing.T) {
 	shrinking := func() *kueue.Workload {
 		w := waiting().admitted().w
 		w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
-		w.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main", Resources: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
+		w.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main",
+			Resources: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
 		return w
 	}
 	for name, tc := range map[string]struct {
@@ -447,7 +487,8 @@ func TestShrinkEndsWhenThePodsAreGone(t *testing.T) {
 	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "because"}, now)
 	report(w, jobs.Progress{}, minutely, now)
 	if w.Status.Admission != nil || w.Status.ResourceRequests != nil {
-		t.Errorf("evicted and stopped: admission %+v, resourceRequests %v, want neither", w.Status.Admission, w.Status.ResourceRequests)
+		t.Errorf("evicted and stopped: admission %+v, resourceRequests %v, want neither", w.Status.Admission,
+			w.Status.ResourceRequests)
 	}
 }
 
@@ -471,8 +512,8 @@ func TestPriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 }
 
 // TestLoweredElasticJobSaysSoOnItsWorkload: while the maximum of a running elastic job is below that of its pod set,
-// which never shrinks, the Workload states it in an annotation. While it is above, the pod set grows to it. A job that has
-// ended wants only the pods that still run.
+// which never shrinks, the Workload states it in an annotation. While it is above, the pod set grows to it. A job that
+// has ended wants only the pods that still run.
 func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
@@ -500,19 +541,20 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		"lowered to none, admitted with fewer pods than it asked for": {granted: 1, most: 0, want: "1"},
 		"not elastic":                                                 {rigid: true, most: 1},
 		"waiting":                                                     {waits: true, before: 1, most: 1},
-		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1, most: 2, want: "1"},
-		"ended, and one pod still runs":                                             {most: 2, left: 1, want: "1"},
-		"ended, and one pod still runs, without a description":                      {same: true, left: 1, want: "1"},
-		"a larger size has failed":                                                  {most: 2, wanted: 1, want: "1"},
-		"one of its pods has ended":                                                 {most: 2, needed: 1, want: "1"},
-		"none of its pods has ended":                                                {most: 2, needed: 2},
-		"all of its pods have ended":                                                {most: 2, needed: -1, want: "1"},
-		"one of its pods is to run again":                                           {most: 2, before: 1, needed: 2},
-		"a larger size is tried again":                                              {most: 2, before: 1},
-		"ended, and all pods are being stopped":                                     {most: 2, stops: true},
-		"ended, all pods are being stopped, and others were not granted":            {most: 2, granted: 1, stops: true, want: "1"},
-		"ended, and all pods still run":                                             {most: 2, left: 2},
-		"ended while lowered, and all pods still run":                               {most: 1, left: 2, want: "1"},
+		"no description, because the Workload is prebuilt or the job has a mistake": {same: true, before: 1,
+			most: 2, want: "1"},
+		"ended, and one pod still runs":                                  {most: 2, left: 1, want: "1"},
+		"ended, and one pod still runs, without a description":           {same: true, left: 1, want: "1"},
+		"a larger size has failed":                                       {most: 2, wanted: 1, want: "1"},
+		"one of its pods has ended":                                      {most: 2, needed: 1, want: "1"},
+		"none of its pods has ended":                                     {most: 2, needed: 2},
+		"all of its pods have ended":                                     {most: 2, needed: -1, want: "1"},
+		"one of its pods is to run again":                                {most: 2, before: 1, needed: 2},
+		"a larger size is tried again":                                   {most: 2, before: 1},
+		"ended, and all pods are being stopped":                          {most: 2, stops: true},
+		"ended, all pods are being stopped, and others were not granted": {most: 2, granted: 1, stops: true, want: "1"},
+		"ended, and all pods still run":                                  {most: 2, left: 2},
+		"ended while lowered, and all pods still run":                    {most: 1, left: 2, want: "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := waiting()
@@ -542,7 +584,8 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if tc.same {
 				described = seen.w
 			}
-			progress := jobs.Progress{Ended: tc.left > 0 || tc.stops, RunOn: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
+			progress := jobs.Progress{Ended: tc.left > 0 || tc.stops,
+				RunOn: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
 			if tc.needed != 0 {
 				progress.Needed = map[string]int32{string(seen.w.Spec.PodSets[0].Name): max(0, tc.needed)}
 			}
@@ -566,7 +609,8 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 
 func TestPodSetIsElasticOnlyIfItsAPIResizes(t *testing.T) {
 	annotations := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
-	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
+	podSets := []kueue.PodSet{{Name: "a",
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
 	FixSizes(podSets)
 	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
 		t.Errorf("annotations of the pod set = %v, want only mine=2", got)
@@ -579,7 +623,8 @@ func TestPodSetIsElasticOnlyIfItsAPIResizes(t *testing.T) {
 // TestOnlyAPIsThatCanDoWithoutPodsAskForThat: no user lets a pod set of a job start without pods by an annotation.
 func TestOnlyAPIsThatCanDoWithoutPodsAskForThat(t *testing.T) {
 	annotations := map[string]string{muster.MinPodsAnnotation: "1", "mine": "2"}
-	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
+	podSets := []kueue.PodSet{{Name: "a",
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
 	DropMinPods(podSets)
 	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
 		t.Errorf("annotations of the pod set = %v, want only mine=2", got)

@@ -77,7 +77,8 @@ func (ex *Executor) onlySetFields(object client.Object) (*unstructured.Unstructu
 // takeOver fails if the object exists and another job controls it: since one field manager applies for many jobs, the
 // apply would silently remove the other job's owner reference. If this manager created the object, takeOver moves the
 // fields to server-side apply; otherwise, fields that are not applied any more would stay. It returns what it found.
-func (ex *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) (client.Object, error) {
+func (ex *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured,
+	manager string) (client.Object, error) {
 	found, err := ex.existing(ctx, job, wanted)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,8 @@ func (ex *Executor) takeOver(ctx context.Context, job client.Object, wanted *uns
 	if err != nil || len(patch) == 0 {
 		return found, err
 	}
-	return found, ex.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
+	return found, ex.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch),
+		client.DisableReadYourWritesConsistency)
 }
 
 // madeFor returns for what the object was made, "" if it does not say so.

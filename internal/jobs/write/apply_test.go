@@ -29,12 +29,14 @@ func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 	account := func(name string, owner types.UID) *corev1.ServiceAccount {
 		a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 		if owner != "" {
-			a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: string(owner), UID: owner, Controller: ptr.To(true)}}
+			a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: string(owner), UID: owner,
+				Controller: ptr.To(true)}}
 		}
 		return a
 	}
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("theirs", "another"), account("free", "")).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"),
+		account("theirs", "another"), account("free", "")).Build()
 	x := NewExecutor(api, &fakeRecorder{})
 	for name, taken := range map[string]bool{"new": false, "ours": false, "theirs": true, "free": true} {
 		wanted := account(name, "job")
@@ -45,7 +47,8 @@ func TestApplyRefusesObjectsOfOtherOwners(t *testing.T) {
 			t.Errorf("%s: error %v, want that the name is taken: %v", name, err, taken)
 		}
 		found := account(name, "")
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil || (found.Labels["applied"] == "yes") == taken {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil ||
+			(found.Labels["applied"] == "yes") == taken {
 			t.Errorf("%s: error %v, labels %v, want it applied: %v", name, err, found.Labels, !taken)
 		}
 	}
@@ -60,8 +63,10 @@ func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 	}
 	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
 	claim := func(name, size string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build()
 	if err := api.Create(t.Context(), claim("by-hand", "1Gi"), client.FieldOwner("kubectl")); err != nil {
@@ -76,7 +81,8 @@ func TestApplyDoesNotForceFieldsOfObjectsWithoutController(t *testing.T) {
 		{"by-jobs", "1Gi", "1Gi", false},
 		{"by-jobs", "2Gi", "2Gi", false},
 	} {
-		err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
+		err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job,
+			Batch{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
 		if (err != nil) != step.refused {
 			t.Errorf("%+v: error %v", step, err)
 		}
@@ -100,27 +106,32 @@ func TestApplyRemovesFieldsThatAreNotAppliedAnyMore(t *testing.T) {
 	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
 	var requests []string
 	note := func(verb string) { requests = append(requests, verb) }
-	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			note("get")
-			return c.Get(ctx, key, o, options...)
-		},
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			note("create")
-			return c.Create(ctx, o, options...)
-		},
-		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-			note("apply")
-			return c.Apply(ctx, o, options...)
-		},
-	})
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build(),
+		interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+				options ...client.GetOption) error {
+				note("get")
+				return c.Get(ctx, key, o, options...)
+			},
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				note("create")
+				return c.Create(ctx, o, options...)
+			},
+			Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+				options ...client.ApplyOption) error {
+				note("apply")
+				return c.Apply(ctx, o, options...)
+			},
+		})
 	configMap := func(data map[string]string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "ns",
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}}, Data: data}
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}},
+			Data: data}
 	}
 	apply := func(data map[string]string) (now corev1.ConfigMap) {
 		t.Helper()
-		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{Apply(configMap(data), "tester")}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job,
+			Batch{Writes: []Write{Apply(configMap(data), "tester")}}); err != nil {
 			t.Fatal(err)
 		}
 		requests = append(requests, "|")
@@ -159,7 +170,8 @@ func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 	}
 	wanted := taken.DeepCopy()
 	wanted.ResourceVersion = ""
-	wanted.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: "job", Controller: ptr.To(true)}}
+	wanted.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: "job",
+		Controller: ptr.To(true)}}
 	events := &fakeRecorder{}
 	plan := Batch{Writes: []Write{Apply(wanted, "tester")}, Status: job, Events: []Event{Normal("Done", "done")},
 		StatusOnError: func(err error) (client.Object, Event) {
@@ -178,7 +190,9 @@ func TestStatusOnErrorReplacesTheStatus(t *testing.T) {
 		t.Errorf("events = %v, want only that of StatusOnError", events.events)
 	}
 	// Removing an object that does not exist is no error.
-	if err := NewExecutor(api, events).Run(t.Context(), job, Batch{Writes: []Write{Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "ns"}})}}); err != nil {
+	if err := NewExecutor(api, events).Run(t.Context(), job,
+		Batch{Writes: []Write{Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "ns"}})}}); err !=
+		nil {
 		t.Error(err)
 	}
 }
@@ -192,21 +206,26 @@ func TestRemoveDeletesOnlyObjectsThatTheJobControls(t *testing.T) {
 	account := func(name string, owner types.UID) *corev1.ServiceAccount {
 		a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}}
 		if owner != "" {
-			a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "job", UID: owner, Controller: ptr.To(true)}}
+			a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "job", UID: owner,
+				Controller: ptr.To(true)}}
 		}
 		return a
 	}
 	// The successor belongs to a later job of the same name.
-	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("successor", "later"), account("free", "")).Build()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"),
+		account("successor", "later"), account("free", "")).Build()
 	for name, kept := range map[string]bool{"ours": false, "successor": true, "free": true, "none": false} {
-		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{Remove(account(name, ""))}}); err != nil {
+		if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job,
+			Batch{Writes: []Write{Remove(account(name, ""))}}); err != nil {
 			t.Errorf("%s: error %v", name, err)
 		}
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")), &corev1.ServiceAccount{}); (err == nil) != kept {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")),
+			&corev1.ServiceAccount{}); (err == nil) != kept {
 			t.Errorf("%s: error %v, want the account kept: %v", name, err, kept)
 		}
 	}
-	api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("a", "job"), account("b", "job"), account("theirs", "later"), account("free", "")).Build()
+	api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("a", "job"), account("b", "job"),
+		account("theirs", "later"), account("free", "")).Build()
 	all := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
 	if err := NewExecutor(api, &fakeRecorder{}).Run(t.Context(), job, Batch{Writes: []Write{RemoveAll(all)}}); err != nil {
 		t.Error(err)
@@ -226,8 +245,10 @@ func TestAClaimIsUsedOnlyByThatForWhichItWasMade(t *testing.T) {
 	}
 	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
 	claim := func(name, madeFor, size string) *corev1.PersistentVolumeClaim {
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
 		if madeFor != "" {
 			c.Annotations = map[string]string{muster.MadeForAnnotation: madeFor}
 		}
@@ -250,14 +271,16 @@ func TestAClaimIsUsedOnlyByThatForWhichItWasMade(t *testing.T) {
 		{name: "before", madeFor: "a-b/c/d", size: "2Gi"},
 	} {
 		err := x.Run(t.Context(), job, Batch{Writes: []Write{Apply(claim(step.name, step.madeFor, step.size), "tester")}})
-		if (err != nil) != (step.refused != "") || err != nil && (!strings.Contains(err.Error(), step.refused) || !IsRefused(err)) {
+		if (err != nil) != (step.refused != "") ||
+			err != nil && (!strings.Contains(err.Error(), step.refused) || !IsRefused(err)) {
 			t.Errorf("%+v: error %v", step, err)
 		}
 		var got corev1.PersistentVolumeClaim
 		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: step.name}, &got); err != nil {
 			t.Fatal(err)
 		}
-		if size := got.Spec.Resources.Requests[corev1.ResourceStorage]; madeFor(&got) != step.want || step.refused == "" && size.String() != step.size {
+		if size := got.Spec.Resources.Requests[corev1.ResourceStorage]; madeFor(&got) != step.want ||
+			step.refused == "" && size.String() != step.size {
 			t.Errorf("%+v: the claim was made for %q, with %s", step, madeFor(&got), size.String())
 		}
 	}

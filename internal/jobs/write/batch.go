@@ -53,11 +53,12 @@ func (b *Batch) RunOn(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// ControlledBy adds the controller to what the batch makes of the child. A child that the batch deletes, or whose status
-// it changes, gets its controller by the next plan.
+// ControlledBy adds the controller to what the batch makes of the child. A child that the batch deletes, or whose
+// status it changes, gets its controller by the next plan.
 func (b *Batch) ControlledBy(child client.Object, owner metav1.OwnerReference) {
 	change := Change(child, child)
-	at := slices.IndexFunc(b.Writes, func(w Write) bool { return w.verb != VerbCreate && w.object.GetUID() == child.GetUID() })
+	at := slices.IndexFunc(b.Writes,
+		func(w Write) bool { return w.verb != VerbCreate && w.object.GetUID() == child.GetUID() })
 	if at >= 0 {
 		change = b.Writes[at]
 	}

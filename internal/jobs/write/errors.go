@@ -25,14 +25,15 @@ func (p *predecessorError) Error() string {
 // NameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
 // made for something else, in the words of MadeForAnnotation.
 type NameTakenError struct {
-	// Kind and Name are those of the object that the job must have. MadeFor is what the existing object was made for, "" if
-	// it does not say so.
+	// Kind and Name are those of the object that the job must have. MadeFor is what the existing object was made for, ""
+	// if it does not say so.
 	Kind, Name, MadeFor string
 }
 
 func (n *NameTakenError) Error() string {
 	if n.MadeFor != "" {
-		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s", n.Name, n.Kind, n.MadeFor, n.Kind)
+		return fmt.Sprintf("the name %s is taken by a %s that was made for %s: give the job, or what needs it, another name, or delete that %s",
+			n.Name, n.Kind, n.MadeFor, n.Kind)
 	}
 	return fmt.Sprintf("the name %s is taken by an object that belongs to another owner: delete that %s, or give the job another name", n.Name, n.Kind)
 }
@@ -85,7 +86,8 @@ func failedWrites(err error) (out []*Failure) {
 func IsConflict(err error) bool {
 	return EveryError(err, func(err error) bool {
 		var of *Failure
-		return errors.As(err, &of) && (of.write.verb == VerbChange || of.write.verb == VerbChangeStatus) && apierrors.IsConflict(of.err)
+		return errors.As(err, &of) && (of.write.verb == VerbChange || of.write.verb == VerbChangeStatus) &&
+			apierrors.IsConflict(of.err)
 	})
 }
 

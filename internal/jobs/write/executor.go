@@ -36,9 +36,9 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 	return &Executor{client: c, recorder: recorder}
 }
 
-// Run does the batch of the job, as much of it as possible: a refused write holds back neither the other writes
-// nor the status, which reports what was observed. Only creations are held back, once many of their kind were refused.
-// The status is written after the writes unless the batch says otherwise. Events are recorded once the status is written,
+// Run does the batch of the job, as much of it as possible: a refused write holds back neither the other writes nor the
+// status, which reports what was observed. Only creations are held back, once many of their kind were refused. The
+// status is written after the writes unless the batch says otherwise. Events are recorded once the status is written,
 // because the next plan, made from that status, does not repeat them.
 func (ex *Executor) Run(ctx context.Context, job client.Object, b Batch) error {
 	if b.StatusFirst {
@@ -119,7 +119,8 @@ func (ex *Executor) report(job client.Object, w Write, err error) error {
 		kind = gvk.Kind
 	}
 	failed := &Failure{write: w, kind: kind, err: err}
-	if reason := w.RefusalReason(); reason != "" && IsRefused(err) && !IsNamespaceTerminating(err) && !failed.isHeldBack() {
+	if reason := w.RefusalReason(); reason != "" && IsRefused(err) && !IsNamespaceTerminating(err) &&
+		!failed.isHeldBack() {
 		ex.record(job, Warning(reason, err.Error()))
 	}
 	return failed
@@ -203,7 +204,8 @@ func (ex *Executor) changeStatus(ctx context.Context, w Write) error {
 // informer for all of them in the cluster, Secrets included, and require the right to read them.
 func isUncached(object client.Object) bool {
 	switch object.(type) {
-	case *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *unstructured.Unstructured:
+	case *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *networkingv1.NetworkPolicy,
+		*unstructured.Unstructured:
 		return true
 	}
 	return false

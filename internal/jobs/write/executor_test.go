@@ -63,19 +63,22 @@ func newExecutorTest(t *testing.T, objects ...client.Object) *executorTest {
 		return b.fail[verb+" "+name]
 	}
 	job := aJob()
-	b.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(objects, job)...).WithStatusSubresource(job).
+	b.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(objects, job)...).
+		WithStatusSubresource(job).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				return errorOr(note("create", o.GetName()), func() error { return c.Create(ctx, o, opts...) })
 			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
+				opts ...client.PatchOption) error {
 				return errorOr(note("change", o.GetName()), func() error { return asServerError(c.Patch(ctx, o, p, opts...)) })
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				b.delete = (&client.DeleteOptions{}).ApplyOptions(opts)
 				return errorOr(note("delete", o.GetName()), func() error { return c.Delete(ctx, o, opts...) })
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+				opts ...client.SubResourcePatchOption) error {
 				return errorOr(note(sub, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
@@ -91,7 +94,8 @@ func newExecutorTest(t *testing.T, objects ...client.Object) *executorTest {
 // invalid object.
 func asServerError(err error) error {
 	if err != nil && strings.HasSuffix(err.Error(), "test failed") {
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+			err.Error(), 0, false)
 	}
 	return err
 }
@@ -119,7 +123,8 @@ func (e *executorTest) withChangedStatus() *batchv1.Job {
 // child returns a ConfigMap that the job controls.
 func child(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aJob(), batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(aJob(),
+			batchv1.SchemeGroupVersion.WithKind("Job"))}}}
 }
 
 // orphan returns a ConfigMap without a controller.
@@ -181,7 +186,8 @@ func TestDelete(t *testing.T) {
 			if got := errorText(err); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}
-			if b.delete.Preconditions == nil || *b.delete.Preconditions.UID != "orphan-uid" || *b.delete.PropagationPolicy != metav1.DeletePropagationForeground {
+			if b.delete.Preconditions == nil || *b.delete.Preconditions.UID != "orphan-uid" ||
+				*b.delete.PropagationPolicy != metav1.DeletePropagationForeground {
 				t.Errorf("delete options = %+v, want foreground deletion of the UID orphan-uid", b.delete)
 			}
 		})
@@ -265,10 +271,13 @@ func TestDespiteStatus(t *testing.T) {
 			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.job), &now); err != nil {
 				t.Fatal(err)
 			}
-			ours := now.Annotations["muster.dev/ours"] == "yes" && now.Spec.Suspend == nil && now.Spec.Template.Spec.NodeSelector["pool"] == "f"
-			theirs := now.Status.Active == changed.Status.Active && now.Labels["theirs"] == changed.Labels["theirs"] && now.Annotations["theirs"] == changed.Annotations["theirs"]
+			ours := now.Annotations["muster.dev/ours"] == "yes" && now.Spec.Suspend == nil &&
+				now.Spec.Template.Spec.NodeSelector["pool"] == "f"
+			theirs := now.Status.Active == changed.Status.Active && now.Labels["theirs"] == changed.Labels["theirs"] &&
+				now.Annotations["theirs"] == changed.Annotations["theirs"]
 			if ours == tc.conflict || !theirs {
-				t.Errorf("our change is there: %v, want %v; the other client's is: %v, want true: %+v", ours, !tc.conflict, theirs, now)
+				t.Errorf("our change is there: %v, want %v; the other client's is: %v, want true: %+v", ours,
+					!tc.conflict, theirs, now)
 			}
 		})
 	}
@@ -341,7 +350,8 @@ func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.fail = map[string]error{"create a": unavailable}
-	err := b.run(t, Batch{First: []Write{Create(child("a"))}, Writes: []Write{Create(child("b")), Create(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "ns"}})}})
+	err := b.run(t, Batch{First: []Write{Create(child("a"))}, Writes: []Write{Create(child("b")),
+		Create(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "ns"}})}})
 	if want := "create ConfigMap ns/a: overloaded"; errorText(err) != want {
 		t.Errorf("error %q, want %q", errorText(err), want)
 	}
@@ -390,14 +400,15 @@ func sortCreates(writes []string) {
 	})
 }
 
-// TestErrorOfManyWritesIsShort: it is logged at each retry, and the API server may refuse thousands of pods for one reason.
-// What failed is still known.
+// TestErrorOfManyWritesIsShort: it is logged at each retry, and the API server may refuse thousands of pods for one
+// reason. What failed is still known.
 func TestErrorOfManyWritesIsShort(t *testing.T) {
 	b := newExecutorTest(t)
 	var plan Batch
 	for i := range 1000 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("p%03d", i)}}
-		b.fail["create "+pod.Name] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name, errors.New("exceeded quota"))
+		b.fail["create "+pod.Name] = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod.Name,
+			errors.New("exceeded quota"))
 		plan.Writes = append(plan.Writes, Create(pod))
 	}
 	err := b.run(t, plan)
@@ -415,7 +426,8 @@ func TestWhatAnotherWriterDidFirst(t *testing.T) {
 		return &Failure{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}
 	}
 	change, create := failure(VerbChange, conflict), failure(VerbCreate, conflict)
-	gone, failed := failure(VerbChange, apierrors.NewNotFound(batchv1.Resource("jobs"), "a")), failure(VerbChange, unavailable)
+	gone, failed := failure(VerbChange, apierrors.NewNotFound(batchv1.Resource("jobs"), "a")),
+		failure(VerbChange, unavailable)
 	for name, tc := range map[string]struct {
 		err                 error
 		conflict, overtaken bool
@@ -423,9 +435,12 @@ func TestWhatAnotherWriterDidFirst(t *testing.T) {
 		"a change":               {change, true, true},
 		"a change of the status": {failure(VerbChangeStatus, conflict), true, true},
 		"several changes":        {errors.Join(change, change), true, true},
-		"a change, and one of an object that is gone":                                 {errors.Join(gone, change), false, true},
-		"a change, and another error that needs a retry":                              {errors.Join(change, failed), false, false},
-		"an object that is gone, and another error that needs a retry":                {writeErrors{gone, failed}, false, false},
+		"a change, and one of an object that is gone": {errors.Join(gone,
+			change), false, true},
+		"a change, and another error that needs a retry": {errors.Join(change,
+			failed), false, false},
+		"an object that is gone, and another error that needs a retry": {writeErrors{gone,
+			failed}, false, false},
 		"a create that lost a race for a ResourceQuota, which no watch event follows": {create, false, false},
 		"any other error": {unavailable, false, false},
 		"none":            {},

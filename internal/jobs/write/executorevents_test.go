@@ -96,9 +96,10 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 		late        bool
 		reported    []batchv1.JobConditionType
 	}{
-		"no failure":                               {"", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
-		"the write failed":                         {"create reported", false, false, []batchv1.JobConditionType{"Counted"}},
-		"another write failed":                     {"create other", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"no failure":       {"", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"the write failed": {"create reported", false, false, []batchv1.JobConditionType{"Counted"}},
+		"another write failed": {"create other", false, false,
+			[]batchv1.JobConditionType{"Counted", "Made"}},
 		"status first, then the write":             {"", true, false, []batchv1.JobConditionType{"Counted"}},
 		"status first, the write among the others": {"", true, true, []batchv1.JobConditionType{"Counted"}},
 	} {
@@ -113,7 +114,8 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 				s := &status.(*batchv1.Job).Status
 				s.Conditions = s.Conditions[:1]
 			})
-			plan := Batch{First: []Write{create}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
+			plan := Batch{First: []Write{create}, Writes: []Write{Create(child("other"))}, Status: status,
+				StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
 			if tc.late {
 				plan.First, plan.Writes = nil, append(plan.Writes, create)
 			}
@@ -146,7 +148,8 @@ func TestStatusDoesNotReportFailedWrites(t *testing.T) {
 func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
 	b := newExecutorTest(t)
 	long := strings.Repeat("é", 600) // 1,200 bytes
-	if err := b.run(t, Batch{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long), Warning("C", long)}}); err != nil {
+	if err := b.run(t, Batch{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long),
+		Warning("C", long)}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := b.events.events[0]; got != "Normal A: 100%d of %s" {
@@ -155,7 +158,8 @@ func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
 	for _, event := range b.events.events[1:] {
 		note := strings.SplitN(event, ": ", 2)[1]
 		if len(note) > 1024 || len(note) < 1020 || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
-			t.Errorf("the note has %d bytes and ends in %q, want 1020 to 1024 and whole characters with an ellipsis", len(note), note[len(note)-10:])
+			t.Errorf("the note has %d bytes and ends in %q, want 1020 to 1024 and whole characters with an ellipsis", len(note),
+				note[len(note)-10:])
 		}
 	}
 }

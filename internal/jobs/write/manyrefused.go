@@ -14,8 +14,8 @@ import (
 const refusalsBorne = 20
 
 // creations holds back creations of one run if the API server has refused many of the same kind and name, up to the
-// number at its end: it would refuse the others as well, for the same quota or policy, and thousands of requests in vain
-// would be made again with each retry.
+// number at its end: it would refuse the others as well, for the same quota or policy, and thousands of requests in
+// vain would be made again with each retry.
 type creations struct {
 	mu   sync.Mutex
 	rows map[string]*refusedRow

@@ -10,8 +10,8 @@ import (
 )
 
 // makePlain escapes the control characters in all messages of the object's status, whichever planner wrote them: a
-// message may repeat a name or an error with characters that the terminal of a kubectl user would obey. The conditions of
-// a Workload are plain already, and the messages of its checks are their controllers'.
+// message may repeat a name or an error with characters that the terminal of a kubectl user would obey. The conditions
+// of a Workload are plain already, and the messages of its checks are their controllers'.
 func makePlain(object client.Object) {
 	if _, is := object.(*kueue.Workload); is {
 		return

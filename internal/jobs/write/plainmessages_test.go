@@ -33,7 +33,8 @@ func TestStatusesHaveNoControlCharacters(t *testing.T) {
 			func(o client.Object) string { return o.(*volcano.Job).Status.State.Message }},
 		"JobSet": {&jobset.JobSet{Status: jobset.JobSetStatus{Conditions: []metav1.Condition{{Message: hostile}}}},
 			func(o client.Object) string { return o.(*jobset.JobSet).Status.Conditions[0].Message }},
-		"GenericJob": {&tensorstack.GenericJob{Status: tensorstack.GenericJobStatus{Conditions: []tensorstack.JobCondition{{Message: hostile}}}},
+		"GenericJob": {&tensorstack.GenericJob{
+			Status: tensorstack.GenericJobStatus{Conditions: []tensorstack.JobCondition{{Message: hostile}}}},
 			func(o client.Object) string { return o.(*tensorstack.GenericJob).Status.Conditions[0].Message }},
 		"TrainingJob": {trainingJobThatSays(hostile),
 			func(o client.Object) string {
@@ -56,7 +57,8 @@ func TestExecutorWritesPlainMessages(t *testing.T) {
 	status := b.job.DeepCopy()
 	status.Status.Conditions = []batchv1.JobCondition{{Type: "Said", Status: "True", Message: hostile}}
 	b.fail["create c"] = errors.Join(forbidden, errors.New(hostile))
-	if err := b.run(t, Batch{Status: status, Events: []Event{Normal("Said", hostile)}, Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
+	if err := b.run(t, Batch{Status: status, Events: []Event{Normal("Said", hostile)},
+		Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
 		t.Fatal("the refused write gave no error")
 	}
 	var written batchv1.Job

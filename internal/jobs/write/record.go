@@ -42,6 +42,8 @@ func (ex *Executor) RecordStanding(job client.Object, e Event) (told bool) {
 
 // emit passes an event on. Its message is never used as a format, has no control characters, and is cut to the
 // API's limit.
-func (ex *Executor) emit(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
-	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
+func (ex *Executor) emit(job client.Object, e Event,
+	to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
+	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s",
+		workload.Cut(e.Message, eventMessageBytes))
 }

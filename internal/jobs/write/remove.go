@@ -41,7 +41,8 @@ func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) e
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	for {
 		// Each page is from the API server: objects without a Go type are not cached.
-		if err := ex.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace()), client.Limit(pageSize), client.Continue(found.GetContinue())); err != nil {
+		if err := ex.client.List(ctx, &found, client.InNamespace(w.object.GetNamespace()), client.Limit(pageSize),
+			client.Continue(found.GetContinue())); err != nil {
 			if meta.IsNoMatchError(err) {
 				return nil
 			}
@@ -61,8 +62,8 @@ func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) e
 	}
 }
 
-// pageSize is how many objects of others are read at once to find those of a job. The namespace may have any number, and
-// some may be large.
+// pageSize is how many objects of others are read at once to find those of a job. The namespace may have any number,
+// and some may be large.
 const pageSize = 100
 
 // removeOwn deletes the object that was found, unless the job does not control it.
@@ -70,7 +71,8 @@ func (ex *Executor) removeOwn(ctx context.Context, job client.Object, found *uns
 	if !metav1.IsControlledBy(found, job) {
 		return nil
 	}
-	err := ex.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
+	err := ex.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())},
+		client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) {
 		return nil // another object has this name now
 	}

@@ -19,8 +19,10 @@ func TestObjectsOfOthersAreReadInPages(t *testing.T) {
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job"}}
 	objects := []client.Object{job}
 	for i := range 5 {
-		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("a", i),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}}})
+		objects = append(objects,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("a", i),
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job,
+					corev1.SchemeGroupVersion.WithKind("ConfigMap"))}}})
 	}
 	const perPage = 2
 	api := fake.NewClientBuilder().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{

@@ -27,7 +27,8 @@ type unlikeClaimError struct {
 }
 
 func (u *unlikeClaimError) Error() string {
-	text := fmt.Sprintf("the PersistentVolumeClaim %s exists, and cannot be changed: %s. Ask for what it has, or for another volume", u.name, strings.Join(u.differences, ", "))
+	text := fmt.Sprintf("the PersistentVolumeClaim %s exists, and cannot be changed: %s. Ask for what it has, or for another volume",
+		u.name, strings.Join(u.differences, ", "))
 	if apierrors.IsInvalid(u.err) {
 		return text
 	}
@@ -38,7 +39,8 @@ func (u *unlikeClaimError) Unwrap() error { return u.err }
 
 // explainClaim returns the error of an apply of wanted, which was found to exist, as an unlikeClaimError if it is one.
 func explainClaim(found client.Object, wanted *unstructured.Unstructured, err error) error {
-	if !refusal.Is(err) && !apierrors.IsConflict(err) || wanted.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim") {
+	if !refusal.Is(err) && !apierrors.IsConflict(err) ||
+		wanted.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim") {
 		return err
 	}
 	var has, wants corev1.PersistentVolumeClaim
@@ -59,13 +61,15 @@ func unlike(has, wants *corev1.PersistentVolumeClaimSpec) (out []string) {
 	differs := func(what, is, wanted string) {
 		out = append(out, fmt.Sprintf("its %s is %s, not %s", what, is, wanted))
 	}
-	if is, wanted := has.Resources.Requests[corev1.ResourceStorage], wants.Resources.Requests[corev1.ResourceStorage]; podspec.Compare(is, wanted) != 0 {
+	if is, wanted := has.Resources.Requests[corev1.ResourceStorage],
+		wants.Resources.Requests[corev1.ResourceStorage]; podspec.Compare(is, wanted) != 0 {
 		differs("size", podspec.Text(is), podspec.Text(wanted))
 	}
 	if !slices.Equal(has.AccessModes, wants.AccessModes) {
 		differs("access mode", join(has.AccessModes), join(wants.AccessModes))
 	}
-	if is, wanted := ptr.Deref(has.StorageClassName, ""), ptr.Deref(wants.StorageClassName, ""); wants.StorageClassName != nil && is != wanted {
+	if is, wanted := ptr.Deref(has.StorageClassName, ""),
+		ptr.Deref(wants.StorageClassName, ""); wants.StorageClassName != nil && is != wanted {
 		differs("storage class", fmt.Sprintf("%q", is), fmt.Sprintf("%q", wanted))
 	}
 	return out

@@ -25,7 +25,8 @@ func TestStatusDelay(t *testing.T) {
 		"counts, yields":       {jobs.Plan{StatusCanWait: true, StatusYields: true}, every, busyStatusDelay},
 		"status first, yields": {jobs.Plan{Batch: write.Batch{StatusFirst: true}, StatusYields: true}, 0, 0},
 	} {
-		if quiet, busy := StatusDelayOf(tc.plan, every, false), StatusDelayOf(tc.plan, every, true); quiet != tc.quiet || busy != tc.busy {
+		if quiet, busy := StatusDelayOf(tc.plan, every, false), StatusDelayOf(tc.plan, every, true); quiet != tc.quiet ||
+			busy != tc.busy {
 			t.Errorf("%s: %s, and %s while the API server is busy; want %s and %s", name, quiet, busy, tc.quiet, tc.busy)
 		}
 	}
@@ -41,7 +42,8 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 	running.Status.Phase = lattice.Running
 	var c Deferrals
 	holdBack := func(after time.Duration, busy bool) jobs.Plan {
-		plan := jobs.Plan{Batch: write.Batch{Status: running, Events: []write.Event{{Reason: "Submitted", WithStatus: true}}}, StatusYields: true}
+		plan := jobs.Plan{Batch: write.Batch{Status: running, Events: []write.Event{{Reason: "Submitted", WithStatus: true}}},
+			StatusYields: true}
 		return c.HoldBackStatus(job, plan, StatusDelayOf(plan, 0, busy), start.Add(after))
 	}
 	for _, round := range []string{"first", "second"} {
@@ -49,7 +51,8 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 			{0, busyStatusCheck}, {time.Second, time.Second + busyStatusCheck}, {busyStatusDelay - time.Second, busyStatusDelay},
 		} {
 			if p := holdBack(busy.after, true); p.Status != nil || len(p.Events) != 0 || !p.Due.Equal(start.Add(busy.due)) {
-				t.Errorf("%s, busy after %s: status %v and events %v are written, due %s; want neither, due after %s", round, busy.after, p.Status, p.Events, p.Due, busy.due)
+				t.Errorf("%s, busy after %s: status %v and events %v are written, due %s; want neither, due after %s", round,
+					busy.after, p.Status, p.Events, p.Due, busy.due)
 			}
 		}
 		after := time.Second // not busy any more
@@ -57,7 +60,8 @@ func TestYieldingStatusIsWrittenOnceTheAPIServerIsQuiet(t *testing.T) {
 			after = busyStatusDelay
 		}
 		if now := holdBack(after, round == "second"); now.Status == nil || len(now.Events) != 1 {
-			t.Errorf("%s, at last: status %v and events %v are written, want the status and one event", round, now.Status, now.Events)
+			t.Errorf("%s, at last: status %v and events %v are written, want the status and one event", round,
+				now.Status, now.Events)
 		}
 	}
 }

@@ -50,7 +50,8 @@ func (r Readiness) HoldBack(p jobs.Plan, now time.Time) jobs.Plan {
 func reportsReadinessOnly(w write.Write) bool {
 	before, ok := w.Seen().(*kueue.Workload)
 	after, also := w.Object().(*kueue.Workload)
-	if !ok || !also || w.Verb() != write.VerbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
+	if !ok || !also || w.Verb() != write.VerbChangeStatus ||
+		!meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
 		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadPodsReady) != nil {
 		return false
 	}

@@ -31,8 +31,9 @@ func NewRetries(clock clock.PassiveClock) *Retries {
 	return &Retries{TypedRateLimiter: backoff(), refused: backoff(), clock: clock, due: map[reconcile.Request]time.Time{}}
 }
 
-// AfterRefusal returns after how long to reconcile a job again of which a write was refused, longer each time. It is for
-// reconciles without an error: an error of the operator's would be logged, and counted, for what a user has to resolve.
+// AfterRefusal returns after how long to reconcile a job again of which a write was refused, longer each time. It is
+// for reconciles without an error: an error of the operator's would be logged, and counted, for what a user has to
+// resolve.
 func (r *Retries) AfterRefusal(job client.Object) time.Duration {
 	if r == nil {
 		return LongestRetry

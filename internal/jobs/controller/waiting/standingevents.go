@@ -32,7 +32,8 @@ func StandingOf(events []write.Event) (standing, others []write.Event) {
 
 // Tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
 // now: record returns false if the recorder has no capacity.
-func (s *StandingEvents) Tell(job client.Object, standing []write.Event, record func(client.Object, write.Event) bool) (all bool) {
+func (s *StandingEvents) Tell(job client.Object, standing []write.Event,
+	record func(client.Object, write.Event) bool) (all bool) {
 	before := s.Get(job)
 	var known []write.Event
 	for _, e := range standing {

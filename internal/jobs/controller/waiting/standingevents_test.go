@@ -23,10 +23,11 @@ func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
 		before, now write.Event
 		want        bool // recorded again
 	}{
-		"the same":              {withKey("q", "there is a"), withKey("q", "there is a"), false},
-		"other message":         {withKey("q", "there is a"), withKey("q", "there are a, b"), false},
-		"another queue":         {withKey("q", "there is a"), withKey("r", "there is a"), true},
-		"another reason":        {write.Event{Reason: jobs.InvalidJob, Key: "q", Standing: true}, write.Event{Reason: "QueueNotFound", Key: "q", Standing: true}, true},
+		"the same":      {withKey("q", "there is a"), withKey("q", "there is a"), false},
+		"other message": {withKey("q", "there is a"), withKey("q", "there are a, b"), false},
+		"another queue": {withKey("q", "there is a"), withKey("r", "there is a"), true},
+		"another reason": {write.Event{Reason: jobs.InvalidJob, Key: "q", Standing: true},
+			write.Event{Reason: "QueueNotFound", Key: "q", Standing: true}, true},
 		"no key, other message": {write.Obstacle(jobs.InvalidJob, "a"), write.Obstacle(jobs.InvalidJob, "b"), true},
 		"key added":             {write.Obstacle("QueueNotFound", "a"), withKey("q", "a"), true},
 	} {

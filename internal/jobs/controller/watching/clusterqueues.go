@@ -51,8 +51,8 @@ func (c *ClusterQueues) Forget() predicate.Predicate {
 	})
 }
 
-// TakesOtherJobs lets an update of a ClusterQueue through if it may change which namespaces it takes jobs of. Jobs do not
-// depend on the rest of its spec: a change of the quota would reconcile all that name it for nothing.
+// TakesOtherJobs lets an update of a ClusterQueue through if it may change which namespaces it takes jobs of. Jobs do
+// not depend on the rest of its spec: a change of the quota would reconcile all that name it for nothing.
 var TakesOtherJobs = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*kueue.ClusterQueue), e.ObjectNew.(*kueue.ClusterQueue)
 	return !equality.Semantic.DeepEqual(before.Spec.NamespaceSelector, after.Spec.NamespaceSelector)

@@ -36,7 +36,8 @@ func TestClusterQueuesAreListedOncePerEvent(t *testing.T) {
 		t.Helper()
 		known, err := queues.Read(t.Context(), from)
 		if err != nil || len(known) != len(names) || from.lists != lists {
-			t.Fatalf("read %d ClusterQueues (error %v) with %d lists in all, want %v and %d", len(known), err, from.lists, names, lists)
+			t.Fatalf("read %d ClusterQueues (error %v) with %d lists in all, want %v and %d", len(known), err,
+				from.lists, names, lists)
 		}
 		for _, name := range names {
 			if known[name] == nil || known[name].Name != name {
@@ -60,8 +61,10 @@ func TestClusterQueuesAreListedOncePerEvent(t *testing.T) {
 // TestJobsFollowOnlyWhatAClusterQueueTakes: a change of the quota reconciled all jobs that name the queue.
 func TestJobsFollowOnlyWhatAClusterQueueTakes(t *testing.T) {
 	of := func(nominal string, selector *metav1.LabelSelector, generation int64) *kueue.ClusterQueue {
-		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Generation: generation}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: selector,
-			ResourceGroups: []kueue.ResourceGroup{{Flavors: []kueue.FlavorQuotas{{Resources: []kueue.ResourceQuota{{NominalQuota: resource.MustParse(nominal)}}}}}}}}
+		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Generation: generation},
+			Spec: kueue.ClusterQueueSpec{NamespaceSelector: selector,
+				ResourceGroups: []kueue.ResourceGroup{
+					{Flavors: []kueue.FlavorQuotas{{Resources: []kueue.ResourceQuota{{NominalQuota: resource.MustParse(nominal)}}}}}}}}
 	}
 	all, some := &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	if TakesOtherJobs.Update(event.UpdateEvent{ObjectOld: of("3", some, 1), ObjectNew: of("2", some, 2)}) {

@@ -36,11 +36,13 @@ var GainsOfNodes = predicate.Funcs{
 // nodeGained reports whether the node may take pods that it did not take before the change: most changes are
 // heartbeats.
 func nodeGained(before, after *corev1.Node) bool {
-	if before.Spec.Unschedulable && !after.Spec.Unschedulable || !isReadyNode(before) && isReadyNode(after) || !maps.Equal(before.Labels, after.Labels) {
+	if before.Spec.Unschedulable && !after.Spec.Unschedulable || !isReadyNode(before) && isReadyNode(after) ||
+		!maps.Equal(before.Labels, after.Labels) {
 		return true
 	}
 	if slices.ContainsFunc(before.Spec.Taints, func(t corev1.Taint) bool {
-		return !slices.ContainsFunc(after.Spec.Taints, func(u corev1.Taint) bool { return t.MatchTaint(&u) && t.Value == u.Value })
+		return !slices.ContainsFunc(after.Spec.Taints,
+			func(u corev1.Taint) bool { return t.MatchTaint(&u) && t.Value == u.Value })
 	}) {
 		return true
 	}

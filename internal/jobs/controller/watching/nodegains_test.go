@@ -21,8 +21,10 @@ func TestNodeGained(t *testing.T) {
 		change     func(*corev1.Node)
 		gain, loss bool
 	}{
-		"cordoned":  {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, true},
-		"tainted":   {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}} }, false, true},
+		"cordoned": {func(n *corev1.Node) { n.Spec.Unschedulable = true }, false, true},
+		"tainted": {func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+		}, false, true},
 		"unready":   {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, false, true},
 		"larger":    {func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("8") }, true, false},
 		"a device":  {func(n *corev1.Node) { n.Status.Allocatable["gpu"] = resource.MustParse("1") }, true, false},

@@ -35,7 +35,8 @@ func (p *PrebuiltIndex) Set(job client.Object) {
 		return
 	}
 	if p.named == nil {
-		p.named, p.of = map[types.NamespacedName]types.NamespacedName{}, map[types.NamespacedName]sets.Set[types.NamespacedName]{}
+		p.named, p.of = map[types.NamespacedName]types.NamespacedName{},
+			map[types.NamespacedName]sets.Set[types.NamespacedName]{}
 	}
 	p.named[key] = workload
 	if p.of[workload] == nil {

@@ -29,7 +29,8 @@ func NewSharedWatches(c cache.Cache) *SharedWatches {
 // Source returns a source that passes on the events of the object's kind that all the predicates let through. Events
 // are delivered once all controllers that asked for a source of this kind have started theirs, because the initial list
 // is delivered only once.
-func (s *SharedWatches) Source(object client.Object, of handler.EventHandler, only ...predicate.Predicate) source.Source {
+func (s *SharedWatches) Source(object client.Object, of handler.EventHandler,
+	only ...predicate.Predicate) source.Source {
 	kind := reflect.TypeOf(object)
 	watch := s.of[kind]
 	if watch == nil {

@@ -38,7 +38,8 @@ func TestControllersShareAWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := watches.Source(&corev1.Pod{}, names("all/"))
-	few := watches.Source(&corev1.Pod{}, names("few/"), predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == "a" }),
+	few := watches.Source(&corev1.Pod{}, names("few/"),
+		predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == "a" }),
 		predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})
 	ofAll, ofFew := start(t, all), start(t, few)
 	for _, s := range []source.Source{all, few} {
@@ -66,7 +67,8 @@ func TestControllersShareAWatch(t *testing.T) {
 	informer.Add(pod("b"))
 	expect("pod b created", 1, []string{"all/b"}, nil)
 	informer.Update(pod("a"), pod("a"))
-	expect("pod a updated", 4, []string{"all/a"}, []string{"few/a"}) // handlers are called for the old object and the new one
+	// handlers are called for the old object and the new one
+	expect("pod a updated", 4, []string{"all/a"}, []string{"few/a"})
 	informer.Delete(pod("a"))
 	expect("pod a deleted", 1, []string{"all/a"}, nil)
 }
@@ -80,7 +82,8 @@ func TestEventsAreDeliveredOnceAllControllersHaveStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, two := watches.Source(&corev1.Pod{}, &handler.EnqueueRequestForObject{}), watches.Source(&corev1.Pod{}, &handler.EnqueueRequestForObject{})
+	one, two := watches.Source(&corev1.Pod{}, &handler.EnqueueRequestForObject{}),
+		watches.Source(&corev1.Pod{}, &handler.EnqueueRequestForObject{})
 	first := start(t, one)
 	informer.Add(&corev1.Pod{}) // not delivered yet
 	canceled, cancel := context.WithCancel(ctx)

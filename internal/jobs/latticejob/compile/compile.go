@@ -89,7 +89,8 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 }
 
 // order is the order in which kinds are applied. No object depends on a later one.
-var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "ExternalSecret": 3, "PersistentVolumeClaim": 4, MeshMemberKind: 5, TracingPolicyKind: 6}
+var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "ExternalSecret": 3,
+	"PersistentVolumeClaim": 4, MeshMemberKind: 5, TracingPolicyKind: 6}
 
 func rank(o Object) int { return order[o.GetObjectKind().GroupVersionKind().Kind] }
 
@@ -100,7 +101,8 @@ const MeshMemberKind = "LatticeMeshMember"
 const externalSecretKind = "ExternalSecret"
 
 // kindNames are the names of the kinds that a cluster may not serve.
-var kindNames = map[schema.GroupResource]string{ExternalSecrets: externalSecretKind, MeshMembers: MeshMemberKind, TracingPolicies: TracingPolicyKind}
+var kindNames = map[schema.GroupResource]string{ExternalSecrets: externalSecretKind, MeshMembers: MeshMemberKind,
+	TracingPolicies: TracingPolicyKind}
 
 func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
 	var out []schema.GroupKind
@@ -135,7 +137,8 @@ func (t *task) add(o Object) {
 	}
 	key := made + "/" + name
 	if other, taken := t.makers[key]; taken && t.clash == nil {
-		t.clash = fmt.Errorf("%s '%s' of task '%s' would overwrite that of task '%s': give the job's tasks, containers or resources other names", made, name, t.name, other)
+		t.clash = fmt.Errorf("%s '%s' of task '%s' would overwrite that of task '%s': give the job's tasks, containers or resources other names",
+			made, name, t.name, other)
 	}
 	t.makers[key] = t.name
 	if t.objects = append(t.objects, o); len(t.objects) > maxObjects && t.clash == nil {
@@ -143,8 +146,8 @@ func (t *task) add(o Object) {
 	}
 }
 
-// maxObjects is how many objects a job may have beside its VCJob. Each costs a request, and a file of 40 bytes with a secret
-// is one.
+// maxObjects is how many objects a job may have beside its VCJob. Each costs a request, and a file of 40 bytes with a
+// secret is one.
 const maxObjects = 4096
 
 // made reports whether there is an object of the kind and name; kind is Secret for an ExternalSecret too.

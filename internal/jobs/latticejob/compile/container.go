@@ -111,7 +111,8 @@ func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.C
 		what string
 		from *lattice.Probe
 		to   **corev1.Probe
-	}{{"livenessProbe", spec.LivenessProbe, &c.LivenessProbe}, {"readinessProbe", spec.ReadinessProbe, &c.ReadinessProbe}, {"startupProbe", spec.StartupProbe, &c.StartupProbe}} {
+	}{{"livenessProbe", spec.LivenessProbe, &c.LivenessProbe}, {"readinessProbe", spec.ReadinessProbe, &c.ReadinessProbe},
+		{"startupProbe", spec.StartupProbe, &c.StartupProbe}} {
 		if p.from != nil && (p.from.HTTPGet == nil) == (p.from.Exec == nil) {
 			return fail("%s must have one of httpGet and exec", p.what)
 		}
@@ -130,7 +131,8 @@ func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error
 			return fmt.Errorf("invalid container '%s': '%s' is a file and a volume", c.Name, at)
 		}
 		if i, _ := slices.BinarySearch(paths, at+"/"); i < len(paths) && strings.HasPrefix(paths[i], at+"/") {
-			return fmt.Errorf("invalid container '%s': '%s' is a file, and cannot hold '%s'", c.Name, shortened(at), shortened(paths[i]))
+			return fmt.Errorf("invalid container '%s': '%s' is a file, and cannot hold '%s'", c.Name, shortened(at),
+				shortened(paths[i]))
 		}
 	}
 	if err := t.files(c, spec.Files); err != nil {
@@ -156,8 +158,9 @@ func (t *task) variables(c *corev1.Container, spec *lattice.ContainerSpec) error
 		case !x.secret():
 			plain[name] = x.plain
 		case ref != nil:
-			c.Env = append(c.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-				LocalObjectReference: corev1.LocalObjectReference{Name: t.secretName(ref.secret)}, Key: ref.key}}})
+			c.Env = append(c.Env, corev1.EnvVar{Name: name,
+				ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: t.secretName(ref.secret)}, Key: ref.key}}})
 		default:
 			provider, err := storeOf(&x)
 			if err != nil {
@@ -180,10 +183,13 @@ func wrongVariable(container, name string) error {
 const maxVariables = 1 << 20
 
 // envFrom adds the objects that hold the container's variables.
-func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain map[string]string, mixed map[string]*rendering) error {
+func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain map[string]string,
+	mixed map[string]*rendering) error {
 	name := fmt.Sprintf("%s-%s-env", t.full, c.Name)
 	fromSecret := func(name string) {
-		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+		c.EnvFrom = append(c.EnvFrom,
+			corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
 	}
 	for _, resource := range spec.EnvFrom {
 		d := t.resources[resource]
@@ -200,14 +206,17 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 		bytes = max(bytes, r.bytes)
 	}
 	if bytes > maxVariables {
-		return fmt.Errorf("invalid container '%s': its variables have more than %d bytes together: use files or a volume", c.Name, maxVariables)
+		return fmt.Errorf("invalid container '%s': its variables have more than %d bytes together: use files or a volume",
+			c.Name, maxVariables)
 	}
 	if len(plain) > 0 {
 		t.add(&corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: t.meta(name, t.full), Data: plain,
 		})
-		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+		c.EnvFrom = append(c.EnvFrom,
+			corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
 	}
 	for i, provider := range slices.Sorted(maps.Keys(mixed)) {
 		external := name + "-eso"
@@ -231,7 +240,8 @@ func (t *task) containerPorts() []corev1.ContainerPort {
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		port := ports[name]
 		number, protocol := ptr.Deref(port.TargetPort, port.Port), cmp.Or(port.Protocol, corev1.ProtocolTCP)
-		if !slices.ContainsFunc(out, func(p corev1.ContainerPort) bool { return p.ContainerPort == number && p.Protocol == protocol }) {
+		if !slices.ContainsFunc(out,
+			func(p corev1.ContainerPort) bool { return p.ContainerPort == number && p.Protocol == protocol }) {
 			out = append(out, corev1.ContainerPort{Name: name, ContainerPort: number, Protocol: protocol})
 		}
 	}
@@ -277,14 +287,16 @@ func probeOf(p *lattice.Probe) *corev1.Probe {
 		return nil
 	}
 	out := &corev1.Probe{
-		InitialDelaySeconds: ptr.Deref(p.InitialDelaySeconds, 0), PeriodSeconds: p.PeriodSeconds, TimeoutSeconds: p.TimeoutSeconds,
+		InitialDelaySeconds: ptr.Deref(p.InitialDelaySeconds, 0), PeriodSeconds: p.PeriodSeconds,
+		TimeoutSeconds:   p.TimeoutSeconds,
 		FailureThreshold: p.FailureThreshold, SuccessThreshold: p.SuccessThreshold,
 	}
 	if p.Exec != nil {
 		out.Exec = &corev1.ExecAction{Command: p.Exec.Command}
 		return out
 	}
-	get := &corev1.HTTPGetAction{Path: p.HTTPGet.Path, Port: intstr.FromInt32(p.HTTPGet.Port), Scheme: p.HTTPGet.Scheme, Host: p.HTTPGet.Host}
+	get := &corev1.HTTPGetAction{Path: p.HTTPGet.Path, Port: intstr.FromInt32(p.HTTPGet.Port), Scheme: p.HTTPGet.Scheme,
+		Host: p.HTTPGet.Host}
 	for _, h := range p.HTTPGet.HTTPHeaders {
 		get.HTTPHeaders = append(get.HTTPHeaders, corev1.HTTPHeader{Name: h.Name, Value: h.Value})
 	}

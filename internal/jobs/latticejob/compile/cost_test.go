@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
-// TestTimeOfCompiling: what a user lists is looked up, and not searched for again for each of its parts. Before, a job of
-// 200 KB took minutes.
+// TestTimeOfCompiling: what a user lists is looked up, and not searched for again for each of its parts. Before, a job
+// of 200 KB took minutes.
 func TestTimeOfCompiling(t *testing.T) {
 	many := func(n int, format string) string {
 		var out strings.Builder
@@ -31,7 +31,8 @@ func TestTimeOfCompiling(t *testing.T) {
 		size int
 		task func(n int) string
 	}{
-		"secrets with the same name in a template": {1000, func(n int) string { return dependent("variables: {X: '"+keys(n)+"'}", secrets) }},
+		"secrets with the same name in a template": {1000,
+			func(n int) string { return dependent("variables: {X: '"+keys(n)+"'}", secrets) }},
 		"files with secrets": {1000, func(n int) string {
 			return dependent("files: {"+many(n, "/f%d: {content: 'a ${secret.s.k}'},")+"}", secrets)
 		}},

@@ -91,8 +91,9 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 }
 
 const (
-	// maxValues is how many bytes the values of all placeholders of a job may have together, as much as 16 ConfigMaps hold.
-	// A job of a megabyte could have thousands of placeholders for a value of almost that size, which no memory holds.
+	// maxValues is how many bytes the values of all placeholders of a job may have together, as much as 16 ConfigMaps
+	// hold. A job of a megabyte could have thousands of placeholders for a value of almost that size, which no memory
+	// holds.
 	maxValues = 16 << 20
 	// minValue is how many bytes a value counts at least. Placeholders in the defaults are looked up for each task, which
 	// takes longer than to copy short values.
@@ -102,14 +103,15 @@ const (
 // countValue counts the bytes of a value that is put into a text of the job, and fails if there are too many.
 func (c *compiler) countValue(bytes int) error {
 	if c.values += max(bytes, minValue); c.values > maxValues {
-		return fmt.Errorf("the values of placeholders have more than %d bytes together in the job, where each counts at least %d", maxValues, minValue)
+		return fmt.Errorf("the values of placeholders have more than %d bytes together in the job, where each counts at least %d",
+			maxValues, minValue)
 	}
 	return nil
 }
 
 // maxTexts is how many bytes the variables and files of a job may have together, as they are written, as much as 64
-// ConfigMaps hold. Those of the defaults are in each task, and the variables of a training are in each container: a job of
-// a megabyte could have thousands of full ConfigMaps.
+// ConfigMaps hold. Those of the defaults are in each task, and the variables of a training are in each container: a job
+// of a megabyte could have thousands of full ConfigMaps.
 const maxTexts = 64 << 20
 
 // countText counts the bytes of a variable or file of a container, and fails if there are too many.
@@ -138,7 +140,8 @@ func (t *task) secretAt(what string, path []string) (*reference, error) {
 	if key, listed := d.secret.key(path[2]); listed {
 		return &reference{secret: d, key: key}, nil
 	}
-	return nil, fmt.Errorf("%s references key '%s' of secret resource '%s', which is not among its keys", what, path[2], d.name)
+	return nil, fmt.Errorf("%s references key '%s' of secret resource '%s', which is not among its keys",
+		what, path[2], d.name)
 }
 
 // resource returns the resource with the name, where - and _ are equal; nil if there is none.
@@ -176,9 +179,11 @@ func (t *task) value(path []string) (string, error) {
 			return value, nil
 		}
 		if d.abroad {
-			return "", fmt.Errorf("%s: resource '%s' is a service of namespace '%s': of another namespace's the host alone is told", shortened(written(path)), d.name, d.service.Namespace)
+			return "", fmt.Errorf("%s: resource '%s' is a service of namespace '%s': of another namespace's the host alone is told",
+				shortened(written(path)), d.name, d.service.Namespace)
 		}
-		return "", fmt.Errorf("%s: resource '%s' of type %s has no %s", shortened(written(path)), d.name, d.Type, shortened(path[2]))
+		return "", fmt.Errorf("%s: resource '%s' of type %s has no %s", shortened(written(path)), d.name, d.Type,
+			shortened(path[2]))
 	}
 	return "", unknown
 }
@@ -194,7 +199,8 @@ func (d *dependency) outputs() map[string]string {
 	case d.Type == lattice.ServiceResource && d.calls():
 		host := fmt.Sprintf("%s.%s.svc.cluster.local", d.service.Name, d.service.Namespace)
 		if d.abroad {
-			return map[string]string{"host": host} // users who may create jobs here may not be allowed to read the other namespace
+			// users who may create jobs here may not be allowed to read the other namespace
+			return map[string]string{"host": host}
 		}
 		port := d.servicePort()
 		return map[string]string{"host": host, "port": fmt.Sprint(port), "url": fmt.Sprintf("http://%s:%d", host, port)}

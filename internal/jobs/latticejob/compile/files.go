@@ -35,7 +35,8 @@ func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) er
 		return nil
 	}
 	texts, binaries := map[string]string{}, map[string][]byte{}
-	textSet, binarySet := fileSet{volume: filesVolume(c.Name, "-files")}, fileSet{volume: filesVolume(c.Name, "-files-bin")}
+	textSet, binarySet := fileSet{volume: filesVolume(c.Name, "-files")},
+		fileSet{volume: filesVolume(c.Name, "-files-bin")}
 	keys := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(files)) {
 		f := files[at]
@@ -134,15 +135,17 @@ func volumeName(name string) string {
 }
 
 // fileObjects compiles the ConfigMap and the Secret that hold the files.
-func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binaries map[string][]byte, textSet, binarySet *fileSet) error {
+func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binaries map[string][]byte,
+	textSet, binarySet *fileSet) error {
 	name := fmt.Sprintf("%s-%s-files", t.full, c.Name)
 	if len(texts) > 0 {
 		t.add(&corev1.ConfigMap{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: t.meta(name, t.full), Data: texts,
 		})
-		if err := t.volumes.add(corev1.Volume{Name: textSet.volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: textSet.items}}}); err != nil {
+		if err := t.volumes.add(corev1.Volume{Name: textSet.volume,
+			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: textSet.items}}}); err != nil {
 			return fmt.Errorf("file compilation error: container '%s': %w", c.Name, err)
 		}
 	}

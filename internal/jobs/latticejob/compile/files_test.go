@@ -20,7 +20,8 @@ func newSecretSpec() *lattice.ResourceSpec {
 // FuzzFilePaths: whatever the paths, each file is mounted where it says, by a key of its
 // own, and nowhere outside; or the job is refused.
 func FuzzFilePaths(f *testing.F) {
-	for _, seed := range [][2]string{{"/a", "/b"}, {"/a/b", "/a-b"}, {"/a@b", "/a_b"}, {"/../etc/passwd", "/."}, {"/etc/..", "//etc"}, {"/" + strings.Repeat("x", 300), "/ü"}, {"/a\x00", "/a\nb"}, {"/..data", "/..2026"}} {
+	for _, seed := range [][2]string{{"/a", "/b"}, {"/a/b", "/a-b"}, {"/a@b", "/a_b"}, {"/../etc/passwd", "/."},
+		{"/etc/..", "//etc"}, {"/" + strings.Repeat("x", 300), "/ü"}, {"/a\x00", "/a\nb"}, {"/..data", "/..2026"}} {
 		f.Add(seed[0], seed[1], false)
 		f.Add(seed[0], seed[1], true)
 	}
@@ -73,7 +74,8 @@ func checkFiles(t *testing.T, pod *corev1.PodSpec, files map[string]lattice.File
 			t.Fatalf("mounted at %q", m.MountPath)
 		}
 		key := m.Name + "/" + m.SubPath
-		if keys[key] || strings.Contains(m.SubPath, "/") || m.SubPath == ".." || len(validation.IsConfigMapKey(m.SubPath)) > 0 || !volumes[m.Name] {
+		if keys[key] || strings.Contains(m.SubPath, "/") || m.SubPath == ".." ||
+			len(validation.IsConfigMapKey(m.SubPath)) > 0 || !volumes[m.Name] {
 			t.Fatalf("mounted from %q", key)
 		}
 		keys[key] = true

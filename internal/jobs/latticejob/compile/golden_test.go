@@ -59,9 +59,10 @@ func TestObjects(t *testing.T) {
 		manifest string
 		facts    Facts
 	}{
-		"data-pipeline":           {examples + "data-pipeline.yaml", everywhere()},
-		"data-pipeline-bare":      {examples + "data-pipeline.yaml", Facts{}},
-		"llm-finetune":            {examples + "llm-finetune.yaml", with(func(f *Facts) { f.GPUs, f.NvidiaRuntime = SharedGPUs, true })},
+		"data-pipeline":      {examples + "data-pipeline.yaml", everywhere()},
+		"data-pipeline-bare": {examples + "data-pipeline.yaml", Facts{}},
+		"llm-finetune": {examples + "llm-finetune.yaml",
+			with(func(f *Facts) { f.GPUs, f.NvidiaRuntime = SharedGPUs, true })},
 		"llm-finetune-whole-gpus": {examples + "llm-finetune.yaml", with(func(f *Facts) { f.GPUMemoryLabel = true })},
 		"everything":              {"testdata/everything.yaml", everywhere()},
 		"training":                {"testdata/training.yaml", everywhere()},
@@ -159,7 +160,8 @@ func TestCompilingChangesNothing(t *testing.T) {
 }
 
 func BenchmarkCompile(b *testing.B) {
-	for _, path := range []string{"testdata/everything.yaml", examples + "llm-finetune.yaml", examples + "data-pipeline.yaml"} {
+	for _, path := range []string{"testdata/everything.yaml", examples + "llm-finetune.yaml",
+		examples + "data-pipeline.yaml"} {
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			job, facts := readJob(b, path), everywhere()
 			for b.Loop() {

@@ -41,7 +41,8 @@ var gpuModels = map[string]string{
 type UnsharedGPUsError struct{ Compute int64 }
 
 func (u *UnsharedGPUsError) Error() string {
-	return fmt.Sprintf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100", u.Compute, VGPUCores)
+	return fmt.Sprintf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100",
+		u.Compute, VGPUCores)
 }
 
 // gpus makes the first container request the task's GPUs, and restricts the pods to nodes that have
@@ -64,7 +65,8 @@ func (t *task) gpus() error {
 		return fmt.Errorf("resource '%s': %w", d.name, err)
 	}
 	if ptr.Deref(d.gpu.Tolerations, true) {
-		t.pod.Tolerations = append(t.pod.Tolerations, corev1.Toleration{Key: string(WholeGPU), Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+		t.pod.Tolerations = append(t.pod.Tolerations,
+			corev1.Toleration{Key: string(WholeGPU), Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if t.facts.NvidiaRuntime {
 		t.pod.RuntimeClassName = ptr.To(NvidiaRuntime)
@@ -127,7 +129,8 @@ func gpuProduct(configured map[string]string, model string) string {
 func requireGPUMemory(pod *corev1.PodSpec, mib int64) {
 	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: GPUMemoryLabel, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.FormatInt(mib-1, 10)}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: GPUMemoryLabel, Operator: corev1.NodeSelectorOpGt,
+				Values: []string{strconv.FormatInt(mib-1, 10)}}},
 		}}},
 	}}
 }
@@ -142,7 +145,8 @@ func (t *task) shareMemory() error {
 		}
 	}
 	first.VolumeMounts = append(first.VolumeMounts, corev1.VolumeMount{Name: sharedMemory, MountPath: sharedMemoryPath})
-	err := t.volumes.add(corev1.Volume{Name: sharedMemory, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
+	err := t.volumes.add(corev1.Volume{Name: sharedMemory,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
 	if err != nil {
 		return fmt.Errorf("invalid volume config: %w", err)
 	}

@@ -34,11 +34,12 @@ const anyService = "*"
 // calls reports whether the task calls the service.
 func (d *dependency) calls() bool { return d.Direction != lattice.Inbound && d.ID != anyService }
 
-// maxServices is how many services the tasks of a job may call together. Each is looked up whenever the job is reconciled.
+// maxServices is how many services the tasks of a job may call together. Each is looked up whenever the job is
+// reconciled.
 const maxServices = 128
 
-// ServicesOf are the services that the job's tasks call, of which the graph must say their ports. There are none if they
-// are too many, so that the job cannot be compiled.
+// ServicesOf are the services that the job's tasks call, of which the graph must say their ports. There are none if
+// they are too many, so that the job cannot be compiled.
 func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
 	tasks, err := Tasks(Outline(job))
 	if err != nil {
@@ -51,8 +52,8 @@ func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
 	return called
 }
 
-// servicesOf are the services that tasks of the namespace call, without those whose names are none of a service, with which
-// no job compiles.
+// servicesOf are the services that tasks of the namespace call, without those whose names are none of a service, with
+// which no job compiles.
 func servicesOf(namespace string, tasks map[string]lattice.JobTaskSpec) []ServiceKey {
 	found := map[ServiceKey]bool{}
 	for _, task := range tasks {
@@ -78,15 +79,16 @@ func (d *dependency) key(namespace string) ServiceKey {
 	return ServiceKey{Namespace: cmp.Or(d.Namespace, namespace), Name: cmp.Or(d.ID, d.name)}
 }
 
-// PortsOf returns the ports in the service graph of the job's task, and false if the job has no such task. Other tasks of
-// the job cost nothing.
+// PortsOf returns the ports in the service graph of the job's task, and false if the job has no such task. Other tasks
+// of the job cost nothing.
 func PortsOf(job *lattice.LatticeJob, task string) ([]ServicePort, bool) {
 	spec, there := job.Spec.Tasks[task]
 	if !there {
 		return nil, false
 	}
 	alone := &lattice.LatticeJob{}
-	alone.Spec.Tasks = map[string]lattice.JobTaskSpec{task: {Workload: lattice.WorkloadSpec{Service: spec.Workload.Service}}}
+	alone.Spec.Tasks = map[string]lattice.JobTaskSpec{
+		task: {Workload: lattice.WorkloadSpec{Service: spec.Workload.Service}}}
 	if defaults := job.Spec.Defaults; defaults != nil {
 		alone.Spec.Defaults = &lattice.JobTaskSpec{Workload: lattice.WorkloadSpec{Service: defaults.Workload.Service}}
 	}
@@ -258,7 +260,8 @@ func meshPorts(service *lattice.ServiceSpec) []any {
 	ports := service.Ports
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		port := ports[name]
-		out = append(out, map[string]any{"name": name, "port": int64(ptr.Deref(port.TargetPort, port.Port)), "peerAuth": "Strict"})
+		out = append(out, map[string]any{"name": name, "port": int64(ptr.Deref(port.TargetPort, port.Port)),
+			"peerAuth": "Strict"})
 	}
 	return out
 }

@@ -8,9 +8,9 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// maxMerged is how many values the defaults of a job may have in all of its tasks together, counting each entry of a list
-// or map as a value. Two bytes of defaults may be a value, 64 tasks have a copy of each, and the tasks are merged several
-// times when the job is reconciled.
+// maxMerged is how many values the defaults of a job may have in all of its tasks together, counting each entry of a
+// list or map as a value. Two bytes of defaults may be a value, 64 tasks have a copy of each, and the tasks are merged
+// several times when the job is reconciled.
 const maxMerged = 1 << 18
 
 // Tasks returns the job's tasks with its defaults merged into each: maps are merged by key, and of
@@ -26,7 +26,8 @@ func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 		return nil, fmt.Errorf("the defaults of tasks cannot be read: %s", shortened(err.Error()))
 	}
 	if n := valuesIn(defaults); n*len(job.Spec.Tasks) > maxMerged {
-		return nil, fmt.Errorf("the defaults have %d values, more than %d in all %d tasks together: give the job fewer tasks, or only some of them what is long", n, maxMerged, len(job.Spec.Tasks))
+		return nil, fmt.Errorf("the defaults have %d values, more than %d in all %d tasks together: give the job fewer tasks, or only some of them what is long",
+			n, maxMerged, len(job.Spec.Tasks))
 	}
 	out := make(map[string]lattice.JobTaskSpec, len(job.Spec.Tasks))
 	for name, task := range job.Spec.Tasks {
@@ -43,8 +44,8 @@ func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
 	return out, nil
 }
 
-// Outline returns the job with nothing of its tasks but the resources, without their params, and the ports. It costs little
-// to merge the tasks of the outline.
+// Outline returns the job with nothing of its tasks but the resources, without their params, and the ports. It costs
+// little to merge the tasks of the outline.
 func Outline(job *lattice.LatticeJob) *lattice.LatticeJob {
 	out := &lattice.LatticeJob{ObjectMeta: job.ObjectMeta}
 	if job.Spec.Defaults != nil {
@@ -64,7 +65,8 @@ func outlineOf(task *lattice.JobTaskSpec) lattice.JobTaskSpec {
 		out.Workload.Resources = make(map[string]lattice.ResourceSpec, len(task.Workload.Resources))
 	}
 	for name, r := range task.Workload.Resources {
-		out.Workload.Resources[name] = lattice.ResourceSpec{Type: r.Type, ID: r.ID, Direction: r.Direction, Namespace: r.Namespace}
+		out.Workload.Resources[name] = lattice.ResourceSpec{Type: r.Type, ID: r.ID, Direction: r.Direction,
+			Namespace: r.Namespace}
 	}
 	return out
 }

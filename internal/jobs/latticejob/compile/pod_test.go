@@ -22,14 +22,16 @@ func templateOf(t *testing.T, task string) *corev1.PodSpec {
 	return &result.VCJob.Spec.Tasks[0].Template.Spec
 }
 
-// What is said twice is there once: lists of a template are maps by name or number to the API server, which refuses what is in one twice.
+// What is said twice is there once: lists of a template are maps by name or number to the API server, which refuses
+// what is in one twice.
 func TestWhatIsSaidTwiceIsThereOnce(t *testing.T) {
 	pod := templateOf(t, "imagePullSecrets: [s, s]\nworkload: {containers: {main: {image: i}}, resources: {s: {type: secret, id: x, params: {provider: p}}}, "+
 		"service: {ports: {api: {port: 80, targetPort: 8080}, dns: {port: 53, targetPort: 8080, protocol: UDP}, web: {port: 81, targetPort: 8080}}}}")
 	if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "j-t-s"}}, pod.ImagePullSecrets); diff != "" {
 		t.Errorf("secrets of images (-want +got):\n%s", diff)
 	}
-	want := []corev1.ContainerPort{{Name: "api", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}, {Name: "dns", ContainerPort: 8080, Protocol: corev1.ProtocolUDP}}
+	want := []corev1.ContainerPort{{Name: "api", ContainerPort: 8080, Protocol: corev1.ProtocolTCP},
+		{Name: "dns", ContainerPort: 8080, Protocol: corev1.ProtocolUDP}}
 	if diff := cmp.Diff(want, pod.Containers[0].Ports); diff != "" {
 		t.Errorf("ports (-want +got):\n%s", diff)
 	}
@@ -90,7 +92,8 @@ func TestClaimsOfTheSameNameSayForWhichVolumeTheyAre(t *testing.T) {
 		}
 		for _, o := range result.Objects {
 			if claim, is := o.(*corev1.PersistentVolumeClaim); is {
-				if name := claim.Name; name != "a-b-c-d" && name != "vol-b-c-d" || claim.Annotations[muster.MadeForAnnotation] != want {
+				if name := claim.Name; name != "a-b-c-d" && name != "vol-b-c-d" ||
+					claim.Annotations[muster.MadeForAnnotation] != want {
 					t.Errorf("%+v: the claim %s was made for %q, want %q", c, name, claim.Annotations[muster.MadeForAnnotation], want)
 				}
 			}

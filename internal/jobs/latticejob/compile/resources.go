@@ -135,7 +135,8 @@ func (v *volumeParams) check(r *lattice.ResourceSpec) error {
 	case "", corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany:
 		return nil
 	}
-	return fmt.Errorf("params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not %q", shortened(string(v.AccessMode)))
+	return fmt.Errorf("params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not %q",
+		shortened(string(v.AccessMode)))
 }
 
 // interval is a duration of hours, minutes and seconds, such as 1h30m.
@@ -144,8 +145,9 @@ var interval = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
 // secretKey matches valid keys of a secret.
 var secretKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
 
-var secretTypes = []corev1.SecretType{corev1.SecretTypeOpaque, corev1.SecretTypeTLS, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg,
-	corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth, corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
+var secretTypes = []corev1.SecretType{corev1.SecretTypeOpaque, corev1.SecretTypeTLS, corev1.SecretTypeDockerConfigJson,
+	corev1.SecretTypeDockercfg, corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth, corev1.SecretTypeServiceAccountToken,
+	corev1.SecretTypeBootstrapToken}
 
 func (s *secretParams) check() error {
 	switch {
@@ -154,7 +156,8 @@ func (s *secretParams) check() error {
 	case len(validation.IsDNS1123Subdomain(s.Provider)) > 0:
 		return fmt.Errorf("params.provider must be the name of a ClusterSecretStore, not %q", shortened(s.Provider))
 	case s.RefreshInterval != "" && !interval.MatchString(s.RefreshInterval):
-		return fmt.Errorf("params.refreshInterval must be hours, minutes and seconds such as 1h30m, not %q", shortened(s.RefreshInterval))
+		return fmt.Errorf("params.refreshInterval must be hours, minutes and seconds such as 1h30m, not %q",
+			shortened(s.RefreshInterval))
 	case s.SecretType != "" && !slices.Contains(secretTypes, s.SecretType):
 		return fmt.Errorf("params.secretType %q is not a type of secret that can be made", shortened(string(s.SecretType)))
 	case len(s.Keys) > maxSecretKeys:
@@ -221,7 +224,8 @@ func (ep *externalParams) endpoints() ([]endpoint, error) {
 	for _, name := range slices.Sorted(maps.Keys(ep.Endpoints)) {
 		e, err := parseEndpoint(ep.Endpoints[name])
 		if err != nil {
-			return nil, fmt.Errorf("params.endpoints.%s must be a URL such as https://api.example.com:443: %w", shortened(name), err)
+			return nil, fmt.Errorf("params.endpoints.%s must be a URL such as https://api.example.com:443: %w",
+				shortened(name), err)
 		}
 		e.name = name
 		if name == "default" {
@@ -234,7 +238,9 @@ func (ep *externalParams) endpoints() ([]endpoint, error) {
 }
 
 // wellKnownPorts are the default ports of URL schemes.
-var wellKnownPorts = map[string]int32{"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432, "mysql": 3306, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "mongodb": 27017, "nats": 4222, "kafka": 9092, "ws": 80, "wss": 443, "grpc": 443, "ftp": 21, "ssh": 22}
+var wellKnownPorts = map[string]int32{"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432, "mysql": 3306,
+	"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "mongodb": 27017, "nats": 4222, "kafka": 9092, "ws": 80,
+	"wss": 443, "grpc": 443, "ftp": 21, "ssh": 22}
 
 // parseEndpoint parses a URL. Its errors do not quote the URL, which may hold a password.
 func parseEndpoint(text string) (endpoint, error) {

@@ -40,7 +40,8 @@ func (t *task) secrets() error {
 		if d.pulls {
 			secretType = cmp.Or(d.secret.SecretType, corev1.SecretTypeDockerConfigJson)
 		}
-		spec := storeSpec(d.secret.Provider, d.secret.RefreshInterval, t.secretName(d), map[string]any{"type": string(secretType)})
+		spec := storeSpec(d.secret.Provider, d.secret.RefreshInterval, t.secretName(d),
+			map[string]any{"type": string(secretType)})
 		if len(d.secret.Keys) == 0 {
 			spec["dataFrom"] = []any{map[string]any{"extract": map[string]any{"key": d.ID}}}
 		} else {
@@ -97,7 +98,8 @@ type rendering struct {
 }
 
 func newRendering(provider string) *rendering {
-	return &rendering{provider: provider, texts: map[string]any{}, aliases: map[[2]string]string{}, taken: map[string]bool{}, last: map[string]int{}}
+	return &rendering{provider: provider, texts: map[string]any{}, aliases: map[[2]string]string{},
+		taken: map[string]bool{}, last: map[string]int{}}
 }
 
 // storeOf returns the store of all secrets in the text; it fails if there are several.
@@ -108,7 +110,8 @@ func storeOf(x *text) (string, error) {
 			continue
 		}
 		if provider != "" && provider != p.secret.secret.Provider {
-			return "", fmt.Errorf("mixes secrets of the stores '%s' and '%s': all secrets in one text must be of one", provider, p.secret.secret.Provider)
+			return "", fmt.Errorf("mixes secrets of the stores '%s' and '%s': all secrets in one text must be of one", provider,
+				p.secret.secret.Provider)
 		}
 		provider = p.secret.secret.Provider
 	}
@@ -194,7 +197,8 @@ func sooner(a, b string) string {
 
 // render compiles the ExternalSecret for the Secret with the name.
 func (t *task) render(name string, r *rendering) {
-	spec := storeSpec(r.provider, r.refresh, name, map[string]any{"engineVersion": "v2", "type": string(corev1.SecretTypeOpaque), "data": r.texts})
+	spec := storeSpec(r.provider, r.refresh, name,
+		map[string]any{"engineVersion": "v2", "type": string(corev1.SecretTypeOpaque), "data": r.texts})
 	spec["data"] = r.data
 	t.externalSecret(name, spec)
 }

@@ -46,7 +46,8 @@ func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
 	if t.training != nil {
 		t.training.label(t.job.Name, labels)
 	}
-	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: Domains(t.job.Annotations)}, Spec: t.pod}, nil
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: Domains(t.job.Annotations)},
+		Spec: t.pod}, nil
 }
 
 // identity compiles the ServiceAccount and the settings that hold for all containers of a pod.
@@ -75,7 +76,8 @@ func (t *task) identity() error {
 		}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.spec.Sysctls)) {
-		t.pod.SecurityContext.Sysctls = append(t.pod.SecurityContext.Sysctls, corev1.Sysctl{Name: name, Value: t.spec.Sysctls[name]})
+		t.pod.SecurityContext.Sysctls = append(t.pod.SecurityContext.Sysctls,
+			corev1.Sysctl{Name: name, Value: t.spec.Sysctls[name]})
 	}
 	return nil
 }
@@ -159,7 +161,8 @@ func (t *task) readResource(d *dependency) error {
 		t.warn("task '%s': nothing is made of resource '%s', for nobody provides type %s", t.name, d.name, d.Type)
 	}
 	for _, name := range unknown {
-		t.warn("task '%s': params.%s of resource '%s' means nothing to type %s and is ignored", t.name, shortened(name), d.name, d.Type)
+		t.warn("task '%s': params.%s of resource '%s' means nothing to type %s and is ignored", t.name,
+			shortened(name), d.name, d.Type)
 	}
 	t.warnOfUnheeded(d)
 	return err

@@ -83,7 +83,8 @@ func placeholder(text string) (path []string, rest string, err error) {
 	path = strings.Split(inner, ".")
 	for _, name := range path {
 		if !isName(name) {
-			return nil, "", fmt.Errorf("${%s} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves", shortened(inner))
+			return nil, "", fmt.Errorf("${%s} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",
+				shortened(inner))
 		}
 	}
 	return path, rest, nil

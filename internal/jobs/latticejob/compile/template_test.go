@@ -33,7 +33,8 @@ func TestPlaceholdersAndEscapes(t *testing.T) {
 // FuzzTemplate: escaped text comes out as it is, whatever it holds; text around
 // secrets is never lost or run by the template that puts them in.
 func FuzzTemplate(f *testing.F) {
-	for _, seed := range []string{"", "${", "$${", "{{", "{", "a{{{b}}}", "${secret.s.k}", "$${a}${b}", "{{- /* */ -}}", "{{ .s_k }}", "\x00{{`"} {
+	for _, seed := range []string{"", "${", "$${", "{{", "{", "a{{{b}}}", "${secret.s.k}", "$${a}${b}", "{{- /* */ -}}",
+		"{{ .s_k }}", "\x00{{`"} {
 		f.Add(seed, seed)
 	}
 	task := &task{compiler: &compiler{facts: &Facts{}}, full: "j-t", names: []string{"s"}}

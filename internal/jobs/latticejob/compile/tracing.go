@@ -39,18 +39,19 @@ func (t *task) tracing() error {
 	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
 		values = append(values, binary)
 	}
-	t.addOf(TracingPolicies, !t.facts.NeedTracing, t.unstructured(tracingVersion, TracingPolicyKind, "allow-binaries-"+t.full, map[string]any{
-		"podSelector": map[string]any{"matchLabels": map[string]any{lattice.NameLabel: t.full}},
-		"kprobes": []any{map[string]any{
-			"call":    "security_bprm_check",
-			"syscall": false,
-			"args":    []any{map[string]any{"index": int64(0), "type": "linux_binprm"}},
-			"selectors": []any{map[string]any{
-				"matchArgs":    []any{map[string]any{"index": int64(0), "operator": "NotEqual", "values": values}},
-				"matchActions": []any{map[string]any{"action": "Sigkill"}},
+	t.addOf(TracingPolicies, !t.facts.NeedTracing,
+		t.unstructured(tracingVersion, TracingPolicyKind, "allow-binaries-"+t.full, map[string]any{
+			"podSelector": map[string]any{"matchLabels": map[string]any{lattice.NameLabel: t.full}},
+			"kprobes": []any{map[string]any{
+				"call":    "security_bprm_check",
+				"syscall": false,
+				"args":    []any{map[string]any{"index": int64(0), "type": "linux_binprm"}},
+				"selectors": []any{map[string]any{
+					"matchArgs":    []any{map[string]any{"index": int64(0), "operator": "NotEqual", "values": values}},
+					"matchActions": []any{map[string]any{"action": "Sigkill"}},
+				}},
 			}},
-		}},
-	}))
+		}))
 	return nil
 }
 

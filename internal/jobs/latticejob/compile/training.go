@@ -33,8 +33,9 @@ const (
 	firstRank = "FIRST_RANK_OF_TASK"
 
 	// A pod whose rank cannot be written must fail to start rather than run without one.
-	writeRank = `rank=$((` + firstRank + ` + VC_TASK_INDEX)) && printf 'RANK=%d\nNODE_RANK=%d\n' "$rank" "$rank" > ` + rankFolder + `/of-this-pod`
-	readRank  = `set -a && . ` + rankFolder + `/of-this-pod && %sset +a && exec "$@"`
+	writeRank = `rank=$((` + firstRank + ` + VC_TASK_INDEX)) && printf 'RANK=%d\nNODE_RANK=%d\n' "$rank" "$rank" > ` +
+		rankFolder + `/of-this-pod`
+	readRank = `set -a && . ` + rankFolder + `/of-this-pod && %sset +a && exec "$@"`
 )
 
 // training is what the tasks of a training job share.
@@ -51,7 +52,8 @@ type training struct {
 // train prepares the tasks of a training job: it adds the variables by which they find each other,
 // unless they set them.
 func (c *compiler) train(config *lattice.TrainingConfig) error {
-	t := &training{TrainingConfig: config, coordinator: cmp.Or(config.CoordinatorTask, lattice.DefaultCoordinator), offsets: map[string]int32{}}
+	t := &training{TrainingConfig: config, coordinator: cmp.Or(config.CoordinatorTask, lattice.DefaultCoordinator),
+		offsets: map[string]int32{}}
 	t.address = fmt.Sprintf("%s-%s-0.%s", c.job.Name, t.coordinator, c.job.Name)
 	coordinator, there := c.tasks[t.coordinator]
 	switch {
@@ -62,9 +64,11 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 	}
 	switch {
 	case len(validation.IsDNS1123Label(c.job.Name)) > 0:
-		return fmt.Errorf("the name of a job that trains must be a DNS label, by which its pods find each other, not '%s'", shortened(c.job.Name))
+		return fmt.Errorf("the name of a job that trains must be a DNS label, by which its pods find each other, not '%s'",
+			shortened(c.job.Name))
 	case c.facts.StrictServiceNames && len(validation.IsDNS1035Label(c.job.Name)) > 0:
-		return fmt.Errorf("the name of a job that trains must begin with a letter on this cluster, not '%s': its pods find each other by a Service of that name, and Kubernetes before 1.36 refuses other names of Services", shortened(c.job.Name))
+		return fmt.Errorf("the name of a job that trains must begin with a letter on this cluster, not '%s': its pods find each other by a Service of that name, and Kubernetes before 1.36 refuses other names of Services",
+			shortened(c.job.Name))
 	}
 	names := slices.Sorted(maps.Keys(c.tasks))
 	for _, name := range names {
@@ -88,11 +92,13 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 // names of the init container and of its folder must be free.
 func canTrain(name string, task *lattice.JobTaskSpec) error {
 	if task.RestartPolicy != "" && task.RestartPolicy != lattice.RestartNever {
-		return fmt.Errorf("training task '%s' must have restartPolicy Never, not %s: pods of a training are restarted together", name, task.RestartPolicy)
+		return fmt.Errorf("training task '%s' must have restartPolicy Never, not %s: pods of a training are restarted together",
+			name, task.RestartPolicy)
 	}
 	_, container := task.Workload.Containers[rankContainer]
 	if _, sidecar := task.Sidecars[rankContainer]; container || sidecar {
-		return fmt.Errorf("training task '%s' has a container '%s': it is that which tells ranks, give yours another name", name, rankContainer)
+		return fmt.Errorf("training task '%s' has a container '%s': it is that which tells ranks, give yours another name",
+			name, rankContainer)
 	}
 	for _, container := range slices.Sorted(maps.Keys(task.Workload.Containers)) {
 		spec := task.Workload.Containers[container]
@@ -102,7 +108,8 @@ func canTrain(name string, task *lattice.JobTaskSpec) error {
 		case len(spec.Command) == 0:
 			return fmt.Errorf("training task '%s' container '%s' must specify a command", name, container)
 		case file || volume:
-			return fmt.Errorf("training task '%s' container '%s' mounts something at %s, where its rank is written: give it another path", name, container, rankFolder)
+			return fmt.Errorf("training task '%s' container '%s' mounts something at %s, where its rank is written: give it another path",
+				name, container, rankFolder)
 		}
 	}
 	return nil
@@ -217,7 +224,8 @@ func (t *task) rank() error {
 		return nil
 	}
 	for _, name := range []string{rankVolume, tmpVolume} {
-		if err := t.volumes.add(corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}); err != nil {
+		if err := t.volumes.add(corev1.Volume{Name: name,
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}); err != nil {
 			return fmt.Errorf("invalid volume config: %w", err)
 		}
 	}
@@ -229,7 +237,8 @@ func (t *task) rank() error {
 		Name: rankContainer, Image: first.Image, ImagePullPolicy: first.ImagePullPolicy,
 		Command:   []string{shell, "-c", writeRank},
 		Env:       []corev1.EnvVar{{Name: firstRank, Value: strconv.Itoa(int(t.training.offsets[t.name]))}},
-		Resources: asks, SecurityContext: securityOf(identityOf(t.spec.Workload.Containers[first.Name].Security)), VolumeMounts: []corev1.VolumeMount{folder},
+		Resources: asks, SecurityContext: securityOf(identityOf(t.spec.Workload.Containers[first.Name].Security)),
+		VolumeMounts: []corev1.VolumeMount{folder},
 	})
 	for i := range t.pod.Containers {
 		c := &t.pod.Containers[i]

@@ -14,16 +14,19 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// TestTheRankIsWorkedOutAsWhoTrains: an image that is root's runs as nobody else, and a node without AppArmor takes no pod
-// any container of which asks for it. More than that the container with the rank may not do.
+// TestTheRankIsWorkedOutAsWhoTrains: an image that is root's runs as nobody else, and a node without AppArmor takes no
+// pod any container of which asks for it. More than that the container with the rank may not do.
 func TestTheRankIsWorkedOutAsWhoTrains(t *testing.T) {
 	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: "ml"}, Spec: lattice.LatticeJobSpec{
 		Training: &lattice.TrainingConfig{Framework: lattice.PyTorch},
-		Tasks: map[string]lattice.JobTaskSpec{"master": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": {
-			SidecarContainer: lattice.SidecarContainer{Image: "example.com/torch:1", Command: []string{"/usr/bin/python3"}, Security: &lattice.SecurityContext{
-				RunAsUser: ptr.To[int64](0), RunAsGroup: ptr.To[int64](7), ApparmorProfile: "Unconfined", Privileged: ptr.To(true), Capabilities: []string{"SYS_ADMIN"},
-			}},
-		}}}}},
+		Tasks: map[string]lattice.JobTaskSpec{
+			"master": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": {
+				SidecarContainer: lattice.SidecarContainer{Image: "example.com/torch:1", Command: []string{"/usr/bin/python3"},
+					Security: &lattice.SecurityContext{
+						RunAsUser: ptr.To[int64](0), RunAsGroup: ptr.To[int64](7), ApparmorProfile: "Unconfined",
+						Privileged: ptr.To(true), Capabilities: []string{"SYS_ADMIN"},
+					}},
+			}}}}},
 	}}
 	result, err := Compile(job, Facts{})
 	if err != nil {

@@ -33,7 +33,8 @@ func (c *compiler) vcjob() (*batch.Job, error) {
 	if len(out.Spec.Policies) == 0 {
 		out.Spec.Policies = []batch.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction}}
 		if out.Spec.MaxRetry > 0 {
-			out.Spec.Policies = append(out.Spec.Policies, batch.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.RestartJobAction})
+			out.Spec.Policies = append(out.Spec.Policies,
+				batch.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.RestartJobAction})
 		}
 	}
 	if c.training != nil {
@@ -44,7 +45,8 @@ func (c *compiler) vcjob() (*batch.Job, error) {
 		task := c.tasks[name]
 		n := replicas(&task)
 		if last := fmt.Sprintf("%s-%s-%d", c.job.Name, name, max(n-1, 0)); len(last) > maxPodName {
-			return nil, fmt.Errorf("the name of pod %s would exceed %d characters: give the job or task '%s' a shorter name", last, maxPodName, name)
+			return nil, fmt.Errorf("the name of pod %s would exceed %d characters: give the job or task '%s' a shorter name",
+				last, maxPodName, name)
 		}
 		all += n
 		out.Spec.Tasks = append(out.Spec.Tasks, batch.TaskSpec{Name: name, Replicas: n, Policies: policies(task.Policies)})

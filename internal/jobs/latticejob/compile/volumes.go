@@ -57,7 +57,8 @@ func (t *task) claimVolumes() error {
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				StorageClassName: d.volume.StorageClass,
-				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: d.volume.Size.Quantity}},
+				Resources: corev1.VolumeResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceStorage: d.volume.Size.Quantity}},
 			},
 		}
 		if d.volume.AccessMode != "" {
@@ -126,7 +127,8 @@ func (t *task) mount(c *corev1.Container, mounts map[string]lattice.VolumeMount)
 		if err != nil {
 			return fmt.Errorf("invalid volume config: container '%s': volume at '%s': %w", c.Name, at, err)
 		}
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, SubPath: m.Path, ReadOnly: ptr.Deref(m.ReadOnly, false)})
+		c.VolumeMounts = append(c.VolumeMounts,
+			corev1.VolumeMount{Name: name, MountPath: at, SubPath: m.Path, ReadOnly: ptr.Deref(m.ReadOnly, false)})
 	}
 	return nil
 }

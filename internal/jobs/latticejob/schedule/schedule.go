@@ -19,7 +19,8 @@ func Parse(text string) (Schedule, error) {
 	// when they are computed.
 	for _, word := range []string{"TZ", "@every"} {
 		if strings.Contains(text, word) {
-			return Schedule{}, fmt.Errorf("schedule '%s': %s is not supported: times are in UTC, and of five fields or such as @daily", text, word)
+			return Schedule{}, fmt.Errorf(
+				"schedule '%s': %s is not supported: times are in UTC, and of five fields or such as @daily", text, word)
 		}
 	}
 	parsed, err := cron.ParseStandard(text)
@@ -44,7 +45,8 @@ func (s Schedule) Next(now time.Time) time.Time { return s.times.Next(now.UTC())
 
 // searchPeriods are the periods before now that Last searches in turn, so that it iterates over few times.
 // The longest has every day of the year, also February 29, which some centuries skip.
-var searchPeriods = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour, 366 * 24 * time.Hour, 8 * 366 * 24 * time.Hour}
+var searchPeriods = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour, 366 * 24 * time.Hour,
+	8 * 366 * 24 * time.Hour}
 
 // Last returns the latest time after after and not after now; zero if there is none.
 func (s Schedule) Last(after, now time.Time) (last time.Time) {

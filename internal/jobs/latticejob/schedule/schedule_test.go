@@ -36,14 +36,21 @@ func TestWhatIsNoSchedule(t *testing.T) {
 
 func TestTheLastTimeThatIsDue(t *testing.T) {
 	for name, tc := range map[string]struct{ schedule, after, now, last, next string }{
-		"none before the first":             {"0 6 * * *", "2026-03-01T05:00:00Z", "2026-03-01T05:59:59Z", "", "2026-03-01T06:00:00Z"},
-		"to the second":                     {"0 6 * * *", "2026-03-01T05:00:00Z", "2026-03-01T06:00:00Z", "2026-03-01T06:00:00Z", "2026-03-02T06:00:00Z"},
-		"not one that has been":             {"0 6 * * *", "2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z", "", "2026-03-02T06:00:00Z"},
-		"the last of many that were missed": {"*/5 * * * *", "2020-01-01T00:00:00Z", "2026-03-01T06:04:59Z", "2026-03-01T06:00:00Z", "2026-03-01T06:05:00Z"},
-		"one of the day before":             {"30 22 * * *", "2026-01-01T00:00:00Z", "2026-03-01T06:00:00Z", "2026-02-28T22:30:00Z", "2026-03-01T22:30:00Z"},
-		"one that comes every four years":   {"0 0 29 2 *", "2020-03-01T00:00:00Z", "2026-03-01T00:00:00Z", "2024-02-29T00:00:00Z", "2028-02-29T00:00:00Z"},
-		"by name, in UTC wherever it is":    {"@daily", "2026-03-01T00:00:00+09:00", "2026-03-01T12:00:00+09:00", "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"},
-		"a clock that goes back":            {"* * * * *", "2026-03-01T06:00:00Z", "2026-03-01T05:00:00Z", "", "2026-03-01T05:01:00Z"},
+		"none before the first": {"0 6 * * *", "2026-03-01T05:00:00Z", "2026-03-01T05:59:59Z", "",
+			"2026-03-01T06:00:00Z"},
+		"to the second": {"0 6 * * *", "2026-03-01T05:00:00Z", "2026-03-01T06:00:00Z",
+			"2026-03-01T06:00:00Z", "2026-03-02T06:00:00Z"},
+		"not one that has been": {"0 6 * * *", "2026-03-01T06:00:00Z", "2026-03-01T07:00:00Z", "",
+			"2026-03-02T06:00:00Z"},
+		"the last of many that were missed": {"*/5 * * * *", "2020-01-01T00:00:00Z", "2026-03-01T06:04:59Z",
+			"2026-03-01T06:00:00Z", "2026-03-01T06:05:00Z"},
+		"one of the day before": {"30 22 * * *", "2026-01-01T00:00:00Z", "2026-03-01T06:00:00Z",
+			"2026-02-28T22:30:00Z", "2026-03-01T22:30:00Z"},
+		"one that comes every four years": {"0 0 29 2 *", "2020-03-01T00:00:00Z", "2026-03-01T00:00:00Z",
+			"2024-02-29T00:00:00Z", "2028-02-29T00:00:00Z"},
+		"by name, in UTC wherever it is": {"@daily", "2026-03-01T00:00:00+09:00", "2026-03-01T12:00:00+09:00",
+			"2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"},
+		"a clock that goes back": {"* * * * *", "2026-03-01T06:00:00Z", "2026-03-01T05:00:00Z", "", "2026-03-01T05:01:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Parse(tc.schedule)
@@ -67,7 +74,8 @@ func TestTheLastTimeThatIsDue(t *testing.T) {
 // TestTheLastIsTheLast: it is a time of the schedule within the bounds, and none follows within them.
 func TestTheLastIsTheLast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.SampledFrom([]string{"* * * * *", "*/7 * * * *", "13 */5 * * *", "0 9 * * 1-5", "@weekly", "@monthly", "0 0 29 2 *", "@yearly"}).Draw(t, "schedule")
+		text := rapid.SampledFrom([]string{"* * * * *", "*/7 * * * *", "13 */5 * * *", "0 9 * * 1-5", "@weekly", "@monthly",
+			"0 0 29 2 *", "@yearly"}).Draw(t, "schedule")
 		s, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)
