@@ -115,7 +115,7 @@ func (p *pass) sortByHead(families []*family) (known bool) {
 		for _, q := range f.queues {
 			c, cutHere := p.headOf(q)
 			if c != nil {
-				goes(f, c.rank)
+				goes(f, c.Rank)
 			}
 			cut = cut || cutHere
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/contest"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -144,20 +145,51 @@ func (p *pass) decide(f *family) (left bool) {
 	return p.growth.grow(f) || !f.waits.IsSettled() || p.reevaluateBlocked(f)
 }
 
+// contestant is the head of a queue with the outcome of its evaluation.
+type contestant struct {
+	contest.Contestant
+	queue   *clusterQueue
+	class   *class
+	version int
+	outcome
+}
+
+func newContestant(c *class, found outcome) *contestant {
+	q := c.queue
+	out := &contestant{queue: q, class: c, version: q.family.version, outcome: found}
+	out.Contestant = contest.Contestant{Of: out, Queue: q.node, QueueRank: q.Preemption.Rank, Rank: c.Head(),
+		Usage: found.choice.Usage, Borrowing: found.choice.Borrowing}
+	return out
+}
+
+// contestant returns the head as the contest knows it, nil for none.
+func (c *contestant) contestant() *contest.Contestant {
+	if c == nil {
+		return nil
+	}
+	return &c.Contestant
+}
+
+// stale reports whether the outcome may be out of date.
+func (c *contestant) stale() bool {
+	return c.version != c.queue.family.version || !c.class.IsFirst() || c.class.Head() != c.Rank
+}
+
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
 // budget is spent. None is served before all are known, and then at least one: what precedes it may cost all of the
 // budget.
 func (p *pass) serveHeads(f *family) {
-	heads, cut := p.engine.newContest(), false
+	heads, cut := contest.New(p.engine.options.FairSharing != nil), false
 	for _, q := range f.queues {
 		c, cutHere := p.headOf(q)
 		if c != nil {
-			heads.add(c)
+			heads.Add(&c.Contestant)
 		}
 		cut = cut || cutHere
 	}
 	served := 0
-	for c := heads.first(); c != nil && !cut && (p.budget > 0 || served == 0); c = heads.first() {
+	for first := heads.First(); first != nil && !cut && (p.budget > 0 || served == 0); first = heads.First() {
+		c := first.Of.(*contestant)
 		serve := !c.stale()
 		if serve {
 			p.engine.holdBacks.release(c.queue)
@@ -169,20 +201,20 @@ func (p *pass) serveHeads(f *family) {
 		}
 		var next *contestant
 		next, cut = p.headOf(c.queue)
-		heads.replace(c, next)
+		heads.Replace(first, next.contestant())
 		if serve {
 			for _, v := range c.victims {
-				heads.recharged(p.engine.queues[v.Queue.Name()])
+				heads.Recharged(v.Queue)
 			}
 			for _, y := range c.yields {
-				heads.recharged(y.w.queue)
+				heads.Recharged(y.w.queue.node)
 			}
 		}
 	}
 	if p.budget <= 0 {
 		p.reportWaiting(f)
 	}
-	f.waits.Swept(cut, served, heads.first() != nil)
+	f.waits.Swept(cut, served, heads.First() != nil)
 }
 
 // reportWaiting tells the workloads of queues that must wait, as a head that was just served is not ready yet, why they
@@ -249,7 +281,7 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		begin := p.engine.evaluator.workSoFar()
 		found := p.engine.evaluator.evaluateInTurn(c)
 		if found.verdict != hopeless {
-			return &contestant{queue: q, class: c, rank: c.Head(), version: q.family.version, outcome: found}, false
+			return newContestant(c, found), false
 		}
 		why := p.engine.evaluator.whyHopeless(c, found)
 		p.budget -= p.engine.evaluator.costSince(begin)

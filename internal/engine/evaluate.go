@@ -342,7 +342,7 @@ func (ev *evaluator) strategies() []preempt.Strategy {
 
 // serve carries out the outcome for the head of a queue.
 func (p *pass) serve(c *contestant) {
-	w := p.engine.workloads[c.rank.Key]
+	w := p.engine.workloads[c.Rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
 	p.engine.leaveClass(w)
 	c.queue.family.version++
@@ -375,7 +375,7 @@ func (p *pass) admit(w *workload, given *Admission) {
 	w.ReservedAt = p.engine.growths.now.Truncate(time.Second)
 	w.why = reason.Reason{}
 	p.engine.usageHistory.prepay(w)
-	w.queueEntry.remove()
+	w.queueEntry.Remove()
 	p.engine.reports.unreported.drop(w.Key)
 	p.engine.updateCharges(w)
 	p.addDecision(w, w.Priority, Decision{Admit: given})

@@ -147,7 +147,7 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 // explainWait explains why the workload has no quota, and what would have to happen.
 func (ex *explainer) explainWait() {
 	w, q := ex.w, ex.w.queue
-	if q != nil && (ex.engine.reshaped || ex.engine.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
+	if q != nil && (ex.engine.reshaped || ex.engine.changed.Has(q.Name)) || w.localEntry.On() == w.local.unrouted {
 		ex.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
 		return
 	}

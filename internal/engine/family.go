@@ -106,7 +106,7 @@ func (e *Engine) reshape() {
 
 // unreferenced reports whether the queue does not exist and nothing refers to it.
 func (cq *clusterQueue) unreferenced() bool {
-	return !cq.exists && len(cq.locals) == 0 && cq.waiting.len() == 0 && cq.unrouted.len() == 0 && len(cq.holders) == 0 &&
+	return !cq.exists && len(cq.locals) == 0 && cq.waiting.Len() == 0 && cq.unrouted.Len() == 0 && len(cq.holders) == 0 &&
 		cq.pending == 0 && cq.reserving == 0
 }
 

@@ -47,7 +47,7 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			e.Apply(tc.change)
 			passes, admitted := 0, 0
 			for e.Busy() {
-				if left := e.queues["q0"].unrouted.len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unrouted.len(); left > max(0, waiting-passes*passBudget) {
+				if left := e.queues["q0"].unrouted.Len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unrouted.Len(); left > max(0, waiting-passes*passBudget) {
 					t.Fatalf("%d workloads are not routed after %d passes", left, passes)
 				}
 				if passes == 1 {
@@ -193,7 +193,7 @@ func TestEqualFlavorRoutesNothing(t *testing.T) {
 		want    int
 	}{{false, 0}, {true, 10}, {true, 0}, {false, 10}} {
 		e.Apply(set(tc.tainted))
-		if got := e.queues["q"].unrouted.len(); got != tc.want {
+		if got := e.queues["q"].unrouted.Len(); got != tc.want {
 			t.Errorf("a flavor with a taint: %v, routes %d workloads again, want %d", tc.tainted, got, tc.want)
 		}
 		decideAll(e, epoch)

@@ -41,7 +41,7 @@ type clusterQueue struct {
 	heldBackFor order.Rank
 	// waiting are the workloads that use the queue and hold nothing, unrouted those of them that must be routed again
 	// because the queue has changed. revision counts these changes.
-	waiting, unrouted *orderedList
+	waiting, unrouted *order.List[*workload]
 	revision          int
 	// locals are the LocalQueues that point to this queue.
 	locals map[Key]*localQueue
@@ -76,7 +76,7 @@ type localQueue struct {
 	exists bool
 	// members are the workloads that use it, unrouted those of them that must be routed again because it has changed.
 	// left are the ClusterQueues that it pointed to before, in which some of these still wait.
-	members, unrouted *orderedList
+	members, unrouted *order.List[*workload]
 	left              []*clusterQueue
 	// classes are those of its workloads that wait, in any ClusterQueue.
 	classes map[*class]struct{}
@@ -92,7 +92,7 @@ func (e *Engine) queue(name string) *clusterQueue {
 	if q == nil {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
 			waits:   e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool { return e.evaluator.formOf(classOf(c)).Asks }),
-			waiting: &orderedList{}, unrouted: &orderedList{},
+			waiting: &order.List[*workload]{}, unrouted: &order.List[*workload]{},
 			entitled: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.entitledAt })}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
@@ -117,7 +117,7 @@ func (cq *clusterQueue) set(spec ClusterQueue) {
 // queueChanged marks all workloads that wait in the queue to be routed again.
 func (e *Engine) queueChanged(q *clusterQueue) {
 	q.revision++
-	moveAll(&q.waiting, &q.unrouted)
+	order.MoveAll(&q.waiting, &q.unrouted)
 	e.changed.Insert(q.Name)
 }
 
@@ -128,14 +128,14 @@ func (cq *clusterQueue) offersAny(flavors sets.Set[string]) bool {
 func (e *Engine) local(key Key) *localQueue {
 	l := e.localQueues[key]
 	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &orderedList{}, unrouted: &orderedList{}, classes: map[*class]struct{}{}}
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &order.List[*workload]{}, unrouted: &order.List[*workload]{}, classes: map[*class]struct{}{}}
 		e.localQueues[key] = l
 	}
 	return l
 }
 
 func (e *Engine) dropIfUnused(l *localQueue) {
-	if !l.exists && l.members.len() == 0 && l.unrouted.len() == 0 {
+	if !l.exists && l.members.Len() == 0 && l.unrouted.Len() == 0 {
 		delete(e.localQueues, l.Key)
 		e.relocated.Delete(l.Key)
 		e.forgetLeft(l)
@@ -164,15 +164,15 @@ func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
 	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
 		l.left = append(l.left, from)
 	}
-	moveAll(&l.members, &l.unrouted)
+	order.MoveAll(&l.members, &l.unrouted)
 	e.relocated.Insert(l.Key)
 }
 
 // markRouted notes that the workload was routed according to the present state of the LocalQueue.
 func (l *localQueue) markRouted(w *workload) {
-	if w.localEntry.on == l.unrouted {
-		w.localEntry.remove()
-		l.members.add(&w.localEntry)
+	if w.localEntry.On() == l.unrouted {
+		w.localEntry.Remove()
+		l.members.Add(&w.localEntry)
 	}
 }
 

@@ -15,7 +15,7 @@ func (p *pass) reroute() {
 	for _, name := range sets.List(p.engine.changed) {
 		p.engine.changed.Delete(name)
 		q := p.engine.queue(name)
-		for w := q.unrouted.first(); w != nil; w = q.unrouted.first() {
+		for w := q.unrouted.First(); w != nil; w = q.unrouted.First() {
 			if p.budget <= 0 {
 				p.engine.changed.Insert(name)
 				return
@@ -40,7 +40,7 @@ func (e *Engine) relocatedByLength() []*localQueue {
 		out = append(out, e.localQueues[key])
 	}
 	slices.SortFunc(out, func(a, b *localQueue) int {
-		return cmp.Or(cmp.Compare(a.unrouted.len(), b.unrouted.len()), order.CompareKeys(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.unrouted.Len(), b.unrouted.Len()), order.CompareKeys(a.Key, b.Key))
 	})
 	return out
 }
@@ -48,7 +48,7 @@ func (e *Engine) relocatedByLength() []*localQueue {
 // rerouteMembers does so for a LocalQueue: a workload that holds quota keeps it. It reports whether all workloads are
 // done.
 func (p *pass) rerouteMembers(l *localQueue) bool {
-	for w := l.unrouted.first(); w != nil; w = l.unrouted.first() {
+	for w := l.unrouted.First(); w != nil; w = l.unrouted.First() {
 		if p.budget <= 0 {
 			return false
 		}

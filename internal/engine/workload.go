@@ -35,7 +35,7 @@ type workload struct {
 	class *class
 	// queueEntry is its entry in a list of its ClusterQueue while it holds nothing, localEntry its entry in a list of
 	// its LocalQueue.
-	queueEntry, localEntry listEntry
+	queueEntry, localEntry order.Entry[*workload]
 	// held is the admission as observed or assumed.
 	held    *Admission
 	assumed assumption
@@ -106,7 +106,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 	switch {
 	case w == nil:
 		w = &workload{Workload: Workload{Generation: ws.Generation}, refusal: reportedRefusal(&ws.Workload)}
-		w.queueEntry.w, w.localEntry.w = w, w
+		w.queueEntry.Of, w.localEntry.Of = w, w
 		e.workloads[ws.Key] = w
 	case ws.Version < w.Version:
 		return // stale event
@@ -133,7 +133,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 	w.Workload, w.shape = ws.Workload, shape
 	if w.local == nil {
 		w.local = e.local(w.localKey())
-		w.local.members.add(&w.localEntry)
+		w.local.members.Add(&w.localEntry)
 	}
 	if w.why.Code == reason.None {
 		w.why, w.reported = reason.Reason{Code: ws.ReportedCode, Detail: ws.ReportedMessage}, ws.ReportedMessage
@@ -303,7 +303,7 @@ func (e *Engine) forget(w *workload) {
 }
 
 func (e *Engine) leaveLocal(w *workload) {
-	w.localEntry.remove()
+	w.localEntry.Remove()
 	e.dropIfUnused(w.local)
 	w.local = nil
 }
@@ -316,7 +316,7 @@ func (e *Engine) leave(w *workload) {
 	if w.nomination != nil {
 		e.withdrawNomination(w)
 	}
-	w.queueEntry.remove()
+	w.queueEntry.Remove()
 }
 
 // route adds a workload that holds nothing to the waiting ones of its queue, and updates its charges.
@@ -339,11 +339,11 @@ func (e *Engine) route(w *workload) {
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.unrouted.add(&w.queueEntry) // until the queue's own change is processed
+		w.queue.unrouted.Add(&w.queueEntry) // until the queue's own change is processed
 		return
 	}
 	if w.queue != nil {
-		w.queue.waiting.add(&w.queueEntry)
+		w.queue.waiting.Add(&w.queueEntry)
 	}
 	if why := e.whyInadmissible(w); why.Code != reason.None {
 		e.reports.set(w, why)

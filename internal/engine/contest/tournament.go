@@ -1,4 +1,4 @@
-package engine
+package contest
 
 import (
 	"slices"
@@ -29,25 +29,25 @@ type bracket struct {
 	at       order.Place
 	// winner is nil if no contestant is left. share is what the node's share would be with it, passed what its parent
 	// would have to lend, and borrows is set if the winner's queue would borrow.
-	winner  *contestant
+	winner  *Contestant
 	share   fair.Share
 	passed  quota.Vector
 	borrows bool
 }
 
-func (t *tournament) add(c *contestant) { t.seat(c.queue.node, c) }
+func (t *tournament) Add(c *Contestant) { t.seat(c.Queue, c) }
 
-func (t *tournament) first() *contestant {
+func (t *tournament) First() *Contestant {
 	if t.root == nil {
 		return nil
 	}
 	return t.root.winner
 }
 
-func (t *tournament) replace(was, next *contestant) { t.seat(was.queue.node, next) }
+func (t *tournament) Replace(was, next *Contestant) { t.seat(was.Queue, next) }
 
-func (t *tournament) recharged(q *clusterQueue) {
-	for n := q.node; n != nil; n = n.Parent() {
+func (t *tournament) Recharged(queue *quota.Node) {
+	for n := queue; n != nil; n = n.Parent() {
 		if b := t.brackets[n]; b != nil {
 			t.replay(b) // no bracket below it exists
 			return
@@ -56,7 +56,7 @@ func (t *tournament) recharged(q *clusterQueue) {
 }
 
 // seat sets the contestant of a queue, nil for none.
-func (t *tournament) seat(queue *quota.Node, c *contestant) {
+func (t *tournament) seat(queue *quota.Node, c *Contestant) {
 	b := t.bracket(queue)
 	b.winner = c
 	t.replay(b)
@@ -97,7 +97,7 @@ func (b *bracket) settle() {
 		best := b.children.First()
 		b.winner, b.borrows, asked = best.winner, best.borrows, best.passed
 	case b.winner != nil:
-		asked = b.winner.choice.Usage
+		asked = b.winner.Usage
 		b.borrows = slices.ContainsFunc(asked, func(a quota.Amount) bool { return b.node.Over(quota.Planned, a.Index, a.Value) > 0 })
 	}
 	if b.winner != nil && b.parent != nil {
@@ -113,7 +113,7 @@ func (b *bracket) before(other *bracket) bool {
 	if by := b.share.Compare(other.share); by != 0 {
 		return by < 0
 	}
-	return order.Compare(b.winner.rank, other.winner.rank) < 0
+	return order.Compare(b.winner.Rank, other.winner.Rank) < 0
 }
 
 // arrange updates the position of the child among the others; a child without a winner is removed.
