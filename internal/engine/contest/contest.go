@@ -1,7 +1,7 @@
-// Package contest decides which of the heads of a family's queues goes next: the heads are the first workloads of the queues
-// that can be given something now. There are two rules. Without fair sharing, queues of a higher rank go first, then those
-// that borrow less, then the first workload in order. With fair sharing, the heads play a tournament along the tree of
-// cohorts. The package knows neither workloads nor what is done for them.
+// Package contest decides which of the heads of a family's queues goes next: the heads are the first workloads of the
+// queues that can be given something now. There are two rules. Without fair sharing, queues of a higher rank go first,
+// then those that borrow less, then the first workload in order. With fair sharing, the heads play a tournament along
+// the tree of cohorts. The package knows neither workloads nor what is done for them.
 package contest
 
 import (

@@ -98,7 +98,8 @@ func (b *bracket) settle() {
 		b.winner, b.borrows, asked = best.winner, best.borrows, best.passed
 	case b.winner != nil:
 		asked = b.winner.Usage
-		b.borrows = slices.ContainsFunc(asked, func(a quota.Amount) bool { return b.node.Over(quota.Planned, a.Index, a.Value) > 0 })
+		b.borrows = slices.ContainsFunc(asked,
+			func(a quota.Amount) bool { return b.node.Over(quota.Planned, a.Index, a.Value) > 0 })
 	}
 	if b.winner != nil && b.parent != nil {
 		b.share = fair.Of(b.node, quota.Planned, asked)

@@ -32,8 +32,9 @@ func (h *Heap[T]) First() T { return h.members.list[0] }
 // All returns the members in no particular order. The slice must be neither modified nor retained.
 func (h *Heap[T]) All() []T { return h.members.list }
 
-// While calls do with the first member and, in no particular order, with those after each one for which it returns true.
-// So it finds all that satisfy a condition without a look at all others, if those before any such member satisfy it too.
+// While calls do with the first member and, in no particular order, with those after each one for which it returns
+// true. So it finds all that satisfy a condition without a look at all others, if those before any such member satisfy
+// it too.
 func (h *Heap[T]) While(do func(T) bool) { h.while(0, do) }
 
 func (h *Heap[T]) while(at int, do func(T) bool) {

@@ -77,7 +77,8 @@ func TestHeapIsASortedList(t *testing.T) {
 					}
 					return g.turn < before
 				})
-				if want := len(slices.DeleteFunc(slices.Clone(list), func(g *item) bool { return g.turn >= before })); found != want {
+				if want := len(slices.DeleteFunc(slices.Clone(list),
+					func(g *item) bool { return g.turn >= before })); found != want {
 					t.Fatalf("While found %d items before turn %d, want %d", found, before, want)
 				}
 				if len(list) == 0 {

@@ -1,7 +1,7 @@
 package order
 
-// List lists members in the order in which they were added. A member is in at most one list of a kind: its Entry says in
-// which one, and where. Adding and removing take constant time on average. The zero value is empty and ready to use.
+// List lists members in the order in which they were added. A member is in at most one list of a kind: its Entry says
+// in which one, and where. Adding and removing take constant time on average. The zero value is empty and ready to use.
 type List[T any] struct {
 	// list has a nil in place of each removed member; removed counts these. All before index head are nil.
 	list          []*Entry[T]
@@ -73,7 +73,8 @@ func (l *List[T]) moveTo(other *List[T]) {
 	*l = List[T]{}
 }
 
-// MoveAll moves all members of the settled list to the end of the unsettled one. Where that is empty, the lists are swapped.
+// MoveAll moves all members of the settled list to the end of the unsettled one. Where that is empty, the lists are
+// swapped.
 func MoveAll[T any](settled, unsettled **List[T]) {
 	if (*unsettled).Len() == 0 {
 		*settled, *unsettled = *unsettled, *settled

@@ -80,7 +80,8 @@ func (c *Class) Workloads() []order.Rank { return c.workloads.All() }
 // Len returns the number of workloads.
 func (c *Class) Len() int { return c.workloads.Len() }
 
-// Before reports whether the class comes before another class of its queue. Heaps call it more often than anything else.
+// Before reports whether the class comes before another class of its queue. Heaps call it more often than anything
+// else.
 func (c *Class) Before(other *Class) bool {
 	if c.queue.ByUsage && c.From.Standing != other.From.Standing {
 		return c.From.Standing < other.From.Standing

@@ -26,10 +26,11 @@ type Family struct {
 	afterSweep map[*Class]struct{}
 }
 
-// NewFamily returns a family of the queues, which leave the families that they were in. Their classes must be made ready.
-// touch is called when there is something to evaluate.
+// NewFamily returns a family of the queues, which leave the families that they were in. Their classes must be made
+// ready. touch is called when there is something to evaluate.
 func NewFamily(queues []*Queue, touch func()) *Family {
-	f := &Family{touch: touch, queues: queues, short: map[quota.Index]map[*Class]struct{}{}, afterSweep: map[*Class]struct{}{}}
+	f := &Family{touch: touch, queues: queues, short: map[quota.Index]map[*Class]struct{}{},
+		afterSweep: map[*Class]struct{}{}}
 	for _, q := range queues {
 		q.family, q.head = f, nil
 	}
@@ -47,15 +48,15 @@ func (f *Family) Released(amounts []quota.Index) {
 	}
 }
 
-// SharesMoved publishes that the usage of a queue has changed where queues are compared by their shares: other evictions may
-// be allowed now.
+// SharesMoved publishes that the usage of a queue has changed where queues are compared by their shares: other
+// evictions may be allowed now.
 func (f *Family) SharesMoved() {
 	f.sharesMoved = true
 	f.touch()
 }
 
-// UsageChanged publishes that something was charged, released or held back: classes whose cause says Use may fit now, heads
-// by resource may lack something else, and others may have taken what workloads would grow into.
+// UsageChanged publishes that something was charged, released or held back: classes whose cause says Use may fit now,
+// heads by resource may lack something else, and others may have taken what workloads would grow into.
 func (f *Family) UsageChanged() {
 	f.charges++
 	if f.DependsOnUse() {
@@ -74,8 +75,8 @@ func (f *Family) DependsOnUse() bool {
 // IsSettled reports whether Settle has nothing to do.
 func (f *Family) IsSettled() bool { return len(f.released) == 0 && !f.sharesMoved }
 
-// Settle makes the classes ready that were short of quota that was released, and those to evaluate after a sweep. It does
-// nothing during a sweep.
+// Settle makes the classes ready that were short of quota that was released, and those to evaluate after a sweep. It
+// does nothing during a sweep.
 //
 // With fair sharing, any change of shares may allow other evictions, so that all classes of queues that can reclaim are
 // made ready.
@@ -130,8 +131,8 @@ func (f *Family) ByUse(now State) iter.Seq[*Class] {
 	}
 }
 
-// Heads returns the heads of queues by resource that were last evaluated in another state: what they lack depends on the
-// usage of others, and on whether quota or nodes are short first. They are to be evaluated as the classes of ByUse.
+// Heads returns the heads of queues by resource that were last evaluated in another state: what they lack depends on
+// the usage of others, and on whether quota or nodes are short first. They are to be evaluated as the classes of ByUse.
 func (f *Family) Heads(now State) iter.Seq[*Class] {
 	return func(yield func(*Class) bool) {
 		for _, q := range f.queues {
@@ -155,8 +156,8 @@ func (f *Family) Heads(now State) iter.Seq[*Class] {
 // Evaluated notes the state in which a blocked class was evaluated again, in vain.
 func (c *Class) Evaluated(now State) { c.evaluatedAt = now }
 
-// ByGrowth returns the blocked classes of the queue that wait for workloads to grow, if it was not yet checked in this state
-// whether these are still to grow.
+// ByGrowth returns the blocked classes of the queue that wait for workloads to grow, if it was not yet checked in this
+// state whether these are still to grow.
 func (q *Queue) ByGrowth(now State) []*Class {
 	if len(q.byGrowth) == 0 || q.growersCheckedAt == now {
 		return nil

@@ -16,15 +16,17 @@ func (q *Queue) Head() *Class { return q.head }
 // HoldAll makes the class, which was just blocked, the head of a strict queue: no other class is evaluated.
 func (q *Queue) HoldAll(head *Class) { q.head = head }
 
-// HoldFor makes the class, which was just blocked, a head behind which later classes wait that request any of what it lacks.
+// HoldFor makes the class, which was just blocked, a head behind which later classes wait that request any of what it
+// lacks.
 func (q *Queue) HoldFor(head *Class, lacks []quota.FlavorResource) {
 	head.lacks, head.behind = lacks, map[*Class]struct{}{}
 	q.heads = append(q.heads, head)
 	q.demoteLater(head)
 }
 
-// demoteLater makes the heads ready that come after the given head and request what it lacks: they stop being heads while
-// they wait behind it, so that the result does not depend on the order of evaluation. It reports whether there are any.
+// demoteLater makes the heads ready that come after the given head and request what it lacks: they stop being heads
+// while they wait behind it, so that the result does not depend on the order of evaluation. It reports whether there
+// are any.
 func (q *Queue) demoteLater(head *Class) (some bool) {
 	for _, other := range slices.Clone(q.heads) {
 		if other != head && other.behind != nil && head.Before(other) && slices.ContainsFunc(head.lacks, q.Asks(other)) {

@@ -27,8 +27,8 @@ type Rules struct {
 	ByUsage bool
 	// Preemption says whom the workloads of the queue may evict.
 	Preemption preempt.Policy
-	// FewerNodes is set if workloads may fit once nodes are taken away: where nodes are added on demand, a workload that no
-	// present node can hold is admitted.
+	// FewerNodes is set if workloads may fit once nodes are taken away: where nodes are added on demand, a workload that
+	// no present node can hold is admitted.
 	FewerNodes bool
 }
 
@@ -86,8 +86,8 @@ func (q *Queue) Front() *Class {
 	return q.First()
 }
 
-// Move lets change the order of some ready classes. Only these move: to sort all classes of a queue would take longer than
-// anything else where a queue has thousands.
+// Move lets change the order of some ready classes. Only these move: to sort all classes of a queue would take longer
+// than anything else where a queue has thousands.
 func Move(ready []*Class, change func()) {
 	for _, c := range ready {
 		c.queue.ready.Remove(c)
@@ -130,9 +130,9 @@ func (q *Queue) touch() {
 	}
 }
 
-// Charged publishes that workloads of the queue use the amounts now, or that one of them, the holder, may be evicted now;
-// nil if none may. It concerns the classes that may be able to preempt: in the queue, those that can evict the holder; in
-// the rest of the family, those that can reclaim what the queue borrows.
+// Charged publishes that workloads of the queue use the amounts now, or that one of them, the holder, may be evicted
+// now; nil if none may. It concerns the classes that may be able to preempt: in the queue, those that can evict the
+// holder; in the rest of the family, those that can reclaim what the queue borrows.
 func (q *Queue) Charged(amounts quota.Vector, holder *preempt.Holder) {
 	if q.family == nil {
 		return
@@ -145,8 +145,8 @@ func (q *Queue) Charged(amounts quota.Vector, holder *preempt.Holder) {
 	}
 }
 
-// Shrinkable publishes that a workload of the queue may shrink now, which it does for equal and higher priorities whatever
-// the queue's rules.
+// Shrinkable publishes that a workload of the queue may shrink now, which it does for equal and higher priorities
+// whatever the queue's rules.
 func (q *Queue) Shrinkable(holder *preempt.Holder) { q.reevaluateFrom(holder.Priority, true) }
 
 // reevaluateFrom makes the blocked classes of higher priorities ready, and of this priority if equal is set.
@@ -160,8 +160,8 @@ func (q *Queue) reevaluateFrom(least int32, equal bool) {
 	}
 }
 
-// HeldBack publishes that more of the amounts is held back for a workload of the queue. Other classes of the queue may use
-// that. To others it counts as usage of the queue.
+// HeldBack publishes that more of the amounts is held back for a workload of the queue. Other classes of the queue may
+// use that. To others it counts as usage of the queue.
 func (q *Queue) HeldBack(amounts quota.Vector) {
 	for _, a := range amounts {
 		for c := range q.family.short[a.Index] {
@@ -180,10 +180,10 @@ func (q *Queue) GrowthChanged() {
 	}
 }
 
-// reevaluateReclaimers makes the classes of other queues ready that may be able to reclaim, as the usage of the queue has
-// grown, or is about to grow by more. If the queue or a cohort above it exceeds its quota, all that borrows below that node
-// can be reclaimed. Example: with a quota of 4 in cohort A, queue p of A borrows all of it, and cannot be evicted for a
-// queue of another cohort; once queue r of A uses 1 of its own quota, A exceeds 4, and p can be.
+// reevaluateReclaimers makes the classes of other queues ready that may be able to reclaim, as the usage of the queue
+// has grown, or is about to grow by more. If the queue or a cohort above it exceeds its quota, all that borrows below
+// that node can be reclaimed. Example: with a quota of 4 in cohort A, queue p of A borrows all of it, and cannot be
+// evicted for a queue of another cohort; once queue r of A uses 1 of its own quota, A exceeds 4, and p can be.
 func (q *Queue) reevaluateReclaimers(i quota.Index, more int64) {
 	if len(q.family.short[i]) == 0 || !q.exceeds(i, more) {
 		return
@@ -195,7 +195,8 @@ func (q *Queue) reevaluateReclaimers(i quota.Index, more int64) {
 	}
 }
 
-// exceeds reports whether the queue, or a cohort above it that is not the root, would exceed its quota with that much more.
+// exceeds reports whether the queue, or a cohort above it that is not the root, would exceed its quota with that much
+// more.
 func (q *Queue) exceeds(i quota.Index, more int64) bool {
 	for n := q.Node; n.Parent() != nil; n = n.Parent() {
 		if n.Over(quota.Planned, i, more) > 0 {

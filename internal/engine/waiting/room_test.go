@@ -34,7 +34,8 @@ func newRoom(rules ...Rules) *room {
 	limits := quota.Limits{Nominal: 4, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	for i, rule := range rules {
 		name := fmt.Sprint("q", i)
-		r.tree.SetQueue(name, "lab", quota.Quotas{{Flavor: "f", Resource: "gpu"}: limits, {Flavor: "f", Resource: "memory"}: limits})
+		r.tree.SetQueue(name, "lab",
+			quota.Quotas{{Flavor: "f", Resource: "gpu"}: limits, {Flavor: "f", Resource: "memory"}: limits})
 		q := r.NewQueue(asks)
 		q.Rules = rule
 		r.queues = append(r.queues, q)
@@ -51,7 +52,8 @@ func (r *room) class(q int, priority int32, requests ...string) *Class {
 	c := &Class{Of: requests, Priority: priority, From: &Local{}}
 	r.queues[q].Adopt(c)
 	r.classes = append(r.classes, c)
-	c.Join(order.Rank{Priority: priority, Since: time.Unix(int64(len(r.classes)), 0), Key: order.Key{Name: fmt.Sprint("w", len(r.classes))}})
+	c.Join(order.Rank{Priority: priority, Since: time.Unix(int64(len(r.classes)), 0),
+		Key: order.Key{Name: fmt.Sprint("w", len(r.classes))}})
 	return c
 }
 
@@ -84,22 +86,34 @@ func TestAClassIsReadyOnceItsCauseChanges(t *testing.T) {
 		changes func(*room)
 		want    []int
 	}{
-		"quota is released":                            {Cause{Quota: []quota.Index{gpu}}, Rules{}, func(r *room) { r.family.Released([]quota.Index{gpu}) }, []int{0, 1}},
-		"other quota is":                               {Cause{Quota: []quota.Index{gpu}}, Rules{}, func(r *room) { r.family.Released([]quota.Index{memory}) }, nil},
-		"nodes are freed":                              {Cause{Flavors: []string{"f"}}, Rules{}, func(r *room) { r.NodesFreed("f") }, []int{0, 1}},
-		"other nodes are":                              {Cause{Flavors: []string{"f"}}, Rules{}, func(r *room) { r.NodesFreed("g") }, nil},
-		"nodes are taken away where that matters":      {Cause{Flavors: []string{"f"}}, Rules{FewerNodes: true}, func(r *room) { r.NodesReduced("f") }, []int{0, 1}},
-		"nodes are taken away where that does not":     {Cause{Flavors: []string{"f"}}, Rules{}, func(r *room) { r.NodesReduced("f") }, nil},
-		"a workload that may grow has changed":         {Cause{Growth: true}, Rules{}, func(r *room) { r.queues[1].GrowthChanged() }, []int{1}},
-		"shares move, and the queues may reclaim":      {Cause{}, Rules{Preemption: lower}, func(r *room) { r.family.SharesMoved() }, []int{0, 1}},
-		"shares move, and the queues may not":          {Cause{}, Rules{}, func(r *room) { r.family.SharesMoved() }, nil},
-		"one starts that the second class may evict":   {Cause{}, Rules{Preemption: lower}, func(r *room) { r.queues[1].Charged(nil, &preempt.Holder{Priority: 1}) }, []int{1}},
-		"one starts that no class may evict":           {Cause{}, Rules{Preemption: lower}, func(r *room) { r.queues[1].Charged(nil, &preempt.Holder{Priority: 2}) }, nil},
-		"one may shrink, for its own priority as well": {Cause{}, Rules{}, func(r *room) { r.queues[1].Shrinkable(&preempt.Holder{Priority: 2}) }, []int{1}},
-		"a queue borrows what another may reclaim": {Cause{Quota: []quota.Index{gpu}}, Rules{Preemption: lower}, func(r *room) {
-			r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 5}))
-			r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 5}), nil)
-		}, []int{0}},
+		"quota is released": {Cause{Quota: []quota.Index{gpu}}, Rules{},
+			func(r *room) { r.family.Released([]quota.Index{gpu}) }, []int{0, 1}},
+		"other quota is": {Cause{Quota: []quota.Index{gpu}}, Rules{},
+			func(r *room) { r.family.Released([]quota.Index{memory}) }, nil},
+		"nodes are freed": {Cause{Flavors: []string{"f"}}, Rules{},
+			func(r *room) { r.NodesFreed("f") }, []int{0, 1}},
+		"other nodes are": {Cause{Flavors: []string{"f"}}, Rules{},
+			func(r *room) { r.NodesFreed("g") }, nil},
+		"nodes are taken away where that matters": {Cause{Flavors: []string{"f"}}, Rules{FewerNodes: true},
+			func(r *room) { r.NodesReduced("f") }, []int{0, 1}},
+		"nodes are taken away where that does not": {Cause{Flavors: []string{"f"}}, Rules{},
+			func(r *room) { r.NodesReduced("f") }, nil},
+		"a workload that may grow has changed": {Cause{Growth: true}, Rules{},
+			func(r *room) { r.queues[1].GrowthChanged() }, []int{1}},
+		"shares move, and the queues may reclaim": {Cause{}, Rules{Preemption: lower},
+			func(r *room) { r.family.SharesMoved() }, []int{0, 1}},
+		"shares move, and the queues may not": {Cause{}, Rules{}, func(r *room) { r.family.SharesMoved() }, nil},
+		"one starts that the second class may evict": {Cause{}, Rules{Preemption: lower},
+			func(r *room) { r.queues[1].Charged(nil, &preempt.Holder{Priority: 1}) }, []int{1}},
+		"one starts that no class may evict": {Cause{}, Rules{Preemption: lower},
+			func(r *room) { r.queues[1].Charged(nil, &preempt.Holder{Priority: 2}) }, nil},
+		"one may shrink, for its own priority as well": {Cause{}, Rules{},
+			func(r *room) { r.queues[1].Shrinkable(&preempt.Holder{Priority: 2}) }, []int{1}},
+		"a queue borrows what another may reclaim": {Cause{Quota: []quota.Index{gpu}},
+			Rules{Preemption: lower}, func(r *room) {
+				r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 5}))
+				r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 5}), nil)
+			}, []int{0}},
 		"a queue uses its own quota": {Cause{Quota: []quota.Index{gpu}}, Rules{Preemption: lower}, func(r *room) {
 			r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 4}))
 			r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 4}), nil)
@@ -156,7 +170,8 @@ func TestClassesWaitBehindAHeadForWhatItLacks(t *testing.T) {
 		t.Fatal("want the one that requests a GPU behind the head, and the other behind none")
 	}
 	later.WaitBehind(head, State{})
-	if !head.Relack([]quota.FlavorResource{{Flavor: "f", Resource: "memory"}}) || !later.IsReady() || later.HeldBy() != nil {
+	if !head.Relack([]quota.FlavorResource{{Flavor: "f", Resource: "memory"}}) || !later.IsReady() ||
+		later.HeldBy() != nil {
 		t.Error("the head lacks memory now, and the class that requests a GPU does not pass it")
 	}
 	head.MakeReady()
@@ -165,8 +180,8 @@ func TestClassesWaitBehindAHeadForWhatItLacks(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfClassesThatAreGone: after any changes, each class is in exactly the indexes that its cause names, and
-// an empty one in none.
+// TestNothingIsLeftOfClassesThatAreGone: after any changes, each class is in exactly the indexes that its cause names,
+// and an empty one in none.
 func TestNothingIsLeftOfClassesThatAreGone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}
@@ -184,7 +199,8 @@ func (r *room) step(t *rapid.T) {
 	queue := r.queues[q]
 	switch rapid.IntRange(0, 8).Draw(t, "kind of step") {
 	case 0, 1:
-		r.class(q, rapid.Int32Range(0, 2).Draw(t, "priority"), rapid.SampledFrom([]string{"gpu", "memory"}).Draw(t, "requests"))
+		r.class(q, rapid.Int32Range(0, 2).Draw(t, "priority"),
+			rapid.SampledFrom([]string{"gpu", "memory"}).Draw(t, "requests"))
 	case 2, 3:
 		if c := queue.First(); c != nil && queue.Head() == nil {
 			r.decide(t, c)

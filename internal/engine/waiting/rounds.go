@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// If an evaluation forgot something in its cause, the class would wait for ever beside free quota. The safety net bounds
-// that: while there is nothing else to do, the owner of the room evaluates one blocked class after the other, in rounds. A
-// class that fits, although nothing has made it ready, was missed, which shows a defect of the engine.
+// If an evaluation forgot something in its cause, the class would wait for ever beside free quota. The safety net
+// bounds that: while there is nothing else to do, the owner of the room evaluates one blocked class after the other, in
+// rounds. A class that fits, although nothing has made it ready, was missed, which shows a defect of the engine.
 
 // rounds is the order in which blocked classes are checked.
 type rounds struct {
@@ -33,8 +33,8 @@ func (r *Room) CheckDue() time.Time {
 	return r.rounds.due
 }
 
-// IsCheckDue reports whether a class is to be checked, one each interval, and notes when the next one is. An interval that
-// is longer than that began before the clock was set back, and counts as over.
+// IsCheckDue reports whether a class is to be checked, one each interval, and notes when the next one is. An interval
+// that is longer than that began before the clock was set back, and counts as over.
 func (r *Room) IsCheckDue(now time.Time, every time.Duration) bool {
 	left := r.rounds.due.Sub(now)
 	if r.rounds.all.Next() == &r.rounds.all || left > 0 && left <= every {
@@ -44,8 +44,8 @@ func (r *Room) IsCheckDue(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// NextToCheck returns the next blocked class that may be evaluated now, and moves it to the end of the round; nil if there
-// is none.
+// NextToCheck returns the next blocked class that may be evaluated now, and moves it to the end of the round; nil if
+// there is none.
 func (r *Room) NextToCheck(mayBe func(*Class) bool) *Class {
 	for at := r.rounds.all.Next(); at != &r.rounds.all; at = at.Next() {
 		if c := at.Value.(*Class); mayBe(c) {
