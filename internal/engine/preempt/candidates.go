@@ -3,7 +3,6 @@ package preempt
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -32,6 +31,29 @@ type candidate struct {
 	below *quota.Node
 	// stays is set if it may shrink, but not be stopped.
 	stays bool
+}
+
+// cause returns why the candidate is evicted without fair sharing.
+func (c candidate) cause() Cause {
+	switch c.class {
+	case sameQueue:
+		return InQueue
+	case whileBorrowing:
+		return ReclaimedWhileBorrowing
+	default:
+		return Reclaimed
+	}
+}
+
+// stop returns the candidate as a victim that stops, after what it gave as an earlier victim.
+func (c candidate) stop(earlier []Victim) Victim {
+	v := Victim{Holder: c.Holder, Queue: c.queue}
+	for _, before := range earlier {
+		if before.Holder == c.Holder {
+			v.gave = before.Gives
+		}
+	}
+	return v
 }
 
 // search is one call of Search.
@@ -76,34 +98,6 @@ func (s *search) collectOwn(holders Holders) {
 			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !s.mayStop(h)})
 		}
 	}
-}
-
-// mayStop reports whether a holder of the same queue may be stopped, and mayOnlyShrink whether it may only shrink by
-// what it can spare.
-func (s *search) mayStop(h *Holder) bool {
-	return s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
-}
-
-func (s *search) mayOnlyShrink(h *Holder) bool {
-	return !s.mayStop(h) && h.Spare > 0 && h.Priority == s.Priority
-}
-
-// reachedBy returns the holders without those at the end whose priority the rule does not reach.
-func (s *search) reachedBy(rule Rule, holders []*Holder) []*Holder {
-	return holders[:sort.Search(len(holders), func(n int) bool {
-		switch h := holders[n]; {
-		case h.Promised: // these come first, whatever their priority
-			return false
-		case rule == Never:
-			return true
-		case rule == LowerPriority:
-			return h.Priority >= s.Priority
-		case rule == LowerOrNewerEqualPriority:
-			return h.Priority > s.Priority
-		default:
-			return false
-		}
-	})]
 }
 
 // position puts both kinds of reclaim beyond the preemptor's own quota at the same position.
@@ -152,18 +146,6 @@ func (s *search) collectUnder(n, below *quota.Node, entitled, unborrowed bool, h
 	}
 }
 
-// ruleTowards returns a rule that reaches all that may be evicted of a queue of that standing.
-func (s *search) ruleTowards(of Standing) Rule {
-	switch {
-	case of.Rank < s.Policy.Rank:
-		return Any
-	case s.Policy.WhileBorrowing:
-		return max(s.Policy.Reclaim, LowerPriority)
-	default:
-		return s.Policy.Reclaim
-	}
-}
-
 // couldStayWithin reports whether the search also tries to keep the preemptor within its queue's own quota, and
 // whether it would fit there without the candidates of that queue.
 func (s *search) couldStayWithin() (could bool) {
@@ -183,62 +165,6 @@ func (s *search) couldStayWithin() (could bool) {
 		could = within(s.Queue, s.Usage)
 	})
 	return could
-}
-
-// standingOf returns the Standing of a queue.
-func (s *search) standingOf(queue *quota.Node) Standing {
-	if s.StandingOf == nil {
-		return Standing{}
-	}
-	return s.StandingOf(queue)
-}
-
-func (s *search) classOf(h *Holder, of Standing, entitled bool) (class, bool) {
-	lowEnough := s.Policy.WhileBorrowing && h.Priority < s.Priority &&
-		(s.Policy.Threshold == nil || h.Priority <= *s.Policy.Threshold)
-	reclaimable := s.may(s.Policy.Reclaim, h)
-	switch {
-	case of.Protected:
-		return 0, false
-	case entitled && reclaimable:
-		return owed, true
-	case of.Rank > s.Policy.Rank:
-		return 0, false
-	case lowEnough, of.Rank < s.Policy.Rank:
-		return whileBorrowing, true
-	case reclaimable:
-		return unlessBorrowing, true
-	}
-	return 0, false
-}
-
-// borrows reports whether the node exceeds its quota of anything that is short. Where neither the node nor the queue of
-// the preemptor names the resource, the node must exceed what it names of the others.
-func (s *search) borrows(n *quota.Node) bool {
-	return slices.ContainsFunc(s.Short, func(i quota.Index) bool {
-		return n.Over(quota.Planned, i, 0) > 0 && (n.Names(i) || s.Queue.Names(i) || s.exceedsNamed(n))
-	})
-}
-
-// exceedsNamed reports whether the node exceeds its quota of what it names of the preemptor's resources, or names none.
-func (s *search) exceedsNamed(n *quota.Node) bool {
-	return !n.NamesAny(s.Usage) || slices.ContainsFunc(s.Usage, func(a quota.Amount) bool { return n.Names(a.Index) && n.Over(quota.Planned, a.Index, 0) > 0 })
-}
-
-// helps reports whether the holder has any of what is short, and is not spared.
-func (s *search) helps(h *Holder) bool {
-	return !s.Spared.Has(h.Key) && slices.ContainsFunc(s.Short, func(i quota.Index) bool { return h.Usage.Of(i) > 0 })
-}
-
-// within reports whether the node can take the amounts within its own quota.
-//
-// Resources that the node does not name do not count beside those that it names: a job within the 8 CPUs that its queue
-// deserves does not borrow because the queue says nothing about memory.
-func within(n *quota.Node, v quota.Vector) bool {
-	names := n.NamesAny(v)
-	return !slices.ContainsFunc(v, func(a quota.Amount) bool {
-		return (!names || n.Names(a.Index)) && n.Over(quota.Planned, a.Index, a.Value) > 0
-	})
 }
 
 // passed returns what a node takes of the amounts from its parent. It reuses v.

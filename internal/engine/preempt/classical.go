@@ -37,14 +37,6 @@ func (s *search) attempts() []bool {
 	}
 }
 
-// underNominal reports whether the usage of the queue is below its quota for all that is short.
-func (s *search) underNominal() bool {
-	names := s.Queue.NamesAny(s.Usage)
-	return !slices.ContainsFunc(s.Short, func(i quota.Index) bool {
-		return (!names || s.Queue.Names(i)) && s.Queue.Used(quota.Planned, i) >= s.Queue.Quota(i)
-	})
-}
-
 // try removes candidates until the preemptor fits, then restores, in reverse order, those that it fits beside.
 func (s *search) try(borrow bool) (victims []Victim) {
 	s.tentatively(func() {
@@ -143,61 +135,6 @@ func (s *search) freeNodes(victims *[]Victim, fewest int) bool {
 	}
 	*victims = all[:high]
 	return true
-}
-
-// stillBorrows reports whether the candidate's queue and all cohorts above it, up to those that it shares with the
-// preemptor, use more than their own quota.
-func (s *search) stillBorrows(c candidate) bool {
-	for n := c.queue; ; n = n.Parent() {
-		if !s.borrows(n) {
-			return false
-		}
-		if n == c.below {
-			return true
-		}
-	}
-}
-
-// isOwn reports whether the amounts of a candidate exceed what its queue, or a cohort above it, borrows. A preemptor
-// that borrows has no right to the rest: the queue would reclaim it at once.
-func (s *search) isOwn(c candidate, amounts quota.Vector) bool {
-	for _, i := range s.Short {
-		usage := amounts.Of(i)
-		if usage == 0 {
-			continue
-		}
-		for n := c.queue; ; n = n.Parent() {
-			if n.Over(quota.Planned, i, 0) < usage {
-				return true
-			}
-			usage = -n.Passed(quota.Planned, i, -usage)
-			if n == c.below {
-				break
-			}
-		}
-	}
-	return false
-}
-
-func (s *search) cause(c candidate) Cause {
-	switch c.class {
-	case sameQueue:
-		return InQueue
-	case whileBorrowing:
-		return ReclaimedWhileBorrowing
-	default:
-		return Reclaimed
-	}
-}
-
-// fits reports whether the preemptor fits now, and, unless it may borrow, within its queue's own quota.
-func (s *search) fits(borrow bool) bool {
-	for _, a := range s.Usage {
-		if s.Queue.Available(quota.Planned, a.Index) < a.Value {
-			return false
-		}
-	}
-	return borrow || within(s.Queue, s.Usage)
 }
 
 // fitsNodes reports whether there is capacity on the nodes, if that matters.

@@ -88,7 +88,7 @@ func (s *search) unfair(c candidate) (why string) {
 	s.tentatively(func() {
 		f := &fairSearch{search: s}
 		for _, strategy := range s.Fair {
-			if f.chooseVictim(strategy, c, s.stop(c, nil)) {
+			if f.chooseVictim(strategy, c, c.stop(nil)) {
 				return
 			}
 		}

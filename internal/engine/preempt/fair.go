@@ -166,7 +166,7 @@ func (f *fairSearch) fitsNodesNow() bool {
 // choose evicts the candidate, or shrinks it by as many pods as allowed; it reports whether it did.
 func (f *fairSearch) choose(strategy Strategy, p part) bool {
 	if p.pods == 0 {
-		chosen := f.stop(p.candidate, f.victimsOf(p.Holder))
+		chosen := p.stop(f.victimsOf(p.Holder))
 		return f.chooseVictim(strategy, p.candidate, chosen)
 	}
 	mayGive := func(pods int32) bool {
@@ -230,19 +230,6 @@ func (f *fairSearch) beside(below *quota.Node) *quota.Node {
 		n = n.Parent()
 	}
 	return n
-}
-
-// entitled reports whether the preemptor's queue, or a cohort above it up to ours, can take what is short within its
-// own quota: the preemptor then reclaims what is its own, regardless of shares.
-func (s *search) entitled(ours *quota.Node) bool {
-	needs := s.Usage
-	for n := s.Queue; ; n = n.Parent() {
-		within := !slices.ContainsFunc(s.Short, func(i quota.Index) bool { return n.Over(quota.Planned, i, needs.Of(i)) > 0 })
-		if within || n == ours {
-			return within
-		}
-		needs = fair.Passed(n, quota.Planned, needs)
-	}
 }
 
 // isJustified reports whether the eviction of a victim is justified in the present state.

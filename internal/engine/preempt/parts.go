@@ -68,17 +68,17 @@ func (s *search) allowedPart(p part, earlier []Victim) (v Victim, ok bool) {
 		if p.class != sameQueue {
 			v = p.victim(int32(sort.Search(int(p.pods), func(n int) bool { return !s.borrowsWithout(p, int32(n)) })))
 		}
-		v.Cause = s.cause(p.candidate)
+		v.Cause = p.cause()
 		return v, v.Gives > 0
 	}
-	v = s.stop(p.candidate, earlier)
+	v = p.stop(earlier)
 	switch {
 	case p.class != sameQueue && !s.stillBorrows(p.candidate):
 		return v, false
 	case p.class == whileBorrowing && s.isOwn(p.candidate, v.Releases()):
 		return v, false
 	}
-	v.Cause = s.cause(p.candidate)
+	v.Cause = p.cause()
 	return v, true
 }
 
@@ -88,17 +88,6 @@ func (s *search) borrowsWithout(p part, gave int32) bool {
 	s.tree.Release(p.queue.Name(), quota.Planned, given)
 	defer s.tree.Charge(p.queue.Name(), quota.Planned, given)
 	return s.stillBorrows(p.candidate) && !(p.class == whileBorrowing && s.isOwn(p.candidate, p.Pod))
-}
-
-// stop returns the candidate as a victim that stops, after what it gave as an earlier victim.
-func (s *search) stop(c candidate, earlier []Victim) Victim {
-	v := Victim{Holder: c.Holder, Queue: c.queue}
-	for _, before := range earlier {
-		if before.Holder == c.Holder {
-			v.gave = before.Gives
-		}
-	}
-	return v
 }
 
 // stops reports whether the holder is among the victims that stop.

@@ -5,9 +5,6 @@ import (
 	"math"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -96,56 +93,6 @@ func CompareHolders(a, b *Holder) int {
 		b.ReservedAt.Compare(a.ReservedAt),
 		order.CompareKeys(a.Key, b.Key),
 	)
-}
-
-// Preemptor is the workload that needs capacity.
-type Preemptor struct {
-	Queue    *quota.Node
-	Policy   Policy
-	Priority int32
-	QueuedAt time.Time
-	// Usage is all that it will hold, Short the part of it that is not available.
-	Usage quota.Vector
-	Short []quota.Index
-	// Spared must not be evicted regardless of the policy.
-	Spared sets.Set[order.Key]
-	// StandingOf returns the Standing of a queue; nil if all have the default.
-	StandingOf func(queue *quota.Node) Standing
-	// Nodes checks capacity on nodes; nil if only quota matters.
-	Nodes NodeCapacity
-	// Fair are the strategies of fair sharing, none if it is off.
-	Fair []Strategy
-	// Ranking speeds up searches with fair sharing on the same tree. It may be nil.
-	Ranking *fair.Ranking
-}
-
-// may reports whether the rule lets the preemptor evict the holder.
-func (p *Preemptor) may(rule Rule, h *Holder) bool {
-	switch rule {
-	case LowerPriority:
-		return h.Priority < p.Priority
-	case LowerOrNewerEqualPriority:
-		return h.Priority < p.Priority || h.Priority == p.Priority && p.QueuedAt.Before(h.QueuedAt)
-	case Any:
-		return true
-	default:
-		return false
-	}
-}
-
-// MayEvict reports whether the policies let the preemptor evict the holder of that queue at any usage of their quota.
-func (p *Preemptor) MayEvict(h *Holder, queue *quota.Node) bool {
-	s := search{Preemptor: *p}
-	switch {
-	case queue == p.Queue:
-		return s.mayStop(h)
-	case queue.Root() != p.Queue.Root():
-		return false
-	case len(p.Fair) > 0:
-		return p.may(p.Policy.Reclaim, h) && !s.standingOf(queue).Protected
-	}
-	_, may := s.classOf(h, s.standingOf(queue), true)
-	return may
 }
 
 // NodeCapacity tells whether the preemptor has capacity on nodes once all evicted workloads are gone.
