@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // What kube-scheduler knows of a node and place.Map does not, such as volumes or pod affinity, may change without an
@@ -107,15 +108,15 @@ func (a *avoidance) duration() time.Duration {
 // avoidances has the workloads without places that avoid nodes.
 type avoidances struct {
 	workloads map[Key]*workload
-	// untimed are those for which no expiry is scheduled yet, due has the others by their expiry.
+	// untimed are those for which no expiry is scheduled yet; the others have one in timers.
 	untimed sets.Set[Key]
-	due     timers
+	timers  *waiting.Timers
 }
 
 // forget forgets a workload that is gone.
 func (a *avoidances) forget(key Key) {
 	a.untimed.Delete(key)
-	a.due.stop(key)
+	a.timers.Stop(waiting.ForgetAvoided, key)
 }
 
 // limit limits how long a workload without places avoids nodes, counted from the end of the next Decide.
@@ -130,14 +131,18 @@ func (a *avoidances) schedule(now time.Time) {
 	for key := range a.untimed {
 		of := &a.workloads[key].avoid
 		of.timed = true
-		a.due.set(key, now.Add(of.duration()))
+		a.timers.Set(waiting.ForgetAvoided, key, now.Add(of.duration()))
 	}
 	clear(a.untimed)
 }
 
 // forgetAvoidance clears the avoided nodes of workloads whose time is over.
 func (e *Engine) forgetAvoidance(now time.Time) {
-	for key, due := e.avoidances.due.take(now); due; key, due = e.avoidances.due.take(now) {
+	for {
+		key, due := e.waiting.Take(waiting.ForgetAvoided, now)
+		if !due {
+			return
+		}
 		w := e.workloads[key]
 		w.avoid.timed = false
 		if w.held != nil {
@@ -148,7 +153,7 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 			e.route(w)
 			continue
 		}
-		w.nomination.checkedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
+		w.nomination.checkedAt = -1 // others were evicted for it: it keeps the nomination, and may use the nodes as well
 		w.placed.shape = nil
 		e.nodes.updatePlaces(w)
 		w.queue.family.enqueue()

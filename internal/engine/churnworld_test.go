@@ -307,8 +307,8 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 		e := w.engine
 		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.flavors), "namespaces": len(e.namespaces),
 			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.surplus.Len(), "withdrawals": e.evictions.written.Len(),
-			"topologies": len(e.nodes.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "refused": e.refusals.due.times.Len(),
-			"avoiding": e.avoidances.untimed.Len(), "forgetting": e.avoidances.due.times.Len(), "growths": len(e.growths.due), "superseded": len(e.superseded),
+			"topologies": len(e.nodes.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
+			"avoiding": e.avoidances.untimed.Len(), "superseded": len(e.superseded),
 			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.reports.unreported.len(),
 			"promisedPlaces": len(e.nodes.nominatedPlaces), "departing": e.nodes.departing, "toRepair": e.nodes.toRepair.Len(), "deferred": e.nodes.deferredRepairs.Len(),
 			"workloadOfPod": len(e.nodes.workloadOfPod), "podCounts": len(e.nodes.podCounts), "lingering": e.nodes.lingering.Len(), "within": e.nodes.within.Len()}

@@ -28,7 +28,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.usageHistory.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
-	e.growths.wakeGrowth(now)
+	e.growths.startDue(now)
 	p := e.newPass(e.budget)
 	p.spend((p.budget+1)/2, p.reroute)
 	e.nodes.countWithin()
@@ -50,13 +50,7 @@ func (e *Engine) Busy() bool {
 }
 
 // Due returns when Decide has something to do even without events; zero means never.
-func (e *Engine) Due() time.Time {
-	due := earlier(e.usageHistory.due, earlier(e.refusals.due.first(), e.avoidances.due.first()))
-	for _, at := range e.growths.due {
-		due = earlier(due, at)
-	}
-	return due
-}
+func (e *Engine) Due() time.Time { return earlier(e.usageHistory.due, e.waiting.Due()) }
 
 // earlier returns the earlier one of two times, of which zero means never.
 func earlier(a, b time.Time) time.Time {

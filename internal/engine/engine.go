@@ -120,13 +120,14 @@ func New(options Options) *Engine {
 	}
 	e.nodes = newNodes(e.workloads)
 	e.ledgers, e.holdBacks = ledgers{e.tree}, holdBacks{e.tree}
-	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes)
+	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
 	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
 	e.evaluator = &evaluator{options: options, tree: e.tree, queues: e.queues, workloads: e.workloads,
 		precedence: e.evictions.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
 	e.reports.workloads = e.workloads
-	e.refusals.due.longest = longestRetry
-	e.avoidances = avoidances{workloads: e.workloads, untimed: sets.New[Key](), due: timers{longest: longestAvoidance}}
+	e.waiting.Longest[waiting.RetryRefused], e.waiting.Longest[waiting.ForgetAvoided] = longestRetry, longestAvoidance
+	e.refusals = refusals{&e.waiting.Timers}
+	e.avoidances = avoidances{workloads: e.workloads, untimed: sets.New[Key](), timers: &e.waiting.Timers}
 	e.tallies = &tallies{options: options, tree: e.tree, ledgers: e.ledgers, queues: e.queues, localQueues: e.localQueues,
 		usageChanged: sets.New[string](), localUsageChanged: sets.New[Key](), activeChanged: sets.New[Key](), sharesChanged: sets.New[string]()}
 	e.usageHistory = usageHistory{options: options, ledgers: e.ledgers, tallies: e.tallies, queues: e.queues,

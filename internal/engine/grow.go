@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may take.
@@ -23,27 +24,26 @@ type growths struct {
 	ledgers ledgers
 	queues  map[string]*clusterQueue
 	nodes   *nodes
-	// due says, by queue name, when a workload of the queue that may not grow yet may grow; now is the time of the last
-	// Decide.
-	due map[string]time.Time
-	now time.Time
+	// timers says, by queue, when a workload that may not grow yet may grow; now is the time of the last Decide.
+	timers *waiting.Timers
+	now    time.Time
 	// surplus are the workloads that hold more pods than their jobs want.
 	surplus sets.Set[Key]
 }
 
-func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*clusterQueue, nodes *nodes) *growths {
+func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*clusterQueue, nodes *nodes, timers *waiting.Timers) *growths {
 	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: ledgers{tree}, queues: queues, nodes: nodes,
-		due: map[string]time.Time{}, surplus: sets.New[Key]()}
+		timers: timers, surplus: sets.New[Key]()}
 }
 
-// wakeGrowth puts the families on the agenda in which a workload may grow by now.
-func (g *growths) wakeGrowth(now time.Time) {
-	for _, name := range slices.Sorted(maps.Keys(g.due)) {
-		if g.due[name].After(now) {
-			continue
+// startDue puts the families on the agenda in which a workload may grow by now.
+func (g *growths) startDue(now time.Time) {
+	for {
+		key, due := g.timers.Take(waiting.Grow, now)
+		if !due {
+			return
 		}
-		delete(g.due, name)
-		if q := g.queues[name]; q != nil && q.family != nil {
+		if q := g.queues[key.Name]; q != nil && q.family != nil {
 			q.family.enqueue()
 		}
 	}
@@ -166,9 +166,7 @@ func (g *growthPass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
 
 // scheduleGrowth notes that a workload of the queue may grow from the given time on.
 func (g *growthPass) scheduleGrowth(q *clusterQueue, at time.Time) {
-	if due, known := g.pass.engine.growths.due[q.Name]; !known || at.Before(due) {
-		g.pass.engine.growths.due[q.Name] = at
-	}
+	g.pass.engine.waiting.SetEarlier(waiting.Grow, Key{Name: q.Name}, at)
 }
 
 // replicasFree returns how many times the amounts fit, now and in the planned ledger.

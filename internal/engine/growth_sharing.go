@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // growth is a larger size for a workload that runs.
@@ -20,7 +21,7 @@ type growth struct {
 // resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
 // higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
 func (g *growthPass) growthsOf(q *clusterQueue) []growth {
-	delete(g.pass.engine.growths.due, q.Name)
+	g.pass.engine.waiting.Stop(waiting.Grow, Key{Name: q.Name})
 	if mine := q.holdBackOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
 		g.pass.engine.holdBacks.release(q)
 		if out := g.growthsFrom(q, mine.class.priority+1); len(out) > 0 {

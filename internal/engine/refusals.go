@@ -3,8 +3,8 @@ package engine
 import (
 	"time"
 
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // A rejected decision is tried again: a policy or a quota of the API server may have caused the rejection, and may be
@@ -106,9 +106,7 @@ func (w *workload) isRefused(of changeKind) bool {
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
 // refusals has the workloads for which the API server rejected a change, until the next try.
-type refusals struct {
-	due timers
-}
+type refusals struct{ timers *waiting.Timers }
 
 // backOff notes that a change to the workload was rejected, and until when none of its kind is tried again.
 func (r *refusals) backOff(w *workload, ev Refused) {
@@ -121,7 +119,7 @@ func (r *refusals) backOff(w *workload, ev Refused) {
 	}
 	w.refusal = refusal{message: ev.Message, generation: ev.Generation, kind: of, times: times, waiting: true}
 	w.growing = nil
-	r.due.set(w.Key, ev.At.Round(0).Add(retryAfter(times)))
+	r.timers.Set(waiting.RetryRefused, w.Key, ev.At.Round(0).Add(retryAfter(times)))
 }
 
 // replanGrowers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
@@ -144,7 +142,7 @@ func (e *Engine) replanGrowers(w *workload) {
 // clear forgets the rejection of a change to the workload.
 func (r *refusals) clear(w *workload) {
 	w.refusal = refusal{}
-	r.due.stop(w.Key)
+	r.timers.Stop(waiting.RetryRefused, w.Key)
 }
 
 // retryAfter returns the delay after so many rejections.
@@ -160,7 +158,11 @@ func retryAfter(times int) time.Duration {
 
 // retryRefused routes the workloads again whose delay is over.
 func (e *Engine) retryRefused(now time.Time) {
-	for key, due := e.refusals.due.take(now); due; key, due = e.refusals.due.take(now) {
+	for {
+		key, due := e.waiting.Take(waiting.RetryRefused, now)
+		if !due {
+			return
+		}
 		w := e.workloads[key]
 		w.refusal.waiting = false
 		if w.held == nil {
@@ -173,31 +175,4 @@ func (e *Engine) retryRefused(now time.Time) {
 			w.queue.family.enqueue() // and it may grow
 		}
 	}
-}
-
-// timers has a time for each of some workloads, none further off than the longest delay.
-type timers struct {
-	times   order.Queue
-	longest time.Duration
-}
-
-func (t *timers) set(key Key, at time.Time) { t.times.Push(order.Rank{Since: at, Key: key}) }
-
-func (t *timers) stop(key Key) { t.times.Remove(key) }
-
-// first returns the first of the times, zero if there is none.
-func (t *timers) first() time.Time {
-	next, _ := t.times.Peek()
-	return next.Since
-}
-
-// take removes and returns a workload whose time has come; ok is false if there is none. A time that is further off than
-// the longest delay was set before the clock was set back, and has come.
-func (t *timers) take(now time.Time) (_ Key, ok bool) {
-	next, ok := t.times.Peek()
-	if !ok || next.Since.After(now) && !next.Since.After(now.Add(t.longest)) {
-		return Key{}, false
-	}
-	t.times.Pop()
-	return next.Key, true
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // assumption is the kind of decision about a workload that the API server has not confirmed yet.
@@ -295,7 +296,7 @@ func (e *Engine) forget(w *workload) {
 	e.leaveLocal(w)
 	e.releaseShape(w.shape)
 	e.reports.unreported.drop(w.Key)
-	e.refusals.due.stop(w.Key)
+	e.waiting.Stop(waiting.RetryRefused, w.Key)
 	e.avoidances.forget(w.Key)
 	e.forgetPrecedence(w.Key)
 	delete(e.superseded, w.Key)

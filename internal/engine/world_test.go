@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // world is an engine under random events, with an API server that stores what was written.
@@ -290,14 +291,8 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 // due returns when a job may grow, or a rejected decision is retried: in an hour if the clock was set back by one, with
 // many samples of the LocalQueues' usage in between.
 func (w *world) due() (at time.Time, some bool) {
-	dues := slices.Collect(maps.Values(w.engine.growths.due))
-	if next, ok := w.engine.refusals.due.times.Peek(); ok {
-		dues = append(dues, next.Since)
-	}
-	if len(dues) == 0 {
-		return time.Time{}, false
-	}
-	return slices.MinFunc(dues, time.Time.Compare), true
+	at = earlier(w.engine.waiting.First(waiting.Grow), w.engine.waiting.First(waiting.RetryRefused))
+	return at, !at.IsZero()
 }
 
 // settle completes everything in progress until nothing more happens: decisions are written, some of them a pass later

@@ -84,6 +84,15 @@ func (q *Queue) Push(r Rank) {
 	heap.Push(&q.ranks, r)
 }
 
+// Rank returns the rank of a key; ok is false if the queue does not have it.
+func (q *Queue) Rank(key Key) (r Rank, ok bool) {
+	i, ok := q.ranks.index[key]
+	if ok {
+		r = q.ranks.list[i]
+	}
+	return r, ok
+}
+
 // Peek returns the first rank without removing it; ok is false if there is none.
 func (q *Queue) Peek() (r Rank, ok bool) {
 	if q.Len() == 0 {

@@ -16,12 +16,13 @@
 // are ready, and the one of B stays blocked. They are evaluated in their order until nothing is left; those that still
 // do not fit are blocked again.
 //
-// Three things are decided here beside that: - Which class of a queue comes first, and which classes wait behind a
-// blocked head of their queue: heads.go. - That a search for the heads of all queues, which takes several passes where
-// many classes are hopeless, is not begun
-//     anew each time something is released: sweep.go.
+// Decided here beside that:
+//   - Which class of a queue comes first, and which classes wait behind a blocked head of their queue: heads.go.
+//   - That a search for the heads of all queues, which takes several passes where many classes are hopeless, is not
+//     begun anew each time something is released: sweep.go.
 //   - Which class the safety net checks next, in case that an evaluation forgot to name something in its cause:
 //     rounds.go.
+//   - For whom time has come, such as the next try of a decision that the API server rejected: timers.go.
 //
 // The engine owns the room and calls it; a pass never reads another reason to evaluate a class. The package knows
 // quotas and the rules of preemption, and neither workloads nor nodes.
