@@ -66,7 +66,7 @@ func (n *nodes) mostOn(w *workload, ev PodUnschedulable) int32 {
 		return 0
 	}
 	given := int32(0)
-	for _, a := range w.held.places() {
+	for _, a := range w.held.Places() {
 		for _, at := range a.Nodes {
 			if at.Node == ev.Node {
 				given += at.Count

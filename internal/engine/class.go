@@ -150,7 +150,7 @@ func (e *Engine) newClass(key classKey, q *clusterQueue, from *localQueue) *clas
 
 // joinClass adds the workload to its class.
 func (e *Engine) joinClass(w *workload, q *clusterQueue) {
-	key := classKey{w.shape, w.Priority, w.localKey(), w.avoid.key()}
+	key := classKey{w.shape, w.Priority, w.LocalKey(), w.avoid.key()}
 	c := q.classes[key]
 	if c == nil {
 		c = e.newClass(key, q, w.local)

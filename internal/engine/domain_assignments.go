@@ -15,16 +15,11 @@ import (
 // scheduleWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
 // none.
 func (n *nodes) scheduleWithin(w *workload) {
-	if w.held.isWithin() {
+	if w.held.IsWithin() {
 		n.within.Insert(w.Key)
 	} else {
 		w.within = nil
 	}
-}
-
-// isWithin reports whether any pod set has domains but no nodes.
-func (a *Admission) isWithin() bool {
-	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Within) > 0 && len(a.Places) == 0 })
 }
 
 // countWithin finds these nodes.
@@ -32,7 +27,7 @@ func (n *nodes) countWithin() {
 	for _, key := range slices.SortedFunc(maps.Keys(n.within), order.CompareKeys) {
 		delete(n.within, key)
 		w := n.workloads[key]
-		if w == nil || !w.held.isWithin() {
+		if w == nil || !w.held.IsWithin() {
 			continue
 		}
 		before := w.within

@@ -114,7 +114,7 @@ func (w *world) clusterQueueOf(job WorkloadSet) string {
 	if job.Admission != nil {
 		return job.Admission.ClusterQueue
 	}
-	return w.locals[job.localKey()].ClusterQueue
+	return w.locals[job.LocalKey()].ClusterQueue
 }
 
 // TestResizableListEqualsARebuiltOne: after any changes, the incremental list of resizable workloads equals one that

@@ -232,7 +232,7 @@ func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims [
 		out.shrinksEquals = out.shrinksEquals || v.Equal
 		w := ev.workloads[v.Key]
 		at := w.elasticSet()
-		out.yields = append(out.yields, yield{w, at, w.held.sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
+		out.yields = append(out.yields, yield{w, at, w.held.Sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
 	}
 	return out
 }
@@ -386,25 +386,9 @@ func (p *pass) admit(w *workload, given *Admission) {
 func (cq *clusterQueue) checksFor(given *Admission) []string {
 	var names []string
 	for _, check := range cq.Checks {
-		if check.appliesTo(given) && !slices.Contains(names, check.Name) {
+		if check.AppliesTo(given) && !slices.Contains(names, check.Name) {
 			names = append(names, check.Name)
 		}
 	}
 	return names
-}
-
-func (c Check) appliesTo(given *Admission) bool {
-	if len(c.Flavors) == 0 {
-		return true
-	}
-	for _, flavor := range c.Flavors {
-		for _, ps := range given.PodSets {
-			for _, used := range ps.Flavors {
-				if used == flavor {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }

@@ -116,7 +116,7 @@ func (e *evictionPass) makeWay(w, by *workload, eviction *Eviction) {
 	set := &w.held.PodSets[at]
 	most := int(max(0, set.Count-w.leastOf(at)))
 	fewer := 1 + sort.Search(most, func(n int) bool {
-		given := w.held.sized(at, set.Count-int32(n)-1, nil)
+		given := w.held.Sized(at, set.Count-int32(n)-1, nil)
 		given.PodSets[at].Surplus = nil // it counts only until it is gone
 		return e.fitsBeside(w, given)
 	})
@@ -124,7 +124,7 @@ func (e *evictionPass) makeWay(w, by *workload, eviction *Eviction) {
 		e.decideEviction(w, eviction, by.Priority)
 		return
 	}
-	e.pass.resize(w, at, w.held.sized(at, set.Count-int32(fewer), nil), by.Key)
+	e.pass.resize(w, at, w.held.Sized(at, set.Count-int32(fewer), nil), by.Key)
 }
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
@@ -133,7 +133,7 @@ func (e *evictionPass) fitsBeside(w *workload, given *Admission) bool {
 		return false
 	}
 	asks := e.pass.engine.nodes.asksOf(w.PodSets, given.PodSets, avoidance{})
-	return !given.onNodes() || e.pass.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	return !given.OnNodes() || e.pass.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.

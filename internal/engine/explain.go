@@ -216,7 +216,7 @@ func (ex *explainer) findVictims(found outcome) {
 // hasPromised reports whether what the workload was promised is available now.
 func (ex *explainer) hasPromised() bool {
 	places := admissible
-	if ex.w.nomination.given.onNodes() {
+	if ex.w.nomination.given.OnNodes() {
 		places, _ = ex.engine.nodes.findNominated(ex.w)
 	}
 	return places == admissible && fits(ex.w.queue.node, ex.w.nomination.usage)
@@ -224,7 +224,7 @@ func (ex *explainer) hasPromised() bool {
 
 // alone returns a class of the workload alone, which is in no queue.
 func alone(w *workload) *class {
-	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: w.queue, from: w.local}
+	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.LocalKey()}, queue: w.queue, from: w.local}
 	c.Class = waiting.Alone(c, w.rank())
 	return c
 }

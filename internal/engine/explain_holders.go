@@ -20,7 +20,7 @@ type holder struct {
 	size int64
 }
 
-// findHolders lists the workloads that hold what is short, and those that would have to end. onNodes says whether the
+// findHolders lists the workloads that hold what is short, and those that would have to end. OnNodes says whether the
 // workload may have pods on nodes.
 func (ex *explainer) findHolders(found outcome, onNodes bool) {
 	tooLarge := func(l *flavor.FlavorFit) bool { return l.Mode == flavor.NoFit }

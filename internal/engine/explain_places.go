@@ -91,7 +91,7 @@ func (ex *explainer) together() *find.Diagnosis {
 // awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and not all
 // of its pods have one.
 func (n *nodes) awaitsNodes(w *workload) bool {
-	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() || int64(n.podCounts[w.Key]) >= w.held.pods() {
+	if w.held == nil || w.Ready || w.leaving() || w.held.OnNodes() || int64(n.podCounts[w.Key]) >= w.held.Pods() {
 		return false
 	}
 	for _, a := range w.held.PodSets {

@@ -202,7 +202,7 @@ func (g *growthPass) enlarge(more growth) (whole bool) {
 		find(to - now)
 	}
 	g.pass.budget -= 2 // it costs more than an evaluation
-	g.pass.resize(more.w, more.at, more.w.held.sized(more.at, to, found), Key{})
+	g.pass.resize(more.w, more.at, more.w.held.Sized(more.at, to, found), Key{})
 	return whole
 }
 

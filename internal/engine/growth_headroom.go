@@ -147,7 +147,7 @@ func (h *headroom) enlarge(i int, pods int32) bool {
 	w, at := h.of.members[i], h.of.at[i]
 	nodes, ok := h.growths.nodes.moreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
-		h.growths.nodes.places.Hold(w.Key, h.growths.nodes.holding(w, placed{by: w.held.sized(at, w.held.PodSets[at].Count+pods, nodes)}))
+		h.growths.nodes.places.Hold(w.Key, h.growths.nodes.holding(w, placed{by: w.held.Sized(at, w.held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

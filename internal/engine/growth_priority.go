@@ -28,7 +28,7 @@ func (g *growths) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choic
 		return g.firstToGrow(q, t, above.indices)
 	}
 	given := &Admission{ClusterQueue: q.Name, PodSets: choice.Assignments}
-	if !given.onNodes() {
+	if !given.OnNodes() {
 		return nil
 	}
 	return g.blocksGrowthOnNodes(w, q, t, above.indices, given)

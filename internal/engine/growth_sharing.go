@@ -38,7 +38,7 @@ func (g *growthPass) growthsFrom(q *clusterQueue, priority int32) []growth {
 	t := g.pass.engine.growths.resizableOf(q)
 	var may, soon []int
 	for i, w := range t.members {
-		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
+		if t.jobs[i].Size == t.jobs[i].Max || w.held.HasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
 			continue // it is at its maximum, or pods of it or for it have not terminated yet
 		}
 		to := int32(min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+replicasFree(q.node, t.each[i])))

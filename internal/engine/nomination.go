@@ -52,7 +52,7 @@ func (p *pass) admitNominated(f *family) {
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		usage, onNodes := w.nomination.usage, w.nomination.given.onNodes()
+		usage, onNodes := w.nomination.usage, w.nomination.given.OnNodes()
 		if why := p.engine.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
 			p.engine.reports.set(w, why)
 			continue
@@ -105,7 +105,7 @@ func (e *Engine) canAdmitNominated(f *family) bool {
 		switch {
 		case there && e.mustWait(w.queue).Code != reason.None:
 			return false
-		case !w.nomination.given.onNodes():
+		case !w.nomination.given.OnNodes():
 			return !left || there
 		}
 		return !left && e.nodes.departing == 0 || w.nomination.checkedAt != e.nodes.placesVersion && there
@@ -116,7 +116,7 @@ func (e *Engine) canAdmitNominated(f *family) bool {
 // (nominable), or not (hopeless). It replaces the promised places by those that it found.
 func (p *pass) placesFor(w *workload) verdict {
 	promised := w.nomination
-	if !promised.given.onNodes() {
+	if !promised.given.OnNodes() {
 		return admissible
 	}
 	if promised.checkedAt == p.engine.nodes.placesVersion {

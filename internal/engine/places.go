@@ -108,7 +108,7 @@ func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 	e.nodes.nodesVersion++
 	placed := map[Key]*workload{}
 	for key, w := range e.workloads {
-		if w.placed.by.hasAny(flavors) {
+		if w.placed.by.HasAny(flavors) {
 			placed[key] = w
 		}
 	}
@@ -116,21 +116,6 @@ func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 		w.placed.shape = nil
 		e.nodes.updatePlaces(w)
 	}
-}
-
-// hasAny reports whether the admission, nil for none, has any of the flavors.
-func (a *Admission) hasAny(flavors sets.Set[string]) bool {
-	if a == nil {
-		return false
-	}
-	for _, given := range a.PodSets {
-		for _, flavor := range given.Flavors {
-			if flavors.Has(flavor) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
@@ -189,7 +174,7 @@ func (n *nodes) placedNow(w *workload) (now placed) {
 		now = n.leftoverPods(w)
 	}
 	now.releases = now.leaving || now.nominated && n.podCounts[w.Key] > 0 || now.by != nil && n.hasPodsBeyondPlaces(w)
-	if now.by != nil && !now.by.onNodes() && (!now.releases || len(n.topologies) == 0) {
+	if now.by != nil && !now.by.OnNodes() && (!now.releases || len(n.topologies) == 0) {
 		return placed{}
 	}
 	return now
@@ -202,11 +187,6 @@ func (n *nodes) leftoverPods(w *workload) placed {
 		return placed{}
 	}
 	return placed{by: &Admission{}, leaving: true}
-}
-
-// onNodes reports whether any pods are placed on nodes or in domains.
-func (a *Admission) onNodes() bool {
-	return slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Places) > 0 || len(a.Within) > 0 })
 }
 
 // holding returns the workload as place.Map has it.
@@ -357,15 +337,6 @@ func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
 				out[i].Places = f.Nodes
 			}
 		}
-	}
-	return out
-}
-
-// places returns the places of all pod sets.
-func (a *Admission) places() []place.Assignment {
-	out := make([]place.Assignment, len(a.PodSets))
-	for i := range a.PodSets {
-		out[i] = place.Assignment{PodSet: a.PodSets[i].PodSet, Nodes: a.PodSets[i].Places}
 	}
 	return out
 }

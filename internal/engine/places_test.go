@@ -13,7 +13,7 @@ import (
 
 const rack = "example.com/rack"
 
-// onNodes declares the flavor default, whose pods are placed by racks and nodes.
+// OnNodes declares the flavor default, whose pods are placed by racks and nodes.
 var onNodes = []Event{
 	FlavorSet{Flavor{Name: "default", Topology: "racks"}},
 	TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}},

@@ -337,10 +337,10 @@ func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 	switch at := w.elasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.held.onNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
+		if !w.held.OnNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
 			return
 		}
-		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
+		has = placed{by: w.held.Sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.nominated:

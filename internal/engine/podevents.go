@@ -34,7 +34,7 @@ func (n *nodes) podLeft(pod Key) {
 
 // recountWithin schedules a recount of the nodes used by a workload whose admission names domains only.
 func (n *nodes) recountWithin(of Key) {
-	if w := n.workloads[of]; w != nil && w.held.isWithin() {
+	if w := n.workloads[of]; w != nil && w.held.IsWithin() {
 		n.within.Insert(of)
 	}
 }

@@ -89,7 +89,7 @@ func (w *workload) assumedChange() changeKind {
 		return admissionChange
 	case w.assumed == replaces:
 		return placesChange
-	case w.assumed == resizes && w.before != nil && w.held.pods() > w.before.pods():
+	case w.assumed == resizes && w.before != nil && w.held.Pods() > w.before.Pods():
 		return growthChange
 	}
 	return reductionChange

@@ -46,7 +46,7 @@ func (r *repairPass) repairWorkload(w *workload) {
 		return
 	case w.held == nil:
 		return
-	case w.held.isWithin():
+	case w.held.IsWithin():
 		r.pass.engine.nodes.within.Insert(w.Key)
 		r.pass.engine.nodes.countWithin()
 		return
@@ -87,25 +87,11 @@ func (n *nodes) queueRepair(w *workload) {
 
 // replace gives the workload other places.
 func (r *repairPass) replace(w *workload, found []place.Assignment) {
-	given := w.held.at(found)
+	given := w.held.At(found)
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
 	r.pass.engine.updateCharges(w)
 	r.pass.addDecision(w, repairUrgency, Decision{Replace: given})
-}
-
-// at returns the admission at other places.
-func (a *Admission) at(found []place.Assignment) *Admission {
-	given := *a
-	given.PodSets = slices.Clone(given.PodSets)
-	for i := range given.PodSets {
-		for _, f := range found {
-			if f.PodSet == given.PodSets[i].PodSet {
-				given.PodSets[i].Places = f.Nodes
-			}
-		}
-	}
-	return &given
 }
 
 // shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
@@ -140,7 +126,7 @@ func (r *repairPass) shrinkToValid(w *workload) bool {
 // repairedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
 // is not possible.
 func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
-	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
+	given := w.held.Sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
 	var repaired find.RepairResult
 	ok := false
@@ -151,7 +137,7 @@ func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount
 	if !ok {
 		return nil
 	}
-	return given.at(repaired.Assignments)
+	return given.At(repaired.Assignments)
 }
 
 // evictForNodes evicts a workload because its nodes failed.

@@ -115,7 +115,7 @@ func (r *resizable) remove(n int) {
 
 // couldGrow reports whether the workload may be larger if there is ever enough capacity.
 func (w *workload) couldGrow(job *elastic.Job) bool {
-	return job.Size < job.Max && !w.held.hasSurplus() && !w.growthFailed && w.mayGrow()
+	return job.Size < job.Max && !w.held.HasSurplus() && !w.growthFailed && w.mayGrow()
 }
 
 // podsPlanned returns for how many more pods of a resizable workload quota is planned.
@@ -272,7 +272,7 @@ func (r *resizable) changes(q *clusterQueue, sizes []int32) (victims []preempt.V
 		case 0:
 			victims = append(victims, preempt.Victim{Holder: w.charged.holder, Queue: q.node, Cause: preempt.InQueue})
 		default:
-			yields = append(yields, yield{w, r.at[i], w.held.sized(r.at[i], sizes[i], nil)})
+			yields = append(yields, yield{w, r.at[i], w.held.Sized(r.at[i], sizes[i], nil)})
 		}
 	}
 	return victims, yields

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -132,23 +132,10 @@ func (cq *clusterQueue) indexOfElastic(w *workload) (int, bool) {
 	return slices.BinarySearchFunc(cq.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
 }
 
-// hasSurplus reports whether pods that have to terminate still exist.
-func (a *Admission) hasSurplus() bool {
-	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return a.Surplus != nil })
-}
-
-// pods returns the number of pods.
-func (a *Admission) pods() (sum int64) {
-	for i := range a.PodSets {
-		sum += int64(a.PodSets[i].Count)
-	}
-	return sum
-}
-
 // plannedOf returns what the workload has once its surplus pods are gone and it has grown as planned.
 func (l *ledgers) plannedOf(w *workload) quota.Vector {
 	out := l.vectorOf(w.held)
-	if w.held.hasSurplus() {
+	if w.held.HasSurplus() {
 		lean := *w.held
 		lean.PodSets = slices.Clone(lean.PodSets)
 		for i := range lean.PodSets {
@@ -162,63 +149,14 @@ func (l *ledgers) plannedOf(w *workload) quota.Vector {
 	return out
 }
 
-// perPod returns what one pod of the assignment takes.
-func perPod(a *Assignment) map[string]int64 {
-	out := make(map[string]int64, len(a.Usage))
-	for resource, amount := range a.Usage {
-		out[resource] = amount / int64(a.Count)
-	}
-	return out
-}
-
 // vectorOfPods returns what this number of pods of the assignment takes.
 func (l *ledgers) vectorOfPods(a *Assignment, pods int32) quota.Vector {
 	var amounts []quota.Amount
-	for resource, amount := range perPod(a) {
+	for resource, amount := range model.PerPod(a) {
 		fr := quota.FlavorResource{Flavor: a.Flavors[resource], Resource: resource}
 		amounts = append(amounts, quota.Amount{Index: l.tree.Index(fr), Value: quota.Times(amount, pods)})
 	}
 	return quota.VectorOf(amounts...)
-}
-
-// sized returns the admission with the given number of pods of the pod set at the index: more of them, at the given
-// places, or fewer, of which the last ones are removed.
-func (a *Admission) sized(at int, to int32, more []place.NodeCount) *Admission {
-	out := *a
-	out.PodSets = slices.Clone(out.PodSets)
-	set := &out.PodSets[at]
-	each := perPod(set)
-	fewer := set.Count - to
-	if fewer > 0 {
-		set.Surplus = maps.Clone(set.Surplus)
-		if set.Surplus == nil {
-			set.Surplus = map[string]int64{}
-		}
-	}
-	set.Usage = make(map[string]int64, len(each))
-	for resource, amount := range each {
-		set.Usage[resource] = quota.Times(amount, to)
-		if fewer > 0 {
-			set.Surplus[resource] = quota.Add(set.Surplus[resource], quota.Times(amount, fewer))
-		}
-	}
-	set.Count = to
-	if len(set.Places) > 0 {
-		set.Places = append(first(set.Places, to), more...)
-	}
-	return &out
-}
-
-// first returns the places of the first pods.
-func first(places []place.NodeCount, pods int32) []place.NodeCount {
-	var out []place.NodeCount
-	for _, p := range places {
-		if p.Count = min(p.Count, pods); p.Count > 0 {
-			out = append(out, p)
-			pods -= p.Count
-		}
-	}
-	return out
 }
 
 // podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if
@@ -266,7 +204,7 @@ func beyond(there, places []place.NodeCount) []place.NodeCount {
 // resize gives the workload another size.
 func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	from, to := w.held.PodSets[at].Count, given.PodSets[at].Count
-	if !w.held.hasSurplus() {
+	if !w.held.HasSurplus() {
 		w.vacated = nil
 	}
 	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))

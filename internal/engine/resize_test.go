@@ -36,7 +36,7 @@ func (s *scene) sizes(names ...string) []int32 {
 			switch {
 			case job.Evicted:
 				events = append(events, s.stopped(name))
-			case job.Admission.hasSurplus():
+			case job.Admission.HasSurplus():
 				events = append(events, s.shrunk(name))
 			}
 		}

@@ -44,7 +44,7 @@ func (g *growthPass) shrinkSurplus() {
 // pods that run, and may want fewer because others cannot be placed. Ranks in slices stay where they are.
 func (g *growthPass) sizedToRunning(w *workload, at int, to int32) *Admission {
 	set := &w.held.PodSets[at]
-	given := w.held.sized(at, to, nil)
+	given := w.held.Sized(at, to, nil)
 	if len(set.Places) > 0 && !w.podSet(set.PodSet).Tied() {
 		empty := beyond(merge(nil, set.Places), g.pass.engine.nodes.places.PodNodes(w.Key, set.PodSet, nil))
 		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)

@@ -36,7 +36,7 @@ func (w *workload) counts() counted {
 	case w.held == nil:
 		return counted{state: pending}
 	}
-	c := counted{state: reserving, leaving: w.leaving() || w.held.hasSurplus()}
+	c := counted{state: reserving, leaving: w.leaving() || w.held.HasSurplus()}
 	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
 		// A withdrawn admission may be written all the same.
 		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.withdrawn != nil)

@@ -117,14 +117,14 @@ func (ws WorkloadSet) apply(e *Engine) {
 	if w.shape != nil {
 		e.releaseShape(w.shape)
 	}
-	if w.held == nil && ws.Admission == nil && w.shape == shape && w.waitsLike(ws.Workload) {
+	if w.held == nil && ws.Admission == nil && w.shape == shape && w.WaitsLike(ws.Workload) {
 		// Nothing relevant changed: it keeps its position, and what it was promised.
 		w.Workload = ws.Workload
 		e.reports.refresh(w)
 		return
 	}
 	e.leave(w)
-	if w.local != nil && w.localKey() != ws.localKey() {
+	if w.local != nil && w.LocalKey() != ws.LocalKey() {
 		e.leaveLocal(w)
 	}
 	if w.Generation != ws.Generation {
@@ -133,7 +133,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 	}
 	w.Workload, w.shape = ws.Workload, shape
 	if w.local == nil {
-		w.local = e.local(w.localKey())
+		w.local = e.local(w.LocalKey())
 		w.local.members.Add(&w.localEntry)
 	}
 	if w.why.Code == reason.None {
@@ -192,16 +192,6 @@ func (e *Engine) observeAdmission(w *workload, observed *Admission) {
 		w.growing, w.growthFailed, w.preempted, w.withdrawn = nil, false, nil, nil
 	}
 }
-
-// waitsLike reports whether both wait for the same thing in the same position. Pod sets are not compared.
-func (w *Workload) waitsLike(other Workload) bool {
-	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
-		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BackoffReason == other.BackoffReason &&
-		w.Gated == other.Gated && w.Refused == other.Refused && w.Unheld == other.Unheld &&
-		w.LostNodes == other.LostNodes
-}
-
-func (w *Workload) localKey() Key { return Key{Namespace: w.Key.Namespace, Name: w.Queue} }
 
 func (wg WorkloadGone) apply(e *Engine) {
 	if w := e.workloads[wg.Key]; w != nil {

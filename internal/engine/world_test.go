@@ -334,7 +334,7 @@ func (w *world) observe(name string) {
 	case ev.Unheld:
 		ev.Unheld = false
 		ev.Version++
-	case ev.Admission.hasSurplus():
+	case ev.Admission.HasSurplus():
 		given := *ev.Admission
 		given.PodSets = slices.Clone(given.PodSets)
 		given.PodSets[0].Surplus = nil
@@ -361,7 +361,7 @@ func (w *world) leaving() bool {
 		}
 	}
 	for _, job := range w.jobs {
-		if job.Evicted || job.Unheld || job.Admission.hasSurplus() {
+		if job.Evicted || job.Unheld || job.Admission.HasSurplus() {
 			return true
 		}
 	}
@@ -406,6 +406,6 @@ func (w *world) describe(t *rapid.T) {
 		j := w.jobs[name]
 		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].why.Code, w.engine.workloads[j.Key].why.Message())
 		t.Logf("%s in %s priority %d inactive %v gated %q backs off %q refused %q unheld %v %+v queued %v holds %v",
-			j.Key, w.locals[j.localKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
+			j.Key, w.locals[j.LocalKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
 	}
 }

@@ -64,7 +64,7 @@ type yieldTrial struct {
 	growths *growths
 	q       *clusterQueue
 	t       *resizable
-	// sizes are the sizes that are tried, onNodes those that the nodes have.
+	// sizes are the sizes that are tried, OnNodes those that the nodes have.
 	sizes, onNodes []int32
 	// tried counts the changes on nodes.
 	tried int
@@ -114,7 +114,7 @@ func (y *yieldTrial) takeOffNodes() {
 	}
 	for i, w := range y.t.members {
 		to := y.sizes[i]
-		if to == y.onNodes[i] || !w.held.onNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
+		if to == y.onNodes[i] || !w.held.OnNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
 			continue
 		}
 		y.onNodes[i] = to
@@ -125,7 +125,7 @@ func (y *yieldTrial) takeOffNodes() {
 		case 0:
 			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held, leaving: true}))
 		default:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held.sized(y.t.at[i], to, nil)}))
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held.Sized(y.t.at[i], to, nil)}))
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (n *nodes) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([
 	}
 	ask.Count, ask.Avoid, ask.Limits = pods, w.avoid.nodes, w.avoid.limits
 	if len(ask.Bounds)+len(ask.Limits) > 0 {
-		ask.Kept = w.held.places()
+		ask.Kept = w.held.Places()
 	}
 	if ask.Mandatory && !n.staysIn(&ask, a.Places[0].Node) {
 		return nil, false
