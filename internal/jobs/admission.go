@@ -64,8 +64,8 @@ func (a Admission) MayStart() bool {
 type PodSetAdmission struct {
 	// Count is how many pods were admitted.
 	Count int32
-	// Asked is how many pods the Workload asks for. Left is how many it has quota for now, without those that were not
-	// admitted and those whose quota was reclaimed.
+	// Asked is how many pods the Workload asks for. Left is how many pods it has quota for now: not the pods that were not
+	// admitted, nor the pods whose quota was reclaimed.
 	Asked, Left int32
 	// Template is the pod template as it was admitted, which is what the quota is for, even if the job's own template
 	// has changed since.

@@ -32,7 +32,7 @@ type API[T client.Object] struct {
 	Queueing Queueing[T]
 	// Reads says what Describe and Plan need to know besides the job and its children.
 	Reads Reads[T]
-	// Abilities says what Plan copes with. What it does not is taken from what the job asks for.
+	// Abilities says what Plan copes with. What Plan does not cope with is taken from what the job asks for.
 	Abilities Abilities
 	// StatusDelay is how long a status that can wait is held back. Zero means one second.
 	StatusDelay time.Duration
@@ -51,11 +51,11 @@ type Watch struct {
 	Optional []OptionalKind
 	// Targets returns the name and UID of the job that an object without a controller, of one of the kinds in Owns, is
 	// meant for. The object is then treated as a child of that job. An empty UID matches any job of that name; an empty
-	// name matches none. Nil if there are no such objects.
+	// name matches none. Nil if no object is meant for a job.
 	Targets func(object client.Object) (name string, uid types.UID)
 	// MadeFor returns the UID of the job of this API that the operator has created an object for, of one of the kinds in
-	// Owns, going by what users cannot change; "" if it is none. Such an object that has lost its controller is still
-	// a child of that job, which becomes its controller again. Nil if users can change all that would tell.
+	// Owns, going by what users cannot change; "" if it is none. If the object has lost its controller, it is still a
+	// child of that job, which becomes its controller again. Nil if users can change all that would tell.
 	MadeFor func(object client.Object) types.UID
 	// Matters reports whether an update of a child can change the Plan. Nil means that every update can.
 	Matters func(before, after client.Object) bool
@@ -73,13 +73,12 @@ type Queueing[T client.Object] struct {
 	// Field returns the queue that the API's own field or annotation names, or "" if it names none. Nil if the API
 	// has neither.
 	Field func(job T) string
-	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
-	// called for them.
+	// External says that another controller runs the jobs. Jobs in no queue are left alone: Plan is not called for them.
 	External bool
 	// Delegates says that jobs of this API are not queued themselves: the jobs that they create are.
 	Delegates bool
-	// CreatesJob reports whether the job would create the other job, going by its kind, one of Owns, and its name, and is
-	// queued for it. Nil if jobs of this API create none, or none that they are queued for.
+	// CreatesJob reports whether the job would create the object, a job too, and is queued for it. It goes by the object's
+	// kind, which is one of Owns, and by its name. Nil if jobs of this API create none, or none that they are queued for.
 	CreatesJob func(job T, other client.Object) bool
 	// RequeuesChanged says that a job whose pods were changed after its admission is queued again for the new ones. To
 	// detect this, a digest of what the job's pods need is recorded on its Workload.
@@ -153,7 +152,7 @@ type Description struct {
 	// Running says that the job may already have pods without being queued. It matters only for kinds whose Plan
 	// creates no children; a job of another kind is running if it has children.
 	Running bool
-	// HeldByChild says that a child may still have a Workload of its own, from a time when such children were queued
+	// HeldByChild says that a child may still have a Workload of its own, from a time when children were queued
 	// themselves. While that Workload holds quota for the job's pods, the job is not queued a second time.
 	HeldByChild bool
 	// Mistake says why the job cannot be queued as it is, nil if it can. It is reported, and the job waits until it is

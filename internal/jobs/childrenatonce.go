@@ -12,7 +12,8 @@ import (
 
 var typeOfTime = reflect.TypeFor[time.Time]()
 
-// memoryOf returns about how many bytes the value refers to. What several parts of it share counts once for each.
+// memoryOf returns about how many bytes the value refers to. What several parts of the value share counts once for each
+// part.
 func memoryOf(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:

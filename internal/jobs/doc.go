@@ -4,7 +4,7 @@
 // the status and the events that follow from the observed state. API holds both, and the options that say which objects
 // are read and watched. Each API has a package of its own below this one; none of them imports another.
 //
-//	api.go, plan.go, seen.go      the contract: API, what Plan sees, and what it returns
+//	api.go, plan.go, seen.go      the contract: API, what Plan sees, and what Plan returns
 //	facts.go, queues.go           what Describe and Plan may know of the cluster
 //	admission.go, places.go       what a job was granted, and where its pods go
 //	gangs.go, elastic.go, ...     what several APIs do alike

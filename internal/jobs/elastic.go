@@ -38,7 +38,7 @@ func BoundsOf(annotations map[string]string, count int32) Bounds {
 	return b
 }
 
-// ReplicasIn returns the number of pods in the annotation, and false if it is absent or counts as such.
+// ReplicasIn returns the number of pods in the annotation, and false if it is absent or counts as absent.
 func ReplicasIn(annotations map[string]string, key string) (int32, bool) {
 	n, err := strconv.ParseInt(annotations[key], 10, 32)
 	return int32(n), err == nil && 0 < n && n <= MostReplicas
@@ -62,7 +62,7 @@ func (b Bounds) Size(granted int32) int32 { return min(granted, b.Most) }
 // own may have changed since.
 func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && IsElasticTemplate(p.Template) }
 
-// Bounds returns the bounds that hold for the pod set while it is admitted, given those that the job asks for now.
+// Bounds returns the bounds that hold for the pod set while it is admitted, given the bounds that the job asks for now.
 // Where the queue chose the count, it goes on doing so until the next admission, even if the job asks for a fixed
 // number of pods by then. The job never gets more pods than it asks for now.
 func (p PodSetAdmission) Bounds(asked Bounds) Bounds {

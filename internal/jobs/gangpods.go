@@ -63,7 +63,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 }
 
 // neededTogether returns a function that says how many pods of a pod set kube-scheduler must bind together: as many as
-// must run, and one where others cannot take their places. A PodGroup that such pods have from an earlier start then
+// must run, and one where others cannot take their places. If the pods have a PodGroup from an earlier start, it then
 // holds nobody back.
 func neededTogether(admission Admission, least map[string]int32) func(podSet string) int32 {
 	known := map[string]int32{}

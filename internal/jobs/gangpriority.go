@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// priorityInfix separates the name of a gang and the priority of those of its pods that have another priority than its
-// PodGroup.
+// priorityInfix separates the name of a gang from a priority, in the name of the PodGroup for the pods whose priority
+// is not that of the gang's own PodGroup.
 const priorityInfix = ".p"
 
 // GangFor returns the PodGroup, for the gang of this name, that new pods join whose template names the class, and the

@@ -106,8 +106,7 @@ func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 }
 
 // RelaxPodGroups lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more:
-// if pods of such a gang have ended, MinCount could not be reached again, and replacement pods would never be
-// scheduled.
+// if pods of the gang have ended, MinCount could not be reached again, and replacement pods would never be scheduled.
 func RelaxPodGroups(children []client.Object) (writes []write.Write) {
 	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
 		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {

@@ -28,7 +28,7 @@ func (p PodSetAdmission) HeldTemplate(template *corev1.PodTemplateSpec) *corev1.
 }
 
 // needsDigestVersion prefixes the digest. It must change whenever the same needs yield another digest: digests that an
-// earlier version recorded for running jobs then cannot be compared, and those jobs must not be stopped for that.
+// earlier version recorded for running jobs then cannot be compared, and the running jobs must not be stopped for that.
 const needsDigestVersion = "v1-"
 
 // NeedsDigest returns a digest of what the pods of the pod sets need.
@@ -52,8 +52,8 @@ func NeedsDigest(podSets []kueue.PodSet) string {
 // ComparableDigest reports whether the digest was recorded by a version that digests the same needs as this one does.
 func ComparableDigest(recorded string) bool { return strings.HasPrefix(recorded, needsDigestVersion) }
 
-// IsFor reports whether the quota of an Admitted job is for pods with the needs of these pod sets: either those of the
-// Workload are the same, or their digest was recorded when the job was queued. If the recorded digest cannot be
+// IsFor reports whether the quota of an Admitted job is for pods with the needs of these pod sets: either the pod sets
+// of the Workload are the same, or their digest was recorded when the job was queued. If the recorded digest cannot be
 // compared, it reports true: updateRecordedNeeds replaces it.
 func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 	differ := slices.ContainsFunc(podSets, func(ps kueue.PodSet) bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// PlacesOf returns the places of a topology assignment. If the lowest level is the host name, the other levels are
+// PlacesOf returns the places of a topology assignment. If the lowest level is the host name, the levels above it are
 // dropped: no two nodes share a host name.
 func PlacesOf(assignment *kueue.TopologyAssignment) podspec.Places {
 	if assignment == nil {
@@ -54,7 +54,7 @@ func SmallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 // Part is the part of a pod set whose pods have ranks from From (inclusive) to To (exclusive).
 type Part struct {
 	From, To int32
-	// Places are those of these ranks.
+	// Places are the places of these ranks.
 	Places podspec.Places
 }
 
@@ -119,7 +119,7 @@ func (p PodSetAdmission) Domain(label string, part Part) (string, bool) {
 // it.
 const HostnameIndex = "metadata.labels.hostname"
 
-// HostnameOf returns the host name of a node, nil if it has no such label.
+// HostnameOf returns the host name of a node, nil if it has no label with one.
 func HostnameOf(object client.Object) []string {
 	if name := object.GetLabels()[corev1.LabelHostname]; name != "" {
 		return []string{name}

@@ -46,7 +46,7 @@ func (p *Plan) DueBy(at time.Time) {
 	}
 }
 
-// childrenBytes is how much memory the children that one plan creates may take. A child may exceed it alone.
+// childrenBytes is how much memory the children that one plan creates may take. A single child may take more.
 const childrenBytes = 16 << 20
 
 // CreateChild adds the creation of a child, and a Warning of the given reason if the API server refuses it. It adds

@@ -22,11 +22,11 @@ type Progress struct {
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
-	// Ended says that the job has ended, but keeps quota for pods that still run: Outcome is set when these are gone.
-	// RunOn counts, by elastic pod set, those that are not being stopped: it wants no more than these.
+	// Ended says that the job has ended, but keeps quota for pods that still run: Outcome is set when these pods are gone.
+	// RunOn counts, by elastic pod set, the pods that are not being stopped: the pod set wants quota for no more.
 	Ended bool
 	RunOn map[string]int32
-	// Restarts counts how often the job, or a part of it, was restarted after a failure, as far as its status says.
+	// Restarts counts how often the job, or one of its parts, was restarted after a failure, as far as its status says.
 	Restarts int64
 	// Missing counts the pods that should exist and were not created. Refusing says that the API server refused some of
 	// them, if only once.
@@ -37,7 +37,7 @@ type Progress struct {
 	Refused, RefusedWhat string
 	// Obstacle says what the API server refuses, though the job does not give up for that yet; "" if it refuses nothing.
 	Obstacle string
-	// FailedToStart says why the job can never start with what it was given, "" if it can.
+	// FailedToStart says why the job can never start with the quota and places that it was given, "" if it can.
 	FailedToStart string
 	// Requeue says that the job has no pods and now asks for other ones than its Workload does, so that the Workload
 	// has to be replaced.

@@ -3,9 +3,9 @@ package jobs
 import "time"
 
 // A job needs more objects than pods: a JobSet needs Jobs, a LatticeJob ConfigMaps, a GenericJob Services. The API
-// server may refuse such an object for a quota, a policy or a webhook, or an object of another owner may have its name.
-// Either way the job gets no further until a user mends that, so the job gives its quota back, like a job whose pods
-// are refused.
+// server may refuse one of these objects for a quota, a policy or a webhook, or an object of another owner may have its
+// name. Either way the job gets no further until a user mends that, so the job gives its quota back, like a job whose
+// pods are refused.
 //
 // Example: a JobSet of four Jobs is admitted in a namespace whose ResourceQuota allows no Jobs. Its first reconcile
 // tries to create them in vain. The second one, milliseconds later, says so in the status of the JobSet and of its

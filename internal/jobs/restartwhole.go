@@ -6,10 +6,10 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Some jobs are of no use in part: the ranks of an MPI job wait for each other, and those that are done do not answer.
-// With the annotation RestartWholeAnnotation, such a job runs all of its pods again if it was partly done when it lost
-// its quota. That is done before the quota is returned, so that the job queues for all of its pods; and again before
-// the job starts, if the annotation came later.
+// Some jobs are of no use in part: the ranks of an MPI job wait for each other, and ranks that are done do not answer.
+// With the annotation RestartWholeAnnotation, a job runs all of its pods again if it was partly done when it lost its
+// quota. That is done before the quota is returned, so that the job queues for all of its pods; and again before the
+// job starts, if the annotation came later.
 
 // RestartsWhole reports whether the job asks to run all of its pods again.
 func RestartsWhole(job client.Object) bool {

@@ -19,7 +19,7 @@ type Seen[T client.Object] struct {
 	Mistake string
 	// Children are the objects that the job controls. They must not be modified.
 	Children []client.Object
-	// Related holds those of the objects in Reads.Related that exist. They must not be modified.
+	// Related holds the objects of Reads.Related that exist. They must not be modified.
 	Related []client.Object
 	// Pods holds the pods selected by Reads.Pods, as the cache keeps them.
 	Pods []*corev1.Pod

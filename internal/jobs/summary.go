@@ -17,19 +17,20 @@ import (
 type Summary struct {
 	// Queue is the queue that the job names by the queue label or otherwise, "" if it names none.
 	Queue string
-	// Asked counts the pods that the job runs at a time, Active those that it has, of which Ready are ready. Succeeded
-	// counts those that have succeeded.
+	// Asked counts the pods that the job runs at a time, Active the pods that it has, Ready the ready ones among these,
+	// and Succeeded the pods that have succeeded.
 	Asked, Active, Ready, Succeeded int32
 	// Requests is the sum over the pods that are asked for.
 	Requests corev1.ResourceList
 	// Parts are the parts of a job that may be enlarged after admission, and the pods that each asks for.
 	Parts []SummaryPart
-	// SizeFromSpec is set if the spec says how many pods the job runs at present, limited by what it was admitted with.
+	// SizeFromSpec is set if the spec says how many pods the job runs at present, limited by the quota that the job was
+	// admitted with.
 	SizeFromSpec bool
 	// Least and Most are between which sizes the job runs, both 0 if only its Workload says so.
 	Least, Most int32
-	// Restarts counts how often the whole job was restarted, PartRestarts how often parts of it were, which PartName
-	// names in the plural.
+	// Restarts counts how often the whole job was restarted, PartRestarts how often its parts were. PartName names the
+	// parts in the plural.
 	Restarts, PartRestarts int32
 	PartName               string
 	// StartedAt is when the job was started, nil if only its Workload says so.
@@ -39,7 +40,8 @@ type Summary struct {
 	// Suspended says that the job's own suspend field is set, by its user or its queue.
 	Suspended bool
 	// Held says how a user has suspended the job, Blocked what keeps it from being queued, Stopped why it has no pods
-	// though it may run, and Partial what is to be said of it while it runs. Each is "" if there is nothing to say.
+	// though it may run, and Partial what a user should know of the job while it runs. Each is "" if there is nothing to
+	// say.
 	Held, Blocked, Stopped, Partial string
 	// Manager says that another controller runs the job, "" if none does.
 	Manager string

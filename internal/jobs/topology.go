@@ -33,8 +33,8 @@ var topologyAnnotations = []string{
 }
 
 // RequestTopology sets the topology requests of the pod sets from the annotations of their templates. It returns what
-// is wrong with these, nil if nothing is. A pod set without such annotations is left unchanged. ranks is called with
-// the index of each pod set that has them.
+// is wrong with these, nil if nothing is. A pod set without topology annotations is left unchanged. ranks is called
+// with the index of each pod set that has some.
 func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *write.Event {
 	for i := range podSets {
 		podSet := &podSets[i]

@@ -19,7 +19,7 @@ const (
 // for the first, and then after 1 s, 2 s, 4 s up to 5 minutes.
 func RestartDue(ended time.Time, n int32, now time.Time) time.Time {
 	delay := delayOf(n)
-	if delay == 0 || ended.IsZero() || ended.After(now.Add(mostDelay)) { // the clock of such a node is wrong
+	if delay == 0 || ended.IsZero() || ended.After(now.Add(mostDelay)) { // the clock of the node is wrong
 		return time.Time{}
 	}
 	return ended.Add(delay)

@@ -71,8 +71,8 @@ func Failure(pod *corev1.Pod) (exitCode int32, reason string, ok bool) {
 	return 0, "no container reports why", false
 }
 
-// ExitCodes returns the exit codes of all failed containers of the pod, init containers first. Those that Failure does
-// not count are left out.
+// ExitCodes returns the exit codes of all failed containers of the pod, init containers first. Containers that Failure
+// does not count are left out.
 func ExitCodes(pod *corev1.Pod) []int32 {
 	var codes []int32
 	for _, ended := range failedContainers(pod) {

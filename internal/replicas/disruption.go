@@ -94,8 +94,8 @@ func hasRun(c *corev1.ContainerStatus) bool {
 		ended != nil && (ended.Reason != reasonStatusUnknown || !ended.StartedAt.IsZero())
 }
 
-// LostByNode reports whether the pod has failed because its node was shut down, or lost a container of it, as far as
-// its kubelet says so.
+// LostByNode reports whether the pod has failed because its node was shut down, or lost one of its containers, as far
+// as its kubelet says so.
 func LostByNode(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodFailed {
 		return false

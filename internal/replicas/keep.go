@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// KeepIndices returns the indices, ascending, of the replicas to keep in a group of the given size: those whose pods
-// have progressed furthest, and then the lowest free ones. So a group that shrinks gives up waiting pods before running
-// ones, and a group that keeps its size keeps its pods. Of pods with equal progress, those on one of the places are
-// kept first: a pod whose node is gone is reported as running for a while. Terminating pods hold no index.
+// KeepIndices returns the indices, ascending, of the replicas to keep in a group of the given size: the indices of pods
+// that have progressed furthest, and then the lowest free ones. So a group that shrinks gives up waiting pods before
+// running ones, and a group that keeps its size keeps its pods. Of pods with equal progress, pods on one of the places
+// are kept first: a pod whose node is gone is reported as running for a while. Terminating pods hold no index.
 func KeepIndices(job, group string, count int32, pods []*corev1.Pod, places podspec.Places) []int32 {
 	type candidate struct {
 		index    int32

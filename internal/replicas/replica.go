@@ -72,7 +72,7 @@ func (p Phase) Finished() bool { return p == Succeeded || p == Failed }
 type Record struct {
 	// Restarts is how often the replica was restarted.
 	Restarts int32
-	// Settled is how often it had been restarted when a pod of it last ran for long.
+	// Settled is how often it had been restarted when one of its pods last ran for long.
 	Settled int32
 	// Phase is Succeeded or Failed if the pod of the current attempt was observed to have finished; any other value
 	// means that it was not.
@@ -90,7 +90,7 @@ type Replica struct {
 	Pod *corev1.Pod
 	// Restarts is how often the replica was restarted.
 	Restarts int32
-	// Settled is how often it had been restarted when a pod of it last ran for long: the restarts since then are
+	// Settled is how often it had been restarted when one of its pods last ran for long: the restarts since then are
 	// delayed.
 	Settled int32
 	// Phase is the phase of the current attempt.

@@ -22,7 +22,7 @@ type Roster struct {
 // span is the range of a group's replicas.
 type span struct{ from, count int32 }
 
-// Observe returns the roster of a job. recorded returns what the job's status records of a replica; pods are those that
+// Observe returns the roster of a job. recorded returns what the job's status records of a replica; pods are all that
 // the job controls, in any order. The caller bounds the counts of the groups: each replica takes memory, whether it has
 // a pod or not.
 func Observe(job string, groups []Group, recorded func(group string, index int32) Record, pods []*corev1.Pod) *Roster {
@@ -53,7 +53,7 @@ func Observe(job string, groups []Group, recorded func(group string, index int32
 	return r
 }
 
-// Group returns the replicas of the group, by ascending index; none if there is no such group.
+// Group returns the replicas of the group, by ascending index; none if there is no group of that name.
 func (r *Roster) Group(name string) []Replica {
 	s := r.groups[name]
 	return r.Replicas[s.from : s.from+s.count]
@@ -99,7 +99,7 @@ func (r *Roster) Restart(now time.Time) (before []Replica, next time.Time) {
 	return before, next
 }
 
-// Outdated returns the pods to delete: those of earlier attempts and of no replica, unless they are terminating.
+// Outdated returns the pods to delete: pods of earlier attempts and of no replica, unless they are terminating.
 func (r *Roster) Outdated() []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range r.Replicas {

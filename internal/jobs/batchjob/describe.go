@@ -39,7 +39,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	return d
 }
 
-// ranksOf returns how pods are ordered: those of an Indexed Job by their index.
+// ranksOf returns how pods are ordered: by their index if the Job is Indexed.
 func ranksOf(job *batchv1.Job) jobs.Ranks {
 	if !jobs.Indexed(job) {
 		return jobs.Ranks{}
@@ -48,7 +48,7 @@ func ranksOf(job *batchv1.Job) jobs.Ranks {
 }
 
 // leastPods returns the fewest pods with which the Job can run, nil if it needs all, or what is wrong with its
-// annotations. They are for the pods that a Job runs, so that one that is to run none has them for later.
+// annotations. The annotations are about the pods that a Job runs: if a Job is to run none, they are ignored.
 func leastPods(job *batchv1.Job) (*int32, string) {
 	if paused(job) {
 		return nil, ""

@@ -18,8 +18,9 @@ import (
 // example, index 0 of 4 is done when the Job is evicted. What follows is found in the Job and its pods at each step:
 //
 //  1. The Job is suspended and restored, as any other. Its status still says that index 0 is done.
-//  2. The pod of index 0 is deleted: it would count as one of those that need no place any more.
-//  3. The status is changed to say that no index is done. The API server allows that only of such a Job.
+//  2. The pod of index 0 is deleted: it would count as a pod that needs no place any more.
+//  3. The status is changed to say that no index is done. The API server allows that only of an Indexed Job that runs
+//     all its pods at once.
 //  4. The quota is returned, and the Job queues for 4 pods.
 //
 // An index that has failed for good stays failed.
@@ -75,8 +76,8 @@ func asNew(job *batchv1.Job) *batchv1.Job {
 	return out
 }
 
-// restoredWhole is restored for a Job that has stopped. An elastic Job whose size was settled, because an index was
-// done, gets the size that it asked for if all indexes are run again.
+// restoredWhole returns the Job as it was before its start, for a Job that has stopped. An elastic Job whose size was
+// settled, because an index was done, gets the size that it asked for if all indexes are run again.
 func restoredWhole(job *batchv1.Job) *batchv1.Job {
 	if jobs.RestartsWhole(job) && isPartlyDone(job) {
 		whole := restored(asNew(job))

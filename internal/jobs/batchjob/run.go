@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
-// run starts the Job with what it was granted, and limits it to that.
+// run starts the Job with the quota and places that it was granted, and limits it to them.
 func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	job, admission := seen.Job, seen.Admission
 	granted := admission.PodSets[string(podSet)]
@@ -23,7 +23,7 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: original.Spec.Template}}):
 		requeue(p, job, otherPodsMessage)
 	case granted.Count == 0 && jobs.PodsLeft(original) > 0:
-		// It asked for no pods, so that none of those that it asks for now could ever run.
+		// It asked for no pods when it was admitted: no pod that it asks for now could ever run.
 		requeue(p, job, noPodsMessage)
 	case suspended(job):
 		if !admission.MayStart() || !fits && !jobs.HasNoPods(job) {
@@ -41,7 +41,7 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		}
 		p.Writes = append(p.Writes, resumed)
 	case !fits && !hasStarted(job):
-		// It runs without what it needs to run where its quota is.
+		// It runs without the node selectors of its quota.
 		p.Writes = append(p.Writes, jobs.Stop(job, nil))
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.

@@ -59,8 +59,8 @@ func setSize(job *batchv1.Job, size int32) {
 	}
 }
 
-// resize gives a running elastic Job the size that the queue chose. Where its user has just set another one, which is
-// remembered as what the Job asks for, an event says what became of it.
+// resize gives a running elastic Job the size that the queue chose. If its user has just set another size, that size is
+// remembered as what the Job asks for, and an event says what became of it.
 func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAdmission) {
 	size := b.Size(granted.Count)
 	original, resized := restored(job), job.DeepCopy()
@@ -97,8 +97,8 @@ func wantsMore(job *batchv1.Job, size int32) bool {
 }
 
 // changeSize returns the write that changes the size of a running Job, with the event that says why, if any. Where the
-// queue chose more pods before, the quota of those that it takes is released once they are gone. Pods that only the
-// user has added never had any, and are removed at once.
+// queue chose more pods before, the quota of the pods that it takes back is released once they are gone. Pods that only
+// the user has added never had quota, and are removed at once.
 func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *write.Event) write.Write {
 	if before := recordedIn(job).Size; before != nil && granted.Count < *before {
 		return jobs.Shrink(job, resized, why)

@@ -36,8 +36,8 @@ type replacedAffinity struct {
 	Was *corev1.Affinity `json:"was"`
 }
 
-// started returns the Job as it runs with what it was granted, with annotations that record what that replaced and how
-// many pods it asked for and was granted. Nothing of what an earlier start added is left.
+// started returns the Job as it runs with its grant, with annotations that record what the grant replaced and how many
+// pods the Job asked for and was granted. Nothing of what an earlier start added is left.
 func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
@@ -70,7 +70,7 @@ func recordGrant(out *batchv1.Job, granted jobs.PodSetAdmission) {
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.GrantedPodsAnnotation, strconv.Itoa(int(granted.Count)))
 }
 
-// boundsUsers reports whether the Job notes what it was granted, or less.
+// boundsUsers reports whether the Job notes how many pods it was granted, or fewer.
 func boundsUsers(job *batchv1.Job, granted jobs.PodSetAdmission) bool {
 	_, noted := job.Annotations[muster.GrantedPodsAnnotation]
 	return noted && mayBeGiven(job) <= granted.Count

@@ -21,7 +21,7 @@ import (
 // webhookPath is the path of the webhook, which charts/muster/webhook/job-hold.yaml names.
 const webhookPath = "/hold-batch-v1-job"
 
-// AddWebhook registers a mutating webhook for the creation of Jobs that suspends and marks those with a queue. It
+// AddWebhook registers a mutating webhook for the creation of Jobs that suspends and marks Jobs with a queue. It
 // replaces the admission policies muster-job-hold where these are not served. Jobs that the operator, of this user
 // name, creates are not held: it creates them for jobs that are queued for them.
 func AddWebhook(mgr ctrl.Manager, operator string) {

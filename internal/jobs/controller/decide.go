@@ -108,7 +108,7 @@ func (r *reconciler[T]) observeChildren(ctx context.Context, seen *jobs.Seen[T])
 	return err
 }
 
-// grant completes what was observed of a queued job by what it was granted, and by what keeps its pods from running.
+// grant adds to what was observed of a queued job its grant, and what keeps its pods from running.
 func (r *reconciler[T]) grant(ctx context.Context, o *observed[T]) error {
 	job, of := o.seen.Job, r.inQueue(o.seen.Job)
 	nodes, err := r.read.nodes(ctx, o.state.Own)

@@ -42,7 +42,8 @@ func (r *reader[T]) heldByChild(ctx context.Context, o *observed[T]) (bool, erro
 }
 
 // holdDelegated makes a job that once queued itself, before the jobs that it creates did, keep that quota until the
-// pods that ran with it are gone. Pods that run with the quota of the jobs that it creates carry the labels of those.
+// pods that ran with it are gone. Pods that run with the quota of the jobs that it creates carry the labels of the
+// created jobs.
 func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *jobs.Plan, own *kueue.Workload, now time.Time) error {
 	if !r.api.Queueing.Delegates || own == nil || own.DeletionTimestamp.IsZero() {
 		return nil

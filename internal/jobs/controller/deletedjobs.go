@@ -23,8 +23,8 @@ import (
 // A job that is being deleted is not planned any more, so that nothing starts it again. Most are gone at once, with all
 // that they own. But anyone may give a job a finalizer, which keeps the job for as long as its owner likes. Until then
 // the garbage collector leaves the pods, the Jobs of a JobSet, and the Workload alone, and the Job controller neither
-// creates nor deletes pods of a Job that is being deleted, suspended or not. So the operator itself ends what such a
-// job has:
+// creates nor deletes pods of a Job that is being deleted, suspended or not. So the operator itself ends what the job
+// has:
 //
 //   - If its Workload is evicted, or has no quota, the pods are deleted. The Jobs of a JobSet, which would replace
 //     their pods, are suspended first.
@@ -32,7 +32,7 @@ import (
 //     for it.
 //
 // For example, a user gives a job that runs a finalizer and deletes it. The pods run on, with quota. When the queue
-// evicts the job for another one, the pods are deleted, and the other job gets the quota, while the deleted job is
+// evicts the job for another one, the pods are deleted, and the second job gets the quota, while the deleted job is
 // still there.
 
 // endDeleted ends what a job that is being deleted has in its queue. It returns after how long to look again, 0 for
@@ -59,7 +59,8 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 	return wait, errors.Join(errs...)
 }
 
-// endDeletedIn is endDeleted for one Workload of the job. creating are the job's Jobs that may create pods.
+// endDeletedIn ends what a job that is being deleted has in one of its Workloads, as endDeleted says. creating are the
+// job's Jobs that may create pods.
 func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Workload,
 	creating []*batchv1.Job) (time.Duration, error) {
 	since, evicted := r.clock.Since(job.GetDeletionTimestamp().Time), workload.IsEvicted(w)
@@ -75,7 +76,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	}
 	var batch write.Batch
 	left := len(pods) > 0 || len(creating) > 0
-	// The garbage collector takes the Workload from a job that is deleted without what it owns.
+	// The garbage collector takes the Workload from a job that is deleted without its dependents.
 	orphaned := slices.Contains(job.GetFinalizers(), metav1.FinalizerOrphanDependents)
 	switch {
 	case left && (evicted || !workload.HoldsQuota(w)):
@@ -93,7 +94,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 }
 
 // stopPods returns the writes that delete the pods, whatever controls them by now. The Jobs would replace the pods, and
-// are suspended instead: the Job controller then deletes their pods, and those that are there afterwards are deleted
+// are suspended instead: the Job controller then deletes their pods, and pods that are there afterwards are deleted
 // too.
 func stopPods(pods []metav1.PartialObjectMetadata, jobs []*batchv1.Job) (writes []write.Write) {
 	suspending := map[types.UID]bool{}
@@ -121,8 +122,8 @@ func mayCreatePods(job *batchv1.Job) bool {
 	return !ended && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp.IsZero()
 }
 
-// lookAtUnruled looks at the batch Jobs that the Job controller does not do as they say: those that are being deleted,
-// and those that get no answer.
+// lookAtUnruled looks at the batch Jobs that the Job controller does not do as they say: Jobs that are being deleted,
+// and Jobs that get no answer.
 func (r *reconciler[T]) lookAtUnruled(ctx context.Context, seen *jobs.Seen[T], own *kueue.Workload) (silent, error) {
 	stops, due, err := r.stopDeletedJobs(ctx, seen, own)
 	if err != nil {
@@ -136,8 +137,8 @@ func (r *reconciler[T]) lookAtUnruled(ctx context.Context, seen *jobs.Seen[T], o
 	return out, err
 }
 
-// stopDeletedJobs ends the pods of those Jobs of a job that is to have no pods which are being deleted: a finalizer may
-// keep them. Those without pods are replaced in seen by suspended ones that the Job controller has answered, as it will
+// stopDeletedJobs ends the pods of the Jobs that are being deleted, of a job that is to have no pods: a finalizer may
+// keep them. Jobs without pods are replaced in seen by suspended ones that the Job controller has answered, as it will
 // not. own is the job's Workload, nil if there is none.
 func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *jobs.Seen[T],
 	own *kueue.Workload) (writes []write.Write, due time.Time, err error) {

@@ -1,7 +1,7 @@
 // Package controller reconciles the jobs of all APIs: it reads what exists, has the API plan, and passes on the writes.
 //
 //	setup.go, served.go             AddTo adds a controller for each API that Serve was given
-//	router.go                       an event of any object leads to reconciles of the jobs that it concerns
+//	router.go                       an event of any object leads to reconciles of the jobs concerned
 //	reconciler.go                   one reconcile: read, decide, write, and when to come back
 //	decide.go                       what to do: the API's plan, and what the job's Workloads need
 //	read.go, follow.go, release.go  what is read: children, facts, Workloads, pods that are left

@@ -22,8 +22,8 @@ import (
 // job any more, its deletion included.
 const disownedPoll = 2 * time.Second
 
-// workloads returns the Workload that the job follows, nil if there is none, and the others that it controls or that
-// are disowned.
+// workloads returns the Workload that the job follows, nil if there is none, and further ones that the job controls or
+// that are disowned.
 func (r *reader[T]) workloads(ctx context.Context,
 	job workloads.Job) (found *kueue.Workload, others []*kueue.Workload, err error) {
 	list, err := r.workloadsOf(ctx, r.api.kind(), client.ObjectKeyFromObject(job))

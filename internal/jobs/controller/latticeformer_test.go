@@ -79,7 +79,7 @@ func TestTasksThatAreGoneLeaveNoPolicy(t *testing.T) {
 	}
 }
 
-// ownObjects is objects without the LatticeJob, and without what tells its generations apart.
+// ownObjects returns the objects but for the LatticeJob, without the fields that tell its generations apart.
 func (l *latticeWorld) ownObjects() map[string]any {
 	out := l.objects()
 	delete(out, "LatticeJob job")

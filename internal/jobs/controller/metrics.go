@@ -60,7 +60,7 @@ func (j *jobStates) start(now time.Time) {
 	j.startLocked(now)
 }
 
-// startLocked is start for callers that hold the lock.
+// startLocked starts the observation, if it has not been started yet. The caller holds the lock.
 func (j *jobStates) startLocked(now time.Time) {
 	if j.seen == nil {
 		j.seen, j.since = map[types.NamespacedName]jobState{}, now.Truncate(time.Second) // creation times have seconds only

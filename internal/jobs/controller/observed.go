@@ -27,7 +27,7 @@ type observed[T client.Object] struct {
 
 // silent is what follows from batch Jobs that get no answer: what the job then does besides its plan.
 type silent struct {
-	// touches are the writes that touch them, and those that delete pods which the Job controller leaves.
+	// touches are the writes that touch them, and the deletions of pods which the Job controller leaves.
 	touches []write.Write
 	// without is an admitted Job without pods, nil if there is none. It has got no answer for so long.
 	without *batchv1.Job

@@ -103,8 +103,8 @@ func (r *router[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *opti
 	}
 }
 
-// definitionChanges returns a channel that receives when the definition of the resource is there or has changed. It
-// holds one such message at most.
+// definitionChanges returns a channel that receives when the definition of the resource is there or has changed. The
+// channel holds one message at most.
 func definitionChanges(ctx context.Context, informers ctrlcache.Informers,
 	resource schema.GroupResource) (<-chan struct{}, error) {
 	definition := &metav1.PartialObjectMetadata{}

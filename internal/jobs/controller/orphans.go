@@ -28,7 +28,7 @@ import (
 
 // A job that is deleted with the propagation policy Orphan leaves its pods and its Workload behind, without an owner.
 // The pods run on, so the Workload keeps its quota until they have ended, and with them the Jobs that a JobSet has
-// left: these create pods in place of those that fail. It can be evicted like any other: the pods are then deleted, and
+// left: these create pods in place of failed ones. It can be evicted like any other: the pods are then deleted, and
 // Jobs that would replace them are suspended.
 
 // orphans reconciles the Workloads that were orphaned while they held quota. The zero value of since is ready for use.
@@ -115,8 +115,8 @@ func endedOrphan(w *kueue.Workload, now metav1.Time) write.Write {
 	return write.ChangeStatus(w, ended)
 }
 
-// selectors returns the labels by which each API selects the pods of the Workload's former job, of those APIs whose job
-// that may have been.
+// selectors returns the labels by which each API selects the pods of the Workload's former job, if that job may have
+// been one of the API.
 func (o *orphans) selectors(w *kueue.Workload) (out []client.MatchingLabels) {
 	uid := types.UID(w.Labels[kueue.JobUIDLabel])
 	for _, api := range o.apis {
@@ -176,9 +176,9 @@ func (o *orphans) jobsLeft(ctx context.Context, w *kueue.Workload) (left []*batc
 	return left, nil
 }
 
-// madeBefore returns the pods that the former job may have created, of an evicted Workload: those that were created
-// before its eviction, and those of Jobs that the former job has left. Another controller, such as a ReplicaSet that
-// has adopted some, creates pods anew from its own template, which may have the same labels. These are deleted, but not
+// madeBefore returns the pods that the former job may have created, of an evicted Workload: pods that were created
+// before its eviction, and pods of Jobs that the former job has left. Another controller, such as a ReplicaSet that has
+// adopted some, creates pods anew from its own template, which may have the same labels. These are deleted, but not
 // waited for: the quota would never be given back.
 func madeBefore(w *kueue.Workload, pods []metav1.PartialObjectMetadata,
 	left []*batchv1.Job) []metav1.PartialObjectMetadata {

@@ -32,8 +32,8 @@ func leftAlone(job client.Object) jobs.Plan {
 // planFor returns the plan of the API, without anything for a Workload.
 //
 // A child that is queued itself is no child: it became one by an owner reference that was added later. If the plan
-// changes such a child, it is made anew without it: its own queue, which stops and starts it, would undo the change,
-// and the job would wait for ever for the end of its pods.
+// changes a child that is queued itself, the plan is made anew without that child: its own queue, which stops and
+// starts it, would undo the change, and the job would wait for ever for the end of its pods.
 func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Plan, error) {
 	plan := r.api.Plan(seen)
 	strays, err := r.strays(ctx, seen.Job, plan)

@@ -30,10 +30,10 @@ type reader[T client.Object] struct {
 	// live reads from the API server: pods, which the cache does not keep for the whole cluster, and objects for which
 	// a stale cache must not be trusted.
 	live client.Reader
-	// owns lists the kinds that Plan may create, optional those of them that the cluster may not serve yet.
+	// owns lists the kinds that Plan may create, optional the kinds among them that the cluster may not serve yet.
 	owns     []client.Object
 	optional []*optionalKind
-	// nativeGangs and strictServiceNames are those of Settings.
+	// nativeGangs and strictServiceNames are the fields of Settings.
 	nativeGangs, strictServiceNames bool
 	agent                           func() podspec.Agent // nil for none
 	clusterQueues                   watching.ClusterQueues

@@ -98,7 +98,7 @@ func (r *reconciler[T]) afterError(ctx context.Context, job T, plan jobs.Plan, a
 	log := ctrl.LoggerFrom(ctx)
 	switch {
 	case write.IsConflict(err):
-		// The watch delivers the other writer's change and triggers the retry.
+		// The watch delivers the change of another writer and triggers the retry.
 		log.V(1).Info("planning again after a conflict", "cause", err.Error())
 	case write.IsNamespaceTerminating(err):
 	case write.IsOvertaken(err):

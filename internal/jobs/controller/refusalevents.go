@@ -21,7 +21,7 @@ import (
 
 // Anyone who may write events in a namespace, as the role edit may, can write any number of events that report refused
 // pods, each with a message of a megabyte, about any object. So the cache keeps of each only what is read, with the
-// message cut, and a job reads no more events than it has objects, apart from those about its own objects.
+// message cut, and a job reads no more events than it has objects, apart from events about its own objects.
 const (
 	// refusalIndex finds events by the UID of the object that they are about.
 	refusalIndex = "involvedObject.uid"
@@ -30,7 +30,7 @@ const (
 	refusalReads, refusalKeeps = 16 << 10, 4 << 10
 )
 
-// Refusals returns which events the cache keeps: only those that report refused pods.
+// Refusals returns which events the cache keeps: only reports of refused pods.
 func Refusals() cache.ByObject {
 	return cache.ByObject{
 		Field: fields.OneTermEqualSelector("reason", jobs.FailedCreate),
@@ -69,7 +69,8 @@ func refusalKeys(object client.Object) []string {
 }
 
 // refusals returns the refusals of pods by the UID of the object that the pods were created for, which is the job or
-// one of its children. Of a namespace with few such events all are read at once, and otherwise those of each object.
+// one of its children. If a namespace has few events of refused pods, all are read at once; else they are read object
+// by object.
 func (r *reader[T]) refusals(ctx context.Context, job T,
 	children []client.Object) (map[types.UID][]jobs.Refusal, error) {
 	owners := []types.UID{job.GetUID()}

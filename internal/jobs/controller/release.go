@@ -24,7 +24,7 @@ import (
 const ownerIndex = "metadata.controller.name"
 
 // podsLeftPoll and longestPoll bound how often the pods of a deleted job are listed until they are gone. Few jobs are
-// deleted while they run, so that a watch of all pods would not pay; but those on a dead node stay for good, and those
+// deleted while they run, so that a watch of all pods would not pay; but pods on a dead node stay for good, and pods
 // that another controller runs now may run for weeks.
 const (
 	podsLeftPoll = 2 * time.Second

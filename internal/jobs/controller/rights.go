@@ -16,8 +16,8 @@ package controller
 //
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=localqueues,verbs=create
 
-// Pods are listed live to find out whether those of a deleted job still use quota. The PodGroups of jobs are created,
-// or loosened.
+// Pods are listed live to find out whether pods of a deleted job still use quota. The PodGroups of jobs are created, or
+// loosened.
 //
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=podgroups,verbs=list;watch;create;patch;delete

@@ -37,7 +37,7 @@ type Served interface {
 		apis []Served) error
 }
 
-// served is a job API with what its controller asks of it.
+// served is a job API with the methods that its controller needs.
 type served[T client.Object] struct{ jobs.API[T] }
 
 // Serve returns the API for AddTo.
@@ -67,8 +67,8 @@ func (s served[T]) kind() schema.GroupKind { return s.Kind.GroupKind() }
 
 func (s served[T]) podLabels(uid types.UID) map[string]string { return s.PodLabels(uid) }
 
-// owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that those left
-// from an earlier start are loosened.
+// owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that PodGroups
+// left from an earlier start are loosened.
 func (s served[T]) owned(podGroups bool) []client.Object {
 	if !podGroups || !s.Abilities.Gangs {
 		return s.Watch.Owns
@@ -83,7 +83,7 @@ func (s served[T]) asksAbout(definition client.Object) bool {
 }
 
 // needsReconcile reports whether the job has to be reconciled for an update of a child. One that gets another
-// controller, or none, is no child any more: no later event of it, not even its deletion, reaches the job.
+// controller, or none, is no child any more: none of its later events, not even its deletion, reaches the job.
 func (s served[T]) needsReconcile(e event.UpdateEvent) bool {
 	return s.Watch.Matters == nil || controllerOf(e.ObjectOld) != controllerOf(e.ObjectNew) ||
 		s.Watch.Matters(e.ObjectOld, e.ObjectNew)
@@ -128,7 +128,8 @@ func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client
 	}
 	job := s.New()
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}
-	// It is read for each event of a job that has an owner, and users, not Muster, write what is asked of it here.
+	// It is read for each event of a job that has an owner, and CreatesJob looks only at fields that users write, so the
+	// read need not wait until the cache shows Muster's own writes.
 	err := c.Get(ctx, key, job, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && job.GetUID() != owner.UID:

@@ -28,7 +28,7 @@ import (
 // Muster must not wait for that answer for ever, since the Job holds quota. It looks at the pods itself:
 //
 //   - A Job that was admitted and gets no answer has no pods. It is evicted, like a job whose pods are refused.
-//   - A Job that was evicted and gets no answer is taken for suspended once the API server lists no pods of it.
+//   - A Job that was evicted and gets no answer is taken for suspended once the API server lists none of its pods.
 //   - In both cases the Job is touched now and then, so that the Job controller looks at it again.
 //
 // No answer yet is no proof that none will come: a Job controller that is slow, or down for a moment, may still create
@@ -78,7 +78,7 @@ func awaiting[T client.Object](s jobs.Seen[T]) (out []*batchv1.Job) {
 	return out
 }
 
-// lookAtSilent looks at the batch Jobs of the job that have got no answer for too long. Those that were suspended and
+// lookAtSilent looks at the batch Jobs of the job that have got no answer for too long. Jobs that were suspended and
 // have no pods are replaced in seen by ones that the Job controller has answered. own is the job's Workload.
 func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *jobs.Seen[T], own *kueue.Workload) (silent, error) {
 	if own == nil || !seen.Admission.HoldsQuota() {
@@ -121,7 +121,7 @@ func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *jobs.Seen[T], ow
 	return out, nil
 }
 
-// withoutPods returns those of the batch Jobs that have no pods which have not ended, as the API server says.
+// withoutPods returns the batch Jobs of which all pods have ended or are gone, as the API server says.
 func (r *reader[T]) withoutPods(ctx context.Context, job T, own *kueue.Workload,
 	of []*batchv1.Job) ([]*batchv1.Job, error) {
 	pods, err := runningPods(ctx, r.live, own, client.MatchingLabels(r.api.PodLabels(job.GetUID())))

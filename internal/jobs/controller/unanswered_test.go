@@ -30,7 +30,7 @@ func newSilentBatchJob(t *testing.T, recreated bool) silentWorld {
 	return silently(newPodWorld(t, fault{}, of(batchjob.API), job, clusterQueue("cq"), flavor()), recreated, job)
 }
 
-// newSilentJobSet is newSilentBatchJob for a JobSet of one Job.
+// newSilentJobSet returns a world with a JobSet of one Job, which the Job controller does not answer.
 func newSilentJobSet(t *testing.T, recreated bool) silentWorld {
 	js := newJobSet("cq")
 	js.Name, js.Spec.ReplicatedJobs = "job", js.Spec.ReplicatedJobs[:1]

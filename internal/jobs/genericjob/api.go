@@ -22,7 +22,7 @@ const batchDelay = 100 * time.Millisecond
 var API = jobs.API[*tensorstack.GenericJob]{
 	Kind: kind,
 	New:  func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
-	// Pods start and end one after the other, and the status lists each of them.
+	// Pods start and end one by one, and the status lists each of them.
 	StatusDelay: 5 * time.Second,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}

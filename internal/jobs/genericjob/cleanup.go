@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// cleanUp deletes the pods that the clean-up policy selects, and those that may no longer run because
-// the job lost its quota or has used up its time.
+// cleanUp deletes the pods that the clean-up policy selects, and the pods that may no longer run because the job lost
+// its quota or has used up its time.
 func (p *planner) cleanUp() {
 	switch {
 	case p.job.Spec.CleanUpPolicy == tensorstack.CleanUpAll:

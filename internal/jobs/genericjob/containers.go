@@ -51,8 +51,8 @@ func containersOf(r *replicas.Replica) []tensorstack.ContainerStatus {
 	return out
 }
 
-// stopped returns the containers of a pod that is gone: those that ran when it was last seen run no more, and nobody
-// knows how they ended.
+// stopped returns the containers of a pod that is gone: the containers that ran when the pod was last seen run no more,
+// and nobody knows how they ended.
 func stopped(containers []tensorstack.ContainerStatus) []tensorstack.ContainerStatus {
 	runs := func(c tensorstack.ContainerStatus) bool { return c.State == tensorstack.ContainerRunning }
 	if !slices.ContainsFunc(containers, runs) {
@@ -67,10 +67,10 @@ func stopped(containers []tensorstack.ContainerStatus) []tensorstack.ContainerSt
 	return out
 }
 
-// fitContainers removes the containers that the status has no room for: those of failed replicas are
-// kept first, then those of others, by type and rank. Sizes are upper bounds that depend on names alone,
-// not on states. So a list that was kept is kept again as long as the pods are the same, also if
-// others are gone and their lists with them.
+// fitContainers removes the containers that the status has no room for: the containers of failed replicas are kept
+// first, then the rest, by type and rank. Sizes are upper bounds that depend on names alone, not on states. So a list
+// that was kept is kept again as long as its pods are the same, also when other pods are gone and their lists with
+// them.
 func fitContainers(spec *tensorstack.GenericJobSpec, tasks []tensorstack.Tasks) {
 	bare, all := sizeOf(spec, tasks)
 	if all <= alwaysBytes {

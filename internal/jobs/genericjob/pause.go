@@ -14,8 +14,8 @@ const (
 	resumedMessage = "The job is resumed"
 )
 
-// pause deletes the unfinished pods of a job that its user has paused. The condition Paused is written
-// first, as later pods are created differently because of it.
+// pause deletes the unfinished pods of a job that its user has paused. The condition Paused is written first, as pods
+// are created differently once it is set.
 func (p *planner) pause() {
 	p.plan.DeletePods(p.roster.Pods(true))
 	if isTrue(p.job, tensorstack.JobPaused) {

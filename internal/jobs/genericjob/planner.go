@@ -55,8 +55,8 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 	return progress
 }
 
-// elasticProgress reports what the queue needs to resize elastic types. Such a type is ready with its minimum. Once one
-// of its replicas has succeeded for good it wants only as many pods as are left, and the queue resizes it to that.
+// elasticProgress reports what the queue needs to resize elastic types. An elastic type is ready with its minimum. Once
+// one of its replicas has succeeded for good it wants only as many pods as are left, and the queue resizes it to that.
 //
 // A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
 // reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.

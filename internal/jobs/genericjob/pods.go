@@ -46,7 +46,7 @@ func (v *view) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	return replicas.NewPod(v.job.Namespace, *metav1.NewControllerRef(v.job, kind), r, template)
 }
 
-// labels returns the template's labels, overridden by those that identify the replica.
+// labels returns the template's labels, overridden by the labels that identify the replica.
 func (v *view) labels(own map[string]string, r *replicas.Replica) map[string]string {
 	out := make(map[string]string, len(own)+8)
 	maps.Copy(out, own)

@@ -15,8 +15,8 @@ func hasSucceeded(r *replicas.Replica) bool { return r.Final() && r.Phase == rep
 
 func hasFailed(r *replicas.Replica) bool { return r.Final() && r.Phase == replicas.Failed }
 
-// met reports whether the condition holds for all replicas that the rule names. A rule that names none,
-// or one that does not exist, is never met; the API refuses such rules.
+// met reports whether the condition holds for all replicas that the rule names. A rule that names none, or one that
+// does not exist, is never met; the API refuses both.
 func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*replicas.Replica) bool) bool {
 	for replicaType, indices := range rule {
 		if len(indices) == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// Reasons of events, in addition to those of conditions.
+// Reasons of events, in addition to the reasons of conditions.
 const (
 	restartingReason = "Restarting"
 	replacingReason  = "ReplacingLostPods"

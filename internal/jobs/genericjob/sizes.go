@@ -49,7 +49,7 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 }
 
 // finalSuccesses returns which of the type's last replicas have succeeded for good. Once there are some, no replicas
-// join the others, as they would repeat work that is done.
+// are added, as they would repeat work that is done.
 func finalSuccesses(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks,
 	pods []*corev1.Pod) map[int32]bool {
 	if restart(spec.RestartPolicy).OnSuccess {
@@ -70,7 +70,7 @@ func finalSuccesses(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, 
 	return out
 }
 
-// sizeAfterSuccess returns how many of the last replicas there are with quota for so many pods: those that have
+// sizeAfterSuccess returns how many of the last replicas there are with quota for so many pods: replicas that have
 // succeeded need none. With 4 replicas, of which the first has succeeded, and quota for 2 pods, there are 3.
 func sizeAfterSuccess(last int32, succeeded map[int32]bool, quota int32) (size int32) {
 	for ; size < last; size++ {
@@ -155,6 +155,6 @@ func badSize(job *tensorstack.GenericJob) string {
 		muster.MaxReplicasAnnotation, mostReplicas, total)
 }
 
-// mostReplicas is how many replicas a job may have. The API refuses larger jobs, and negative numbers, but
-// not those that were stored before it did.
+// mostReplicas is how many replicas a job may have. The API refuses larger jobs, and negative numbers, but not jobs
+// that were stored before it did.
 const mostReplicas = 5000

@@ -59,7 +59,7 @@ func related(js *jobset.JobSet) []client.Object {
 	return out
 }
 
-// createsJob reports whether the other job is a batch Job of a name that the JobSet gives to its Jobs.
+// createsJob reports whether the job is a batch Job of a name that the JobSet gives to its Jobs.
 func createsJob(js *jobset.JobSet, other client.Object) bool {
 	if _, isJob := other.(*batchv1.Job); !isJob || isForeign(js) {
 		return false

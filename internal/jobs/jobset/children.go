@@ -26,15 +26,15 @@ type view struct {
 
 // children holds the Jobs of a JobSet by state, each list sorted by name.
 type children struct {
-	// previous holds the Jobs of earlier attempts; the other lists are of the current attempt.
+	// previous holds the Jobs of earlier attempts; active, succeeded and failed hold the Jobs of the current attempt.
 	previous                  []*batchv1.Job
 	active, succeeded, failed []*batchv1.Job
 	// byName holds all of them by name.
 	byName map[string]*batchv1.Job
 }
 
-// doneBefore reports whether the Job, of a JobSet that restarts as a whole, is being deleted because pods of it have
-// succeeded. Its success counts no more: a new Job takes its place.
+// doneBefore reports whether the Job, of a JobSet that restarts as a whole, is being deleted because some of its pods
+// have succeeded. Its success counts no more: a new Job takes its place.
 func doneBefore(job *batchv1.Job) bool { return !job.DeletionTimestamp.IsZero() && hasDonePods(job) }
 
 // hasDonePods reports whether pods of the Job have succeeded.
@@ -255,7 +255,7 @@ func dnsHostnames(js *jobset.JobSet) bool {
 
 func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }
 
-// merged returns the entries of both maps; those of more take precedence.
+// merged returns the entries of both maps; where both have a key, more wins.
 func merged(base, more map[string]string) map[string]string {
 	out := make(map[string]string, len(base)+len(more))
 	maps.Copy(out, base)

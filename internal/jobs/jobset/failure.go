@@ -14,7 +14,7 @@ import (
 
 // applyFailurePolicy decides what follows from the failed Jobs: the end of the JobSet, or the restart of all Jobs or of
 // the failed ones. Jobs that are restarted alone are handled one by one, each counted as a restart of its own, as if
-// they had failed one after the other.
+// they had failed one by one.
 func (p *planner) applyFailurePolicy() {
 	var over []*batchv1.Job
 	spent := restartsSpent(&p.js.Status)
@@ -41,7 +41,7 @@ func (p *planner) applyFailurePolicy() {
 		default:
 			over = p.children.current()
 		}
-		break // it ends all Jobs, those that failed too
+		break // it ends all Jobs, the failed ones too
 	}
 	if len(over) > 0 {
 		// Done once for all of them: thousands of Jobs may fail together.

@@ -131,7 +131,8 @@ func successMayBeUndone(js *jobset.JobSet) bool {
 const (
 	// mostText is the longest pattern, in bytes: the API once accepted 1,024 characters.
 	mostText = 4096
-	// mostInstructions are those of one pattern, mostOfPolicy those of all patterns of a failure policy.
+	// mostInstructions bounds the instructions of one pattern, mostOfPolicy the instructions of all patterns of a failure
+	// policy.
 	mostInstructions, mostOfPolicy = 4096, 16384
 	// mostBytes is what the compiled patterns of one failure policy may occupy, and what the cache may.
 	mostBytes = 16 << 20
@@ -147,7 +148,7 @@ type pattern struct {
 // programSize is how large a pattern is once it is compiled: its instructions, and about how much memory it occupies.
 type programSize struct{ instructions, bytes int }
 
-// usablePatterns returns the compiled patterns of each rule, and why the first of those left out cannot be used. Once
+// usablePatterns returns the compiled patterns of each rule, and why the first pattern left out cannot be used. Once
 // the policy exceeds its bounds, no more of its patterns are compiled.
 func usablePatterns(policy *jobset.FailurePolicy) (usable [][]*regexp.Regexp, unusable error) {
 	var all programSize
@@ -173,8 +174,8 @@ func usablePatterns(policy *jobset.FailurePolicy) (usable [][]*regexp.Regexp, un
 // errTogether says why a pattern is not compiled that is in order by itself.
 var errTogether = errors.New("the patterns before it are too large together")
 
-// patterns caches compiled patterns by their text: the Jobs of a JobSet fail one after the other, and many JobSets have
-// the same patterns. They are compiled one at a time, whoever asks.
+// patterns caches compiled patterns by their text: the Jobs of a JobSet fail one by one, and many JobSets have the same
+// patterns. They are compiled one at a time, whoever asks.
 type patterns struct {
 	mu     sync.Mutex
 	byText map[string]pattern

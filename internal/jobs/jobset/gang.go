@@ -27,7 +27,7 @@ type gangs struct {
 }
 
 // gangName returns the name of the gang of a replicated job. Each replicated job is a gang of its own, since its Jobs
-// start together, while those of another one may have to wait for them.
+// start together, while the Jobs of a second replicated job may have to wait for them.
 func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name + "-" + replicatedJob }
 
 // groupOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
@@ -39,12 +39,12 @@ func (g *gangs) groupOf(rj *jobset.ReplicatedJob) (group, priorityClass string) 
 // joins reports whether kube-scheduler is to bind the pods of the replicated job as a gang: they were admitted
 // together, and the cluster supports gangs. The following pods join none:
 //
-//   - those whose user has set a scheduling group;
-//   - those that find their exclusive domain by pod affinity, which kube-scheduler does not guarantee to work in gangs;
-//   - those that are gated until they get a place, since the whole gang would be held back by one gated pod;
-//   - those whose places nobody else can take;
-//   - those of a replicated job of which some Jobs already run without a group, or in one of another priority;
-//   - those of which one is enough, for which a PodGroup would only cost two writes.
+//   - pods whose user has set a scheduling group;
+//   - pods that find their exclusive domain by pod affinity, which kube-scheduler does not guarantee to work in gangs;
+//   - pods that are gated until they get a place, since the whole gang would be held back by one gated pod;
+//   - pods whose places nobody else can take;
+//   - pods of a replicated job of which some Jobs already run without a group, or in one of another priority;
+//   - pods of which one is enough: a PodGroup would only cost two writes.
 func (g *gangs) joins(rj *jobset.ReplicatedJob) bool {
 	if joins, known := g.joining[rj.Name]; known {
 		return joins

@@ -66,7 +66,7 @@ func (p *planner) suspendJobs() {
 // A JobSet that restarts as a whole, see jobs.RestartsWhole, has no Job of which pods have succeeded when it is
 // admitted again. For example, one of two workers is done when the JobSet is evicted. Once all Jobs have stopped, the
 // Job that is done is deleted. Its quota is returned when it is being deleted, and the JobSet queues for both workers.
-// The other Job stays: it would run the same pods if it were deleted.
+// The Job that is not done stays: it would run the same pods if it were deleted.
 
 const restartsWholeMessage = "The JobSet was stopped when pods of %d of its Jobs had succeeded, such as %s: all pods are run again"
 

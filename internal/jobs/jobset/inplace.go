@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// podsInPlace selects the pods of JobSets that restart in place: those whose agent has reported an attempt.
+// podsInPlace selects the pods of JobSets that restart in place: pods whose agent has reported an attempt.
 var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 	Labels: func(js *jobset.JobSet) map[string]string {
 		if !inPlace(js) || finished(js) {

@@ -32,7 +32,7 @@ type rankLayout struct {
 	// notAdmitted lists, in order, the indexes of Jobs that had succeeded before and were not admitted. They have no
 	// ranks.
 	notAdmitted []int32
-	// places are those of all admitted ranks.
+	// places are the places of all admitted ranks.
 	places podspec.Ranking
 }
 
@@ -77,9 +77,9 @@ func (l *layouts) of(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission) ran
 	return r
 }
 
-// newRankLayout derives from the number of admitted pods, and of those asked for, which Jobs were admitted. A JobSet
-// that is queued again asks for no quota for Jobs that have succeeded; success is final, so the Jobs that were left out
-// are those that succeeded first, as many as there are pods missing. Others may have succeeded shortly before the
+// newRankLayout derives from the numbers of admitted pods and of pods asked for which Jobs were admitted. A JobSet that
+// is queued again asks for no quota for Jobs that have succeeded; success is final, so the Jobs that were left out are
+// the Jobs that succeeded first, as many as there are pods missing. Others may have succeeded shortly before the
 // admission, which did not know it: these have ranks that nothing uses. If pods are missing because the Jobs were made
 // smaller before the Workload said so, each Job has fewer pods. succeeded lists the indexes of succeeded Jobs in the
 // order in which they succeeded.
@@ -198,10 +198,10 @@ func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) str
 	return js.Namespace + "_" + jobName(js, rj.Name, index)
 }
 
-// place adds to the template where the Job's pods may run: at the places that they were given, and, if the
-// replicated job is exclusive, in a domain of the Job's own. That domain follows from the places or from labels that
-// users set. Otherwise kube-scheduler finds one by pod affinity: every pod of the Job asks to be with the others and
-// away from those of other Jobs, so that no pod has to come first.
+// place adds to the template where the Job's pods may run: at the places that they were given, and, if the replicated
+// job is exclusive, in a domain of the Job's own. That domain follows from the places or from labels that users set.
+// Otherwise kube-scheduler finds one by pod affinity: every pod of the Job asks to be with the pods of its Job and away
+// from the pods of other Jobs, so that no pod has to come first.
 func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	apart := exclusionOf(l.js, rj)
 	granted, isGranted := l.seen.Admission.PodSets[rj.Name]
@@ -238,8 +238,8 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 	return template
 }
 
-// keepApart makes pods share a domain of this level with the pods of their Job and with those of no other. It ignores
-// pods of other priorities, so that kube-scheduler may preempt them.
+// keepApart makes pods share a domain of this level with the pods of their Job and with no pods of a second Job. It
+// ignores pods of other priorities, so that kube-scheduler may preempt them.
 func keepApart(template *corev1.PodTemplateSpec, level string) {
 	key := template.Labels[jobset.JobKey]
 	everywhere := &metav1.LabelSelector{}
@@ -297,8 +297,8 @@ func samePodAffinity(a, b corev1.PodSpec) bool {
 	return equality.Semantic.DeepEqual(with, wanted) && equality.Semantic.DeepEqual(away, unwanted)
 }
 
-// placementKeys returns the annotations about exclusive placement: those of the replicated job take precedence over
-// those of the JobSet.
+// placementKeys returns the annotations about exclusive placement: an annotation of the replicated job takes precedence
+// over the same one of the JobSet.
 func placementKeys(js *jobset.JobSet, rj *jobset.ReplicatedJob) map[string]string {
 	out := map[string]string{}
 	for _, key := range []string{jobset.ExclusiveKey, jobset.NodeSelectorStrategyKey} {

@@ -12,8 +12,9 @@ import (
 )
 
 // A Job that is missing is created again, though it may have succeeded before someone, or its own time to live, deleted
-// it, and its quota is returned. Such a Job starts only with quota that the other Jobs leave. If there is none, it
-// waits until one of them ends; once none runs any more, the JobSet is queued again for what it needs now.
+// it, and its quota is returned. A Job created again starts only with quota that the rest of the Jobs leave. If there
+// is none, it waits until one of them ends; once none runs any more, the JobSet is queued again for the pods that it
+// needs now.
 
 // The events for a user whose JobSet runs a Job again that has no quota any more.
 const (
@@ -24,9 +25,9 @@ const (
 
 // usage is what the Jobs of a replicated job use.
 type usage struct {
-	// pods counts the pods that may use quota, those of earlier attempts included.
+	// pods counts the pods that may use quota, of earlier attempts too.
 	pods int32
-	// unfinished counts the Jobs of the current attempt that have not ended, ended those that have.
+	// unfinished counts the Jobs of the current attempt that have not ended, ended the Jobs that have.
 	unfinished, ended int32
 	// running counts the unfinished Jobs that are not suspended; size is the number of pods of the largest of them.
 	running, size int32
@@ -65,7 +66,7 @@ func (u *usage) add(job *batchv1.Job) {
 	u.unfinished++
 }
 
-// podsUsing returns how many pods of the Job may use quota: those that it has, and those that it may create.
+// podsUsing returns how many pods of the Job may use quota: the pods that it has, and the pods that it may create.
 func podsUsing(job *batchv1.Job) int32 {
 	pods := job.Status.Active + ptr.Deref(job.Status.Terminating, 0)
 	if suspended(job) || ended(job) {
@@ -74,8 +75,8 @@ func podsUsing(job *batchv1.Job) int32 {
 	return max(pods, jobs.PodsAtATime(&job.Spec))
 }
 
-// shortOfQuota returns the names of those Jobs of the replicated job that must not start now, because the quota that is
-// left is not enough for them. Jobs that are suspended come before those that are missing.
+// shortOfQuota returns the names of the replicated job's Jobs that must not start now, because the quota that is left
+// is not enough for them. Suspended Jobs come before missing ones.
 func (s *sizes) shortOfQuota(rj *jobset.ReplicatedJob) map[string]bool {
 	granted, ok := s.seen.Admission.PodSets[rj.Name]
 	if !ok {
@@ -151,7 +152,7 @@ func (s *sizes) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
 		name := jobName(s.js, rj.Name, index)
 		job := s.children.currentJob(name)
 		switch {
-		case s.shortOfQuota(rj)[name]: // the others would wait for it
+		case s.shortOfQuota(rj)[name]: // the rest would wait for it
 		case job != nil && ended(job): // it may have been suspended before its end was observed
 		case job == nil || suspended(job):
 			pods += s.of(rj)

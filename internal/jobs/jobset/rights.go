@@ -1,7 +1,7 @@
 package jobset
 
 // A JobSet consists of Jobs, Services and claims. JobSets with the same subdomain share its Service: an API server with
-// OwnerReferencesPermissionEnforcement lets only those who may delete it add an owner.
+// OwnerReferencesPermissionEnforcement lets only clients who may delete the Service add an owner.
 //
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets/status,verbs=patch

@@ -33,8 +33,8 @@ func (p *planner) run() {
 		p.resumeJobs()
 		p.resizeJobs()
 	}
-	// A JobSet that waits in a queue gets nothing yet: what it needs is created at its admission, with what it was
-	// given. A JobSet suspended by its user gets suspended Jobs.
+	// A JobSet that waits in a queue gets nothing yet: its Jobs, Services and claims are created at its admission, for the
+	// quota and places that it was given. A JobSet suspended by its user gets suspended Jobs.
 	if p.seen.Admission.MayStart() {
 		p.createServices()
 		if p.createClaims() && fit {
@@ -48,7 +48,7 @@ func (p *planner) run() {
 
 // createJobs creates missing Jobs in the order of the spec, as far as dependencies and the startup policy allow. A Job
 // is not created while one of an earlier attempt still has its name; under BlockingRecreate, none is created while any
-// such Job exists.
+// Job of an earlier attempt exists.
 func (p *planner) createJobs() {
 	if blocking(p.js) && len(p.children.previous) > 0 {
 		return
@@ -166,7 +166,7 @@ func (p *planner) resume(job, fresh *batchv1.Job) {
 	}
 }
 
-// asksForMore reports whether pods of the Job request more of any resource than those of a new Job would. Requesting
+// asksForMore reports whether pods of the Job request more of any resource than the pods of a new Job would. Requesting
 // less is tolerated: it may come from a mutating webhook, which would do the same again.
 func asksForMore(job, fresh *batchv1.Job) bool {
 	granted := podspec.Requests(fresh.Spec.Template.Spec)
@@ -178,8 +178,8 @@ func asksForMore(job, fresh *batchv1.Job) bool {
 	return false
 }
 
-// resumed returns the Job, no longer suspended, with those parts of the fresh pod template that may change while a Job
-// is suspended.
+// resumed returns the Job, no longer suspended, with the parts of the fresh pod template that may change while a Job is
+// suspended.
 func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
@@ -200,7 +200,7 @@ func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	return out
 }
 
-// withNodeAffinity returns the affinity with the node affinity of wanted. The other parts of an affinity are immutable.
+// withNodeAffinity returns the affinity with the node affinity of wanted. All else in an affinity is immutable.
 func withNodeAffinity(had, wanted *corev1.Affinity) *corev1.Affinity {
 	var nodes *corev1.NodeAffinity
 	if wanted != nil {

@@ -23,7 +23,7 @@ type sizes struct {
 	starts     bool
 }
 
-// mostJobs is how many Jobs a JobSet may have. The API refuses larger ones, but not those that were stored before it
+// mostJobs is how many Jobs a JobSet may have. The API refuses larger ones, but not JobSets that were stored before it
 // did.
 const mostJobs = 10000
 
@@ -67,7 +67,7 @@ func (s *sizes) of(rj *jobset.ReplicatedJob) int32 {
 	// If several Jobs share the remaining quota, each gets at least one pod, as the API requires, unless it wants none.
 	size := min(wanted, max(1, granted.Left/left))
 	if u := s.usageOf(rj); size < min(wanted, u.size) {
-		// A Job that is missing takes no quota from those that run with it.
+		// A Job that is missing takes no quota from the Jobs that run with it.
 		return min(wanted, max(1, granted.Left/u.unfinished))
 	}
 	return size
@@ -104,7 +104,7 @@ func (s *sizes) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted job
 
 // isSettled reports whether completions of a Job of an elastic replicated job no longer change, since one of its
 // indexes is final: with fewer the Job could be complete although pods that run have work left. If the queue takes pods
-// of it nevertheless, fewer of the remaining ones run at once.
+// of the Job nevertheless, fewer of the remaining ones run at once.
 func (v *view) isSettled(rj *jobset.ReplicatedJob, job *batchv1.Job) bool {
 	return jobs.FinalCompletions(job) > 0 && boundsOf(v.js, rj).Elastic
 }

@@ -66,7 +66,7 @@ func (r *reporter) endStartup() {
 	r.endCondition(jobset.JobSetStartupPolicyInProgress)
 }
 
-// endCondition sets a condition of the startup policy to False because the other one has become True. Reason and
+// endCondition sets a condition of the startup policy to False because the opposite one has become True. Reason and
 // message stay unchanged, as in the JobSet controller.
 func (r *reporter) endCondition(kind jobset.JobSetConditionType) {
 	for i := range r.js.Status.Conditions {
@@ -90,8 +90,9 @@ func (v *view) replicas(name string) int32 {
 	return 0
 }
 
-// readiness reports whether the pods of all replicated jobs that may start are ready, and, if not, which of those that
-// have to wait for others began last. Pods of a replicated job that still waits do not exist yet, and are not missing.
+// readiness reports whether the pods of all replicated jobs that may start are ready, and, if not, which of the unready
+// ones that had to wait for earlier ones began last. Pods of a replicated job that still waits do not exist yet, and
+// are not missing.
 func (v *view) readiness() (ready bool, last *jobs.Stage) {
 	ready = true
 	for i := range v.js.Spec.ReplicatedJobs {

@@ -41,7 +41,7 @@ func (r *reporter) countJobs() {
 			continue
 		}
 		switch {
-		case is(job, batchv1.JobFailureTarget): // its end is decided, though pods of it still terminate
+		case is(job, batchv1.JobFailureTarget): // its end is decided, though some of its pods still terminate
 			entry.Failed++
 			continue
 		case isReady(job), is(job, batchv1.JobSuccessCriteriaMet):

@@ -58,7 +58,7 @@ func (c *Cluster) Pods() map[string]*corev1.Pod {
 	return out
 }
 
-// Put stores the child, replacing an earlier version of it.
+// Put stores the child, replacing its earlier version.
 func (c *Cluster) Put(o client.Object) { c.children[key(o)] = o }
 
 // Do carries out at most most writes of the plan, as if the operator was killed then. The status is written by the

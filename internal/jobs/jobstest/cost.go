@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckAboutLinear fails if the time that work takes grows much faster than its size: eight times as much of it at most
-// for four times the size, where a quadratic cost is sixteen times as much. Both are measured by turns, in CPU time,
-// and of each the shortest time counts, so that other load of the machine does not matter. prepare returns the work of
-// this size, to be done once, by the goroutine that calls it.
+// CheckAboutLinear fails if the time that work takes grows much faster than its size: for four times the size at most
+// eight times the time, where a quadratic cost is sixteen times as much. Both are measured by turns, in CPU time, and
+// of each the shortest time counts, so that other load of the machine does not matter. prepare returns the work of this
+// size, to be done once, by the goroutine that calls it.
 func CheckAboutLinear(t *testing.T, size int, prepare func(size int) (work func())) {
 	t.Helper()
 	const turns, most = 10, 8

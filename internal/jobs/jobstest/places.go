@@ -12,7 +12,7 @@ import (
 )
 
 // CheckMissingGetsFreePlace checks that the first of four pods of the pod set worker, if it alone is missing, is
-// created for the place that the others leave free. running returns a running pod of the given index.
+// created for the place that the second to fourth leave free. running returns a running pod of the given index.
 func CheckMissingGetsFreePlace(t *testing.T, running func(index int) *corev1.Pod,
 	plan func(jobs.Admission, ...client.Object) jobs.Plan) {
 	t.Helper()

@@ -37,7 +37,7 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	case err != nil:
 		return d // Plan reports the error
 	case len(result.Missing) > 0 && job.Status.Phase != lattice.Running:
-		return jobs.Description{Paused: true} // no object of it could be created
+		return jobs.Description{Paused: true} // none of its objects could be created
 	}
 	for i := range result.VCJob.Spec.Tasks {
 		task := &result.VCJob.Spec.Tasks[i]

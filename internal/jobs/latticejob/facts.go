@@ -62,7 +62,7 @@ func (c controller) facts(job *lattice.LatticeJob, facts jobs.Facts, related []c
 			out.Services[compile.ServiceKey{Namespace: o.Namespace, Name: o.Name}] = servicePorts(o)
 		case *lattice.LatticeJob:
 			if ended(o) || hasSchedule(o) {
-				continue // its edges are gone, or those of its runs, which have other names
+				continue // its edges are gone, or the edges of its runs, which have other names
 			}
 			for _, key := range called {
 				task, its := strings.CutPrefix(key.Name, o.Name+"-")

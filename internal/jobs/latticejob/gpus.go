@@ -147,7 +147,7 @@ func (c controller) shouldChangeGPUs(job *lattice.LatticeJob, mode string, facts
 }
 
 // awaitsSharedGPUs reports whether the error of its compilation makes the job wait, not fail: nodes that share their
-// GPUs may be away just now. A new job fails, since nobody may have meant such nodes to come.
+// GPUs may be away just now. A new job fails, since perhaps nobody meant to add nodes that share GPUs.
 func awaitsSharedGPUs(job *lattice.LatticeJob, err error) bool {
 	var unshared *compile.UnsharedGPUsError
 	return job.Status.Phase == lattice.Pending && errors.As(err, &unshared)

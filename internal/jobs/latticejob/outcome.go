@@ -20,9 +20,8 @@ func ended(job *lattice.LatticeJob) bool {
 	return job.Status.Phase == lattice.Succeeded || job.Status.Phase == lattice.Failed
 }
 
-// end ends the job for good, and removes its tasks from the service graph first, since a finished job
-// is not reconciled again. The tasks are those of its VCJob: the spec may have changed since, and
-// called services may be gone.
+// end ends the job for good, and removes its tasks from the service graph first, since a finished job is not reconciled
+// again. The tasks are the tasks of its VCJob: the spec may have changed since, and called services may be gone.
 func (rep *reporter) end(phase lattice.JobPhase, message string, event write.Event) {
 	before := rep.job.DeepCopy()
 	rep.setStatus(phase, message, ptr.To(rep.job.Generation), &event)

@@ -27,8 +27,8 @@ func newPlanner(c controller, seen jobs.Seen[*lattice.LatticeJob]) *planner {
 // report adds the progress for the queue, and the status if it changed.
 func (p *planner) report() {
 	p.plan.Status = p.job
-	// Where VCJobs queue, the job may still hold quota from a time when it queued itself; no VCJob
-	// reports on those pods.
+	// Where VCJobs queue, the job may still hold quota from a time when it queued itself; no VCJob reports on the pods of
+	// that time.
 	p.plan.Progress.Active = p.plan.Progress.Active && p.settings.External
 	if ended(p.job) {
 		p.plan.Progress.Active = false

@@ -128,8 +128,7 @@ func (p *planner) apply(result *compile.Result) {
 	}
 }
 
-// requestChanged reports whether the job requests other pods than those it was admitted with. Its spec
-// may change until it runs.
+// requestChanged reports whether the job requests other pods than at its admission. Its spec may change until it runs.
 func (v *view) requestChanged() bool {
 	if v.seen.Admission.Grant != jobs.Admitted {
 		return false
@@ -186,7 +185,7 @@ func (p *planner) syncStatus() {
 		state.Phase == volcano.Restarting && p.vcjob.Spec.MaxRetry == 0:
 		p.status.end(lattice.Failed, lattice.FailedMessage, write.Warning(failedReason, p.whyFailed()))
 	case !p.settings.External && state.Phase == "":
-		// No controller has observed the VCJob yet, or what it would say need not be written.
+		// No controller has observed the VCJob yet, or its status need not be repeated.
 		if !p.resubmitIfChanged() {
 			p.relabelIfChanged()
 		}

@@ -75,7 +75,7 @@ func (v *view) ignoredChange() string {
 		v.job.Generation, *v.job.Status.ObservedGeneration)
 }
 
-// changeEvent returns the event for such a change; it is sent once, as the message is new then.
+// changeEvent returns the event that a change of the spec is ignored. It is sent once, as the message is new then.
 func (v *view) changeEvent() *write.Event {
 	if v.ignoredChange() == "" {
 		return nil

@@ -132,7 +132,7 @@ type groupPlaces struct {
 type domain struct {
 	place podspec.Place
 	size  int32
-	// live pods of the domain stay; terminating counts the others.
+	// live pods of the domain stay; terminating counts its pods that are being deleted.
 	live        []*corev1.Pod
 	terminating int32
 	// succeeded counts pods that have ended there and may not be replaced; closed is set if the node is gone or takes
@@ -186,8 +186,8 @@ func (g *groupPlaces) allNodesExist(known nodes) bool {
 	return !slices.ContainsFunc(g.places, func(p podspec.Place) bool { return p.Node() == "" || !known.exists(p.Node()) })
 }
 
-// fill assigns free places to the gated pods: to each the place of its rank if possible, to the others what is left of
-// their part. It calls rateDoubts once it must choose among these.
+// fill assigns free places to the gated pods: to each the place of its rank if possible, else a place that is left in
+// its part. It calls rateDoubts once it must choose among places that are left.
 func (g *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool),
 	rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
 	misplaced = append(g.misplaced, g.excess(rankOf)...)
@@ -226,9 +226,9 @@ func (d *domain) take(pod *corev1.Pod) placement {
 	return placement{pod: pod, place: d.place}
 }
 
-// excess returns the pods of domains that have more pods than places. Of each domain it chooses those that
-// have progressed least, so that no running pod is deleted in favor of a waiting one; then those whose
-// rank belongs elsewhere; then the youngest.
+// excess returns the pods of domains that have more pods than places. Of each domain it chooses the pods that have
+// progressed least, so that no running pod is deleted in favor of a waiting one; then pods whose rank belongs
+// elsewhere; then the youngest.
 func (g *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, key := range slices.Sorted(maps.Keys(g.domains)) {

@@ -6,9 +6,10 @@ import (
 
 // A pod without a rank may take any free place, but not all of them may be good. The places of pods that have succeeded
 // stay in the assignment, though others may have been given their capacity since, and are not moved when their node is
-// lost: nobody needs them. Only as many places as pods are missing are known to be good, and those come first.
+// lost: nobody needs them. Only as many places as pods are missing are known to be good, and the good places come
+// first.
 
-// rateDoubts notes what makes free places of the group doubtful, given the pods of it that have succeeded.
+// rateDoubts notes what makes free places of the group doubtful, given its pods that have succeeded.
 func (g *groupPlaces) rateDoubts(succeeded []*corev1.Pod, known nodes) {
 	for _, pod := range succeeded {
 		if d := g.domainOf(nodeLabelsOf(pod, known)); d != nil {

@@ -92,7 +92,7 @@ func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement,
 	return give, misplaced, nil
 }
 
-// podsOfJob selects the pods of the Workload's job by the label that holds its UID. If there is no such label, it
+// podsOfJob selects the pods of the Workload's job by the label that holds its UID. If no label holds the UID, it
 // selects all pods that a Workload admitted.
 func podsOfJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
 	if job := metav1.GetControllerOf(w); job != nil {
@@ -113,7 +113,7 @@ func givesPlaces(w *kueue.Workload) bool {
 			func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
 }
 
-// assign assigns the pods of all pod sets, and returns those that are misplaced.
+// assign assigns the pods of all pod sets, and returns the misplaced ones.
 func (p *placer) assign(ctx context.Context, w *kueue.Workload,
 	items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
 	bySet := map[string][]*corev1.Pod{}

@@ -13,8 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// Thousands of pods of a gang are admitted one after the other. What all of them need is computed once, and an index
-// leads to the pods that may have the place of one.
+// Thousands of pods of a gang are admitted one by one. What all of them need is computed once, and an index leads to
+// the pods that may have the place of one.
 
 // nodeIndex indexes the pods that use a place by their Workload and where they are.
 const nodeIndex = "muster.dev/workload-and-node"

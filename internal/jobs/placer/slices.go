@@ -70,8 +70,8 @@ func (g *groupPlaces) partAt(d *domain) int32 {
 	return g.partOfSlice(d.slice)
 }
 
-// intruders returns pods of other parts that must make room, given how many pods of each part wait for a place: those
-// that have progressed least, and no more than are not made room for by terminating pods. Without this the pods of a
+// intruders returns pods of other parts that must make room, given how many pods of each part wait for a place: the
+// pods that have progressed least, and no more than are needed beyond the terminating ones. Without this the pods of a
 // slice whose places others have taken would wait for ever.
 func (g *groupPlaces) intruders(waiting map[int32]int32, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	if g.parts == nil || len(waiting) == 0 {

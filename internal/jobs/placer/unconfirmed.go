@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// unconfirmed holds the pods for which a patch was sent but not answered. As long as the cache shows the
-// gate of such a pod it is unknown whether the pod has its place. Answered writes need not be kept, since
-// the client reads its own writes. The zero value is empty.
+// unconfirmed holds the pods for which a patch was sent but not answered. As long as the cache shows the gate of the
+// pod, it is unknown whether the pod has its place. Answered writes need not be kept, since the client reads its own
+// writes. The zero value is empty.
 type unconfirmed struct {
 	mu         sync.Mutex
 	byWorkload map[client.ObjectKey]sets.Set[types.UID]
@@ -39,7 +39,7 @@ func (u *unconfirmed) confirm(workload client.ObjectKey, pod types.UID) {
 	}
 }
 
-// keep keeps only those pods of the Workload that are still gated in the cache, and reports whether there
+// keep forgets the pods of the Workload but for the ones that are still gated in the cache, and reports whether there
 // are any.
 func (u *unconfirmed) keep(workload client.ObjectKey, cached []corev1.Pod) bool {
 	u.mu.Lock()

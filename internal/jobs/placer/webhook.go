@@ -70,7 +70,7 @@ func unplaced(ctx context.Context, err error) admission.Response {
 }
 
 // placeOf returns the place of the pod's rank, if it has a rank and the place is free. It looks at no other places of
-// the gang, and at no pods but those that are there.
+// the gang, and at no pods but the ones at that place.
 func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.Pod) (podspec.Place, bool, error) {
 	var w kueue.Workload
 	if err := p.client.Get(ctx, key, &w, client.UnsafeDisableDeepCopy); err != nil {

@@ -30,8 +30,8 @@ func (l lattice) mark(template *corev1.PodTemplateSpec) {
 	}
 }
 
-// lattice returns the value for the current run. Either all of its workers have the agent or none has: otherwise, those
-// with an agent would wait for the others in vain.
+// lattice returns the value for the current run. Either all of its workers have the agent or none has: otherwise,
+// workers with an agent would wait in vain for workers without.
 func (v *view) lattice() lattice {
 	granted := v.seen.Admission.PodSets[worker].Template
 	if granted == nil {

@@ -48,7 +48,7 @@ func (p *planner) cleanUp(over *jobs.Outcome) {
 }
 
 // withQuota returns the names of the unfinished pods that the job, which has ended, has quota for. The queue may have
-// given some of it to other jobs since the end, as it does with an elastic job that runs.
+// given some of the quota to other jobs since the end, as it does with an elastic job that runs.
 func (v *view) withQuota() map[string]bool {
 	out := map[string]bool{}
 	if !v.seen.Admission.MayRun() {

@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// A job whose workers above its minimum cannot be placed goes on with those that run. Its status has the size that it
-// keeps to, and until when. The queue takes back the rest, and gives it no more before that: the same would happen
-// again. Then, or once nodes can take more pods, the limit is lifted, but not forgotten: if the larger size fails
-// again, the next pause is twice as long.
+// A job whose workers above its minimum cannot be placed goes on with the workers that run. Its status has the size
+// that it keeps to, and until when. The queue takes back the rest, and gives it no more before that: the same would
+// happen again. Then, or once nodes can take more pods, the limit is lifted, but not forgotten: if the larger size
+// fails again, the next pause is twice as long.
 //
 // For example, a job of 2 to 4 workers is given 4, and one of them stays pending. After five minutes it goes on with 3,
 // for five minutes. It is given 4 again, of which one stays pending again: the next pause is ten minutes.

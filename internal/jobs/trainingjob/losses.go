@@ -69,7 +69,7 @@ func (v *view) sameLossAsBefore(pod *corev1.Pod) bool {
 	return pod.CreationTimestamp.Time.Before(last) && replicas.EndOf(pod).Before(last.Add(sameLoss))
 }
 
-// countLosses counts the lost workers among those that this plan restarts, all together once.
+// countLosses counts the lost workers among the restarted ones of this plan, all together once.
 func (rep *reporter) countLosses() {
 	s := &rep.job.Status
 	s.Losses = slices.DeleteFunc(s.Losses, func(at metav1.Time) bool { return rep.seen.Now.Sub(at.Time) >= lossWindow })

@@ -51,7 +51,7 @@ func (v *view) ended() *jobs.Outcome {
 	return nil
 }
 
-// failedForGood returns the number of workers whose pods have failed and are not recreated, and the first of those
+// failedForGood returns the number of workers whose pods have failed and are not recreated, and the first of these
 // pods. Failed workers beyond the current size count too: shrinking does not undo a failure.
 func (v *view) failedForGood() (int, *corev1.Pod) {
 	var (

@@ -41,8 +41,8 @@ type view struct {
 	pods []*corev1.Pod
 	// roster has as many workers as the job is to run with.
 	roster *replicas.Roster
-	// restarting holds the workers that this plan restarts, in their previous state. waiting holds those whose restart is
-	// delayed.
+	// restarting holds the workers that this plan restarts, in their previous state. waiting holds the workers whose
+	// restart is delayed.
 	restarting, waiting []replicas.Replica
 }
 

@@ -77,7 +77,7 @@ func isPending(r *replicas.Replica) bool {
 	return r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsTerminating(r.Pod))
 }
 
-// goOnWith makes the job go on with only the workers for which keeps is true, because the others failed for the reason
+// goOnWith makes the job go on with only the workers for which keeps is true, because the rest failed for the reason
 // given, at least until the time given if that is not zero. It reports whether they are as many as the minimum.
 func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLeast time.Time) bool {
 	s := &p.job.Status

@@ -79,7 +79,7 @@ func (rep *reporter) enqueue(since metav1.Time) {
 	rep.job.Status.QueuedTime = since.DeepCopy()
 }
 
-// followAdmission makes the job run with what it was granted, or wait for it.
+// followAdmission makes the job run with its grant, or wait for one.
 func (rep *reporter) followAdmission(before breezeml.Stage) {
 	s := &rep.job.Status
 	rep.reviewLimit()

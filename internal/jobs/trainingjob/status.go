@@ -66,7 +66,7 @@ func (rep *reporter) countLastWorkers() {
 	rep.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
 }
 
-// setRunning sets the condition Running or Restarting and removes the other one.
+// setRunning sets one of the conditions Running and Restarting, and removes the second.
 func (rep *reporter) setRunning(over *jobs.Outcome) {
 	running := rep.roster.All(func(r *replicas.Replica) bool {
 		return r.Phase == replicas.Running || r.Phase == replicas.Succeeded

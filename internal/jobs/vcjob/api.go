@@ -22,7 +22,7 @@ const batchDelay = 100 * time.Millisecond
 var API = jobs.API[*volcano.Job]{
 	Kind: kind,
 	New:  func() *volcano.Job { return &volcano.Job{} },
-	// Pods start and finish one after the other, and the status counts them.
+	// Pods start and finish one by one, and the status counts them.
 	StatusDelay: countsDelay,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}

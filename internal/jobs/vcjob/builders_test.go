@@ -78,7 +78,7 @@ func dependsOn(iteration volcano.Iteration, names ...string) func(*volcano.TaskS
 // podBuilder builds a pod of the job, as package jobstest does.
 type podBuilder struct{ *corev1.Pod }
 
-// pod is that of a replica in its first attempt.
+// pod returns the pod of a replica in its first attempt.
 func pod(name string) podBuilder { return podBuilder(jobstest.NewPod(name)) }
 
 func (p podBuilder) running() podBuilder { return podBuilder(jobstest.Pod(p).Running()) }
@@ -122,7 +122,7 @@ func admitted(tasks ...any) jobs.Admission {
 	return a
 }
 
-// partly is admitted for one task that asks for so many pods, and has quota for some of them by now.
+// partly returns an admission of one task that asked for so many pods, and has quota for some of them by now.
 func partly(task string, asked, count, left int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted,
 		PodSets: map[string]jobs.PodSetAdmission{task: {Asked: asked, Count: count, Left: left}}}

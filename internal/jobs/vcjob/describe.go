@@ -86,9 +86,9 @@ func validate(job *volcano.Job, facts jobs.Facts) *write.Event {
 	return nil
 }
 
-// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When such
-// a job queues again for tasks that had none, these tasks are not asked for: they could be given the quota once more,
-// in place of those that wait for it. Tasks that the job's Workload asks for already are not among them.
+// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When the
+// job queues again for tasks that had no pods, the tasks that have ended are not asked for: they could be given the
+// quota once more, in place of tasks that wait for it. Tasks that the job's Workload asks for already are not returned.
 func tasksOver(job *volcano.Job, optional []bool, queued []kueue.PodSet) []bool {
 	over := make([]bool, len(job.Spec.Tasks))
 	if !slices.Contains(optional, true) {

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// pytorch gives the pods of two tasks the variables of torch.distributed, and those of other tasks the
-// master's address. It does nothing without the master's task.
+// pytorch gives the pods of two tasks the variables of torch.distributed, and the pods of other tasks the master's
+// address. It does nothing without the master's task.
 func pytorch(arguments map[string]string) effect {
 	master, worker, port := arguments["master"], arguments["worker"], arguments["port"]
 	ports := func(job *volcano.Job, _ string) []corev1.ContainerPort {

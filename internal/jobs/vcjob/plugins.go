@@ -83,7 +83,7 @@ var known = []plugin{
 	{name: "hcclrank", with: hcclrank, defaults: map[string]string{"master": "master", "worker": "worker"}},
 }
 
-// plugins returns the job's plugins, and those that they require.
+// plugins returns the job's plugins, and the plugins that they require.
 func (o *objects) plugins() []effect {
 	if o.effects == nil {
 		o.effects = pluginsOf(o.job)
@@ -113,7 +113,7 @@ func pluginsOf(job *volcano.Job) []effect {
 	return out
 }
 
-// read returns the values of all arguments, and what is wrong with those given.
+// read returns the values of all arguments, and what is wrong with the given ones.
 func (p plugin) read(given []string) (map[string]string, string) {
 	out := maps.Clone(p.defaults)
 	if out == nil {

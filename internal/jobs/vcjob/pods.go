@@ -84,8 +84,8 @@ func (s *sizes) granted(task string) int32 {
 	return min(s.seen.Admission.PodSets[task].Count, countOf(s.tasks[task]))
 }
 
-// least returns the minimum number of pods of each task for the job to run. A task that could have started without pods
-// makes up for those that the others were not granted.
+// least returns the minimum number of pods of each task for the job to run. If a task could have started without pods,
+// its pods make up for pods that the rest of the tasks were not granted.
 func (s *sizes) least() map[string]int32 {
 	out := make(map[string]int32, len(s.tasks))
 	together, optional := anyPods(s.job)
@@ -135,7 +135,7 @@ func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 	return pod
 }
 
-// merged returns the template's own entries, overridden by those that identify the replica.
+// merged returns the template's own entries, overridden by the entries that identify the replica.
 func merged(own, ours map[string]string) map[string]string {
 	out := make(map[string]string, len(own)+len(ours))
 	maps.Copy(out, own)

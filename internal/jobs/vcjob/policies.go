@@ -27,7 +27,7 @@ type policies struct {
 // policyEvent is an event that policies may apply to.
 type policyEvent struct {
 	event bus.Event
-	// exitCodes are those of all failed containers of a failed pod; none if no container reports one.
+	// exitCodes are the exit codes of all failed containers of a failed pod; none if no container reports one.
 	exitCodes []int32
 	task      string
 	// replica is nil for events of a task.
@@ -43,8 +43,8 @@ type policyEvent struct {
 // due returns the actions that policies ask for because of what has happened. An action on the whole job takes
 // precedence and is returned alone; if there are several, the first in order of tasks and pods. Actions on single tasks
 // and pods are executed together and count as one restart, as pods that fail together have one cause. Restarts in a row
-// are delayed, and then all that wait are executed with the first that is due; one of the whole job takes those of its
-// parts with it.
+// are delayed, and then all that wait are executed with the first that is due; an action on the whole job includes the
+// actions on its parts.
 func (po *policies) due() []pendingAction {
 	var single, delayed []pendingAction
 	for _, h := range po.policyEvents() {
@@ -80,8 +80,8 @@ func (pe *policyEvent) reasonFor(p *volcano.LifecyclePolicy) string {
 	return fmt.Sprintf("a container of pod %s has failed with exit code %d", pe.replica.Name, *p.ExitCode)
 }
 
-// policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its
-// eviction, policies for evictions come first, then those for failures.
+// policyFor returns the policy to apply, nil if there is none. For a pod that has failed through its eviction, policies
+// for evictions come first, then policies for failures.
 func (v *view) policyFor(h policyEvent) *volcano.LifecyclePolicy {
 	policy := v.firstPolicyFor(h)
 	if policy == nil && h.failed {

@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// reclaimable counts, by task, the pods for which the job needs no quota any more in this admission: those that have
-// ended for good, and those by which a task was scaled down, once they are gone.
+// reclaimable counts, by task, the pods for which the job needs no quota any more in this admission: pods that have
+// ended for good, and pods by which a task was scaled down, once they are gone.
 //
-// With a task of 8 pods that was admitted whole, has 3 ended pods and was scaled down to 6, it is 5: the other 3 run.
+// With a task of 8 pods that was admitted whole, has 3 ended pods and was scaled down to 6, it is 5: 3 run.
 //
 // The quota of the task that the queue resizes is given up by a resize, as long as the job needs as much as its
 // minimum: a pod set that has given quota back otherwise is not resized any more.
@@ -47,7 +47,7 @@ func (s *sizes) leastWhileAdmitted(i int) int32 {
 	return max(1, min(leastOf(s.job)[i], countOf(task)))
 }
 
-// needed returns for how many pods the task needs quota: those that run or will, and those beyond its size that are not
+// needed returns for how many pods the task needs quota: pods that run or will, and pods beyond its size that are not
 // gone yet.
 func (s *sizes) needed(name string) int32 {
 	task, members := s.tasks[name], s.roster.Group(name)
@@ -121,7 +121,7 @@ func (s *sizes) taskWithoutQuota() string {
 	return ""
 }
 
-// noteTaskWithoutQuota reports what such a task waits for. Running pods are not stopped for it.
+// noteTaskWithoutQuota reports what a task without quota waits for. Running pods are not stopped for it.
 func (rep *reporter) noteTaskWithoutQuota() {
 	task := rep.sizes.taskWithoutQuota()
 	if task == "" {
@@ -142,8 +142,8 @@ func (rep *reporter) noteTaskWithoutQuota() {
 	}
 }
 
-// admittedWithout says that the job was admitted without pods of the task, and without those of others that it could do
-// without: none of these fitted.
+// admittedWithout says that the job was admitted without pods of the task and of other tasks that it could do without:
+// none of these pods fitted.
 func (s *sizes) admittedWithout(task string) string {
 	tasks := []string{task}
 	for i := range s.job.Spec.Tasks {

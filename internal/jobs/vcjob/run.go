@@ -79,8 +79,8 @@ func (p *planner) awaitRestart() {
 	p.status.setDerivedPhase(volcano.Pending, "Restarted", p.job.Status.State.Message)
 }
 
-// createPods creates missing pods in order, as far as quota and the dependencies of their tasks allow.
-// The others are created when pods have finished or more were admitted.
+// createPods creates missing pods in order, as far as quota and the dependencies of their tasks allow. The rest are
+// created when pods have finished or more were admitted.
 func (p *planner) createPods() {
 	left := map[string]int32{}
 	for name, task := range p.tasks {

@@ -16,8 +16,8 @@ import (
 // sizes knows how many pods of each task may run, must run and are needed.
 type sizes struct{ *view }
 
-// mostPods is how many pods a job may have. Muster's definition and policies refuse larger jobs, and
-// negative numbers, but not those that were stored before them, or where the definition is Volcano's.
+// mostPods is how many pods a job may have. Muster's definition and policies refuse larger jobs, and negative numbers,
+// but not jobs that were stored before them, or where the definition is Volcano's.
 const mostPods = 10000
 
 // badSize returns what is wrong with the job's numbers of pods, "" if nothing is.
@@ -148,10 +148,10 @@ func tasksMinimum(job *volcano.Job) (sum int32) {
 	return sum
 }
 
-// leastOf returns, for each task, the minimum of its pods for the job to run. The minimums add up to
-// minAvailable and are assigned in the order of tasks. As in Volcano, the tasks' own minimums come
-// first if minAvailable covers them all; otherwise those that tasks declare do, and then the first tasks
-// get theirs in full. For a task with annotations, these decide. Tasks of anyPods can start with fewer.
+// leastOf returns, for each task, the minimum of its pods for the job to run. The minimums add up to minAvailable and
+// are assigned in the order of tasks. As in Volcano, the tasks' own minimums come first if minAvailable covers them
+// all; otherwise the minimums that tasks declare do, and then the first tasks get theirs in full. For a task with
+// annotations, these decide. Tasks of anyPods can start with fewer.
 func leastOf(job *volcano.Job) []int32 {
 	least := make([]int32, len(job.Spec.Tasks))
 	left := job.Spec.MinAvailable
@@ -185,10 +185,11 @@ func leastOf(job *volcano.Job) []int32 {
 
 // anyPods returns how many pods of the job must run together, of whichever tasks, and which tasks can do without any:
 // as in Volcano, all of them where minAvailable is below the sum of the tasks' own minimums, which do not count then,
-// and else those with a minimum of 0. So with three tasks of one pod and a minAvailable of 2, any two of them start.
+// and else the tasks with a minimum of 0. So with three tasks of one pod and a minAvailable of 2, any two of them
+// start.
 //
-// A task with annotations has the minimum that these say, and one for which others wait needs pods of its own, as the
-// others would never start. Nor is there a choice for a job with pods of one task.
+// A task with annotations has the minimum that these say, and a task that other tasks wait for needs pods of its own,
+// as they would never start. Nor is there a choice for a job with pods of one task.
 func anyPods(job *volcano.Job) (together int32, optional []bool) {
 	optional = make([]bool, len(job.Spec.Tasks))
 	fixed, tasks := annotatedTask(job), 0

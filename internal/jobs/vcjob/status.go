@@ -29,9 +29,9 @@ func (rep *reporter) noteMissingClass() {
 		"PriorityClass %s, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods", name)))
 }
 
-// isInitial reports whether the status only says that a new job waits for its queue or for its pods to
-// start. Such a status need not be written, as the next one soon replaces it. Once pods have run, the
-// status may be their only record.
+// isInitial reports whether the status only says that a new job waits for its queue or for its pods to start. That
+// status need not be written, as the next one soon replaces it. Once pods have run, the status may be their only
+// record.
 func (v *view) isInitial() bool {
 	state := &v.job.Status.State
 	return v.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending &&

@@ -1,4 +1,4 @@
-// Package workloads says what the Workload of a job should be, and what it grants the job. It is pure.
+// Package workloads says what the Workload of a job should be, and what the Workload grants the job. It is pure.
 //
 // A job follows one Workload. From what is known of both, a State, a Job says which Workload that is (following.go), to
 // which queue the job goes (queue.go), what was granted to it (grant.go), and what to write so that the Workload asks

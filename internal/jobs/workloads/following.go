@@ -30,7 +30,8 @@ type Job struct {
 	client.Object
 	// Kind is the kind of the job.
 	Kind schema.GroupVersionKind
-	// Rule says what happens to a job that names no queue. Pauses, Delegates and RequeuesChanged are those of its API.
+	// Rule says what happens to a job that names no queue. Pauses, Delegates and RequeuesChanged are the options of its
+	// API.
 	Rule                               jobs.QueueRule
 	Pauses, Delegates, RequeuesChanged bool
 	// Backoff applies to jobs whose pods are refused.
@@ -99,7 +100,7 @@ func (j Job) Follow(own []*kueue.Workload) (followed *kueue.Workload) {
 }
 
 // followsPrebuilt reports whether the Workload that the job follows, or is to follow if that is nil, was made by
-// someone else, and so says itself what it asks for.
+// someone else. Then the pod sets of that Workload count, not the pod sets of the job.
 func (j Job) followsPrebuilt(followed *kueue.Workload) bool {
 	if followed == nil {
 		return j.prebuilt() != ""
@@ -107,9 +108,9 @@ func (j Job) followsPrebuilt(followed *kueue.Workload) bool {
 	return !j.isGenerated(followed.Name)
 }
 
-// GiveBack returns writes that delete the Workloads that the job does not follow although it controls them, and those
-// that are disowned. Quota that they hold is returned once the job has no pods, since it cannot be known which of the
-// pods it was for.
+// GiveBack returns writes that delete the Workloads that the job does not follow although it controls them, and the
+// disowned ones. Quota that they hold is returned once the job has no pods, since it cannot be known which of the pods
+// it was for.
 func (j Job) GiveBack(others []*kueue.Workload, followed *kueue.Workload,
 	progress jobs.Progress) (writes []write.Write) {
 	follows := j.WantedNames()[0]

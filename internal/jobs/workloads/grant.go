@@ -54,7 +54,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		a := &w.Status.Admission.PodSetAssignments[i]
 		podSet := podSets[a.Name]
 		if podSet == nil {
-			continue // the API rejects such an assignment
+			continue // the API rejects an assignment like this
 		}
 		granted := podSetGrantOf(w, podSet, a, nodes)
 		for _, name := range sortedFlavors(a) {
@@ -154,7 +154,7 @@ func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template co
 	return ""
 }
 
-// conflictingKey returns the first key, by name, that one of the maps has with another value, and that value; "" if
+// conflictingKey returns the first key, by name, for which one of the maps has another value, and that value; "" if
 // there is none.
 func conflictingKey(added map[string]string, had ...map[string]string) (key, old string) {
 	for _, key := range slices.Sorted(maps.Keys(added)) {

@@ -20,8 +20,8 @@ func (j Job) Mistake(s State) string {
 	return ""
 }
 
-// mistakesOf returns what keeps the job from being queued: mistakes found by its API, and those common to all APIs. If
-// the job already has a Workload, a new mistake does not affect it.
+// mistakesOf returns what keeps the job from being queued: mistakes found by its API, and mistakes common to all APIs.
+// If the job already has a Workload, a new mistake does not affect it.
 func mistakesOf(job client.Object, described jobs.Description, priorities jobs.PriorityFacts,
 	hasWorkload bool) (out []write.Event) {
 	_, mistake := requestOf(job, priorities)

@@ -55,7 +55,8 @@ func (j Job) takePrebuilt(found *kueue.Workload, described jobs.Description, que
 }
 
 // withJobTemplates returns the Workload with the job's own pod templates, except for the requests and placement
-// constraints of the Workload, since a Workload made by hand has little more than those. It returns nil for nil.
+// constraints of the Workload, since a Workload made by hand has little more than requests and placement constraints.
+// It returns nil for nil.
 func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
 	if w == nil {
 		return nil

@@ -62,7 +62,7 @@ func chooseQueue(job client.Object, described jobs.Description, rule jobs.QueueR
 // without pods. A job that names a Workload that does not exist yet waits, though its queue is not known.
 //
 // A job that was queued stays in its queue for as long as its Workload exists, whatever it asks for by now and whoever
-// owns it: otherwise the quota of what it runs would be neither returned nor reclaimed.
+// owns it: otherwise the quota of its pods would be neither returned nor reclaimed.
 func (j Job) Queue(s State) (Queue, bool) {
 	if s.Own == nil && s.OwnerQueued {
 		return Queue{}, false

@@ -19,9 +19,9 @@ func recordNeeds(w *kueue.Workload, podSets []kueue.PodSet) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, jobs.NeedsDigest(podSets))
 }
 
-// updateRecordedNeeds records on the Workload the digest of described if the pod sets of w differ from those of seen,
-// or if the recorded digest is of another version. Such a digest cannot be compared, so that IsFor would accept every
-// later change of the job.
+// updateRecordedNeeds records on the Workload the digest of described if w and seen differ in their pod sets, or if the
+// recorded digest is of another version. A digest of another version cannot be compared, so that IsFor would accept
+// every later change of the job.
 func updateRecordedNeeds(w, seen, described *kueue.Workload) {
 	digest, recorded := described.Annotations[muster.AskedAnnotation], seen.Annotations[muster.AskedAnnotation]
 	if digest == "" {

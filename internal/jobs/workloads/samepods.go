@@ -15,9 +15,9 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as those of a job, with the
-// same requests and placement constraints, and are elastic only where the job is, as no other job follows its queue.
-// Nothing else about a pod concerns the queue, and Workloads made by hand leave it out.
+// asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as the pod sets of a job,
+// with the same requests and placement constraints, and are elastic only where the job is, as no other job follows its
+// queue. Nothing else about a pod concerns the queue, and Workloads made by hand leave it out.
 func asksTheSame(said, own []kueue.PodSet) bool {
 	return slices.EqualFunc(said, own, func(said, own kueue.PodSet) bool {
 		return said.Name == own.Name && said.Count == own.Count && placesTheSame(&said, &own) &&
@@ -29,8 +29,8 @@ func asksTheSame(said, own []kueue.PodSet) bool {
 }
 
 // placesTheSame reports whether a pod set of a Workload asks for the same places as that of a job, whose annotations
-// say what it asks for. A request that Muster derives from other fields of the job may be in the Workload or not; how
-// pods are ordered does not matter.
+// say which places. A request that Muster derives from other fields of the job may be in the Workload or not; how pods
+// are ordered does not matter.
 func placesTheSame(said, own *kueue.PodSet) bool {
 	asked, _ := jobs.TopologyOf(own.Template.Annotations, own.Count)
 	same := func(request *kueue.PodSetTopologyRequest) bool {
@@ -57,7 +57,7 @@ func topologyMeaning(request *kueue.PodSetTopologyRequest) (out kueue.PodSetTopo
 	return out
 }
 
-// meaningOf returns the needs of a pod spec, and what it requires of the pods beside it, in one form: the order of
+// meaningOf returns the needs of a pod spec, and its requirements for the pods beside it, in one form: the order of
 // tolerations and of node selector terms does not matter, nor whether a default is written.
 func meaningOf(spec *corev1.PodSpec) corev1.PodSpec {
 	out := podspec.Needs(spec)

@@ -18,7 +18,7 @@ const (
 	// giveBack deletes the Workload, once the job has no pods.
 	giveBack syncAction = "give back"
 	// replace deletes the Workload because the job names another one, or none any more. It is deleted rather than left
-	// evicted, or it could be admitted again before the job follows the other one.
+	// evicted, or it could be admitted again before the job follows the new one.
 	replace syncAction = "replace"
 	// leave writes nothing: the job has no Workload, and gets none.
 	leave syncAction = "leave"
@@ -132,7 +132,7 @@ func (j Job) caseOf(s State, progress jobs.Progress) (syncCase, []write.Event) {
 	return c, mistakes
 }
 
-// describe returns the Workload that describes the job, and events about what of it takes effect only when the job is
+// describe returns the Workload that describes the job, and events about changes that take effect only when the job is
 // queued again.
 func (j Job) describe(s State, queue string, progress jobs.Progress) (*kueue.Workload, []write.Event) {
 	asked := j.request(queue, s.Facts)

@@ -206,8 +206,8 @@ func saysGranted(w *kueue.Workload, podSet kueue.PodSetReference) bool {
 // admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether
 // the job still asks for a range: the pod set stays elastic until the next admission. A job that is to run no pods for
 // now keeps its quota, but wants no more. One that knows how many pods it still needs, since some have ended, wants
-// these. One that has ended wants only the pods that run on: it creates no more. If all are being stopped, it keeps
-// what it was granted until they are gone, which is soon.
+// these. One that has ended wants only the pods that run on: it creates no more. If all are being stopped, it keeps its
+// grant until they are gone, which is soon.
 func lowered(seen, described *kueue.Workload, progress jobs.Progress) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]

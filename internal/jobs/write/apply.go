@@ -20,8 +20,8 @@ import (
 // apply makes the object exist as given. An object with a controller is created if it does not exist, and applied only
 // if it does: most objects are created once and never changed, and a create is cheaper for the API server than an
 // apply. An object without a controller outlives the job and may exist already; fields that other managers have set are
-// not forced. If it says for what it is made, it is created in the same way, so that of two jobs that make it at once
-// the second finds that of the first.
+// not forced. An object that names the object that it is made for is created in the same way: of two jobs that make it
+// at once, the second finds the object of the first.
 //
 // It does not wait for the cache: that would start an informer for every kind that is ever applied, for the whole
 // cluster.
@@ -75,8 +75,9 @@ func (ex *Executor) onlySetFields(object client.Object) (*unstructured.Unstructu
 }
 
 // takeOver fails if the object exists and another job controls it: since one field manager applies for many jobs, the
-// apply would silently remove the other job's owner reference. If this manager created the object, takeOver moves the
-// fields to server-side apply; otherwise, fields that are not applied any more would stay. It returns what it found.
+// apply would silently remove the owner reference of the job in control. If this manager created the object, takeOver
+// moves the fields to server-side apply; otherwise, fields that are not applied any more would stay. It returns what it
+// found.
 func (ex *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured,
 	manager string) (client.Object, error) {
 	found, err := ex.existing(ctx, job, wanted)

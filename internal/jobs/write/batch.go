@@ -13,8 +13,8 @@ import (
 
 // Batch is what a plan writes for one job: its objects, its status and its events. The zero value is nothing.
 type Batch struct {
-	// First holds writes that are done before Writes, concurrently. If one of them fails, only those of Writes that
-	// change the job's Workload are done.
+	// First holds writes that are done before Writes, concurrently. If one of them fails, then of Writes only the changes
+	// of the job's Workload are done.
 	First []Write
 	// Writes are done concurrently, in no particular order.
 	Writes []Write
@@ -31,7 +31,7 @@ type Batch struct {
 	Events []Event
 }
 
-// DeletePods adds writes that delete those of the pods that are not terminating yet.
+// DeletePods adds writes that delete the pods, but for the ones that are terminating already.
 func (b *Batch) DeletePods(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp.IsZero() {
@@ -40,7 +40,7 @@ func (b *Batch) DeletePods(pods []*corev1.Pod) {
 	}
 }
 
-// RunOn returns those of the pods that use quota and are not being stopped, by this batch or before it.
+// RunOn returns the pods that use quota and are not being stopped, by this batch or before it.
 func (b *Batch) RunOn(pods []*corev1.Pod) []*corev1.Pod {
 	stopped := map[types.UID]bool{}
 	for _, w := range b.Writes {

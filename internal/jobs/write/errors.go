@@ -25,8 +25,8 @@ func (p *predecessorError) Error() string {
 // NameTakenError says that an object of another owner has the name that a child of the job must have, or one that was
 // made for something else, in the words of MadeForAnnotation.
 type NameTakenError struct {
-	// Kind and Name are those of the object that the job must have. MadeFor is what the existing object was made for, ""
-	// if it does not say so.
+	// Kind and Name name the object that the job must have. MadeFor is what the existing object was made for, "" if it
+	// does not say so.
 	Kind, Name, MadeFor string
 }
 

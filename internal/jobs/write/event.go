@@ -36,7 +36,7 @@ func Normal(reason, message string) Event {
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: message}
 }
 
-// SameStanding reports whether e need not be recorded after the other event.
+// SameStanding reports whether e need not be recorded after the earlier event.
 func (e Event) SameStanding(other Event) bool {
 	if e.Key != "" {
 		e.Message, other.Message = "", ""

@@ -36,7 +36,7 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 	return &Executor{client: c, recorder: recorder}
 }
 
-// Run does the batch of the job, as much of it as possible: a refused write holds back neither the other writes nor the
+// Run does the batch of the job, as much as possible: a refused write holds back neither the rest of the writes nor the
 // status, which reports what was observed. Only creations are held back, once many of their kind were refused. The
 // status is written after the writes unless the batch says otherwise. Events are recorded once the status is written,
 // because the next plan, made from that status, does not repeat them.
@@ -60,7 +60,7 @@ func (ex *Executor) Run(ctx context.Context, job client.Object, b Batch) error {
 	return errors.Join(err, ex.writeStatusAndEvents(ctx, job, b))
 }
 
-// withoutUnwritten returns the status without what it says about these writes.
+// withoutUnwritten returns the status without its record of these writes.
 func withoutUnwritten(status client.Object, writes []Write) client.Object {
 	for _, w := range writes {
 		if status != nil && w.revert != nil {
@@ -176,7 +176,7 @@ func (ex *Executor) change(ctx context.Context, w Write) error {
 		if !apierrors.IsInvalid(err) {
 			return err
 		}
-		// A failed test and an invalid object give the same error: the other patch tells them apart.
+		// A failed test and an invalid object give the same error: the second patch tells them apart.
 	}
 	return ex.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 }
@@ -200,8 +200,8 @@ func (ex *Executor) changeStatus(ctx context.Context, w Write) error {
 	return ex.client.Status().Patch(ctx, brief, diff(seen))
 }
 
-// isUncached reports whether such objects are created and never read. To wait until one is in the cache would start an
-// informer for all of them in the cluster, Secrets included, and require the right to read them.
+// isUncached reports whether objects of this kind are created and never read. To wait until one is in the cache would
+// start an informer for all objects of the kind in the cluster, Secrets included, and require the right to read them.
 func isUncached(object client.Object) bool {
 	switch object.(type) {
 	case *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *networkingv1.NetworkPolicy,

@@ -10,12 +10,12 @@ import (
 )
 
 // refusalsBorne is how many creations of objects that differ in their number alone may be refused in a row before the
-// others are held back until the next run.
+// rest are held back until the next run.
 const refusalsBorne = 20
 
 // creations holds back creations of one run if the API server has refused many of the same kind and name, up to the
-// number at its end: it would refuse the others as well, for the same quota or policy, and thousands of requests in
-// vain would be made again with each retry.
+// number at its end: it would refuse the rest as well, for the same quota or policy, and thousands of requests in vain
+// would be made again with each retry.
 type creations struct {
 	mu   sync.Mutex
 	rows map[string]*refusedRow

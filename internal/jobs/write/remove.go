@@ -31,7 +31,8 @@ func (ex *Executor) remove(ctx context.Context, job, named client.Object) error 
 	return ex.removeOwn(ctx, job, found)
 }
 
-// removeAll deletes the objects of the kind in the namespace that the job controls, except for those with the names.
+// removeAll deletes the objects of the kind in the namespace that the job controls, except for objects with one of the
+// names.
 func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) error {
 	gvk, err := apiutil.GVKForObject(w.object, ex.client.Scheme())
 	if err != nil {
@@ -62,8 +63,8 @@ func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) e
 	}
 }
 
-// pageSize is how many objects of others are read at once to find those of a job. The namespace may have any number,
-// and some may be large.
+// pageSize is how many objects are read at once to find the objects of a job among them. The namespace may have any
+// number, and some may be large.
 const pageSize = 100
 
 // removeOwn deletes the object that was found, unless the job does not control it.

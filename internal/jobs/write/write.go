@@ -22,7 +22,7 @@ type Write struct {
 	fill        func(client.Object) error
 	// except are the names of objects that a removal of all leaves.
 	except []string
-	// revert removes from the status what it says that the write did.
+	// revert removes the record of the write from the status.
 	revert func(status client.Object)
 	// dispensable says that the job goes on without the write if the API server refuses it.
 	dispensable bool
@@ -65,7 +65,8 @@ func (w Write) DespiteStatus() Write {
 	return w
 }
 
-// ChangeStatus is Change for the status.
+// ChangeStatus changes the status of the object from what was observed to what is desired, if nobody has changed the
+// object since.
 func ChangeStatus(seen, desired client.Object) Write {
 	return Write{verb: VerbChangeStatus, base: seen, object: desired}
 }
@@ -88,8 +89,8 @@ func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
 // another controller is left alone.
 func Remove(object client.Object) Write { return Write{verb: VerbRemove, object: object} }
 
-// RemoveAll is Remove for all objects of the kind in the namespace that the job controls, whatever their names. The
-// object gives only the kind and the namespace. Those with one of the names are left.
+// RemoveAll deletes all objects that the job controls of the object's kind, in its namespace, if they exist. Objects
+// with one of the names are left.
 func RemoveAll(object client.Object, except ...string) Write {
 	return Write{verb: VerbRemoveAll, object: object, except: except}
 }
@@ -117,7 +118,8 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
-// OrGoOn is OrWarn for a write that the job can go on without: the next plan sees in Seen.MustGoOn that it was refused.
+// OrGoOn returns the write as one that the job can go on without. If the API server refuses the write, a Warning with
+// the reason is recorded, and the next plan sees the refusal in Seen.MustGoOn.
 func (w Write) OrGoOn(reason string) Write {
 	w.dispensable = true
 	return w.OrWarn(reason)

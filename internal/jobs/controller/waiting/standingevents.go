@@ -11,14 +11,14 @@ import (
 )
 
 // StandingEventRetry returns after how long a job is reconciled again whose standing events the recorder had no
-// capacity for. It is up to a minute and random, so that many such jobs do not come back at the same time.
+// capacity for. It is up to a minute and random, so that many jobs do not come back at the same time.
 func StandingEventRetry() time.Duration { return wait.Jitter(30*time.Second, 1) }
 
 // StandingEvents holds the standing events that each job was given, so that each is recorded once, however often the
 // job is reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed.
 type StandingEvents struct{ Memory[[]write.Event] }
 
-// StandingOf returns the standing ones of the events, and the others.
+// StandingOf returns the standing events, and the rest.
 func StandingOf(events []write.Event) (standing, others []write.Event) {
 	for _, e := range events {
 		if e.Standing {
@@ -30,8 +30,8 @@ func StandingOf(events []write.Event) (standing, others []write.Event) {
 	return standing, others
 }
 
-// Tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
-// now: record returns false if the recorder has no capacity.
+// Tell records the job's standing events that were not recorded before, and reports whether all are recorded now:
+// record returns false if the recorder has no capacity.
 func (s *StandingEvents) Tell(job client.Object, standing []write.Event,
 	record func(client.Object, write.Event) bool) (all bool) {
 	before := s.Get(job)

@@ -14,7 +14,7 @@ import (
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // BatchRequests delays what the handler enqueues, so that one reconcile handles all events of that time, whatever the
-// number of children. The first of them determines when.
+// number of children. The first event determines when.
 func BatchRequests(of handler.EventHandler, wait time.Duration) handler.EventHandler {
 	if wait == 0 {
 		return of

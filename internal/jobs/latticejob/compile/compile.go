@@ -127,8 +127,8 @@ func labelsOf(name string) map[string]string {
 	return map[string]string{lattice.NameLabel: name, lattice.ManagedByLabel: lattice.ManagedBy}
 }
 
-// add adds an object of the task. Names are joined with -, so two objects may get the same name, and
-// one would overwrite the other.
+// add adds an object of the task. Names are joined with -, so two objects may get the same name, and the second would
+// overwrite the first.
 func (t *task) add(o Object) {
 	kind, name := o.GetObjectKind().GroupVersionKind().Kind, o.GetName()
 	made := kind

@@ -38,7 +38,7 @@ func (t *task) containers() error {
 			return err
 		}
 		if c.Ports = ports; t.pod.HostNetwork {
-			ports = nil // each container would claim the node's port, and the API server refuses such a pod
+			ports = nil // each container would claim the node's port, and the API server refuses the pod
 		}
 		t.pod.Containers = append(t.pod.Containers, *c)
 	}
@@ -54,8 +54,8 @@ func (t *task) containers() error {
 	return nil
 }
 
-// sidecar compiles a sidecar: a container beside those of the workload or, with init, one that runs before them. Its
-// variables are taken as they are.
+// sidecar compiles a sidecar: a container beside the containers of the workload or, with init, one that runs before
+// them. Its variables are taken as they are.
 func (t *task) sidecar(name string, spec *lattice.SidecarSpec) error {
 	c, err := t.container(name, &spec.SidecarContainer)
 	if err != nil {

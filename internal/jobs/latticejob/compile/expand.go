@@ -110,8 +110,8 @@ func (c *compiler) countValue(bytes int) error {
 }
 
 // maxTexts is how many bytes the variables and files of a job may have together, as they are written, as much as 64
-// ConfigMaps hold. Those of the defaults are in each task, and the variables of a training are in each container: a job
-// of a megabyte could have thousands of full ConfigMaps.
+// ConfigMaps hold. Variables and files of the defaults are in each task, and the variables of a training are in each
+// container: a job of a megabyte could have thousands of full ConfigMaps.
 const maxTexts = 64 << 20
 
 // countText counts the bytes of a variable or file of a container, and fails if there are too many.
@@ -199,7 +199,7 @@ func (d *dependency) outputs() map[string]string {
 	case d.Type == lattice.ServiceResource && d.calls():
 		host := fmt.Sprintf("%s.%s.svc.cluster.local", d.service.Name, d.service.Namespace)
 		if d.abroad {
-			// users who may create jobs here may not be allowed to read the other namespace
+			// users who may create jobs here may not be allowed to read the namespace of the service
 			return map[string]string{"host": host}
 		}
 		port := d.servicePort()

@@ -52,8 +52,8 @@ func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
 	return called
 }
 
-// servicesOf are the services that tasks of the namespace call, without those whose names are none of a service, with
-// which no job compiles.
+// servicesOf are the services that tasks of the namespace call, but not services with an invalid name, with which no
+// job compiles.
 func servicesOf(namespace string, tasks map[string]lattice.JobTaskSpec) []ServiceKey {
 	found := map[ServiceKey]bool{}
 	for _, task := range tasks {
@@ -79,8 +79,8 @@ func (d *dependency) key(namespace string) ServiceKey {
 	return ServiceKey{Namespace: cmp.Or(d.Namespace, namespace), Name: cmp.Or(d.ID, d.name)}
 }
 
-// PortsOf returns the ports in the service graph of the job's task, and false if the job has no such task. Other tasks
-// of the job cost nothing.
+// PortsOf returns the ports in the service graph of the job's task, and false if the job has no task of that name.
+// Other tasks of the job cost nothing.
 func PortsOf(job *lattice.LatticeJob, task string) ([]ServicePort, bool) {
 	spec, there := job.Spec.Tasks[task]
 	if !there {
@@ -243,7 +243,7 @@ func MeshMembersIn(namespace string) *unstructured.Unstructured {
 	return o
 }
 
-// list is one that is there though it is empty.
+// list returns the items, and an empty list in place of nil, which would be null in JSON.
 func list(items []any) []any {
 	if items == nil {
 		return []any{}

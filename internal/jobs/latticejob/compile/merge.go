@@ -71,7 +71,7 @@ func outlineOf(task *lattice.JobTaskSpec) lattice.JobTaskSpec {
 	return out
 }
 
-// valuesIn returns how many values are in a map, in those of its values that are maps or lists, and so on.
+// valuesIn returns how many values are in a map, and in its values that are maps or lists, and so on.
 func valuesIn(value any) (n int) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -28,8 +28,7 @@ func (t *task) unstructured(apiVersion, kind, name string, spec map[string]any) 
 // secretName returns the name of the Secret that is made for a resource.
 func (t *task) secretName(d *dependency) string { return t.full + "-" + d.name }
 
-// secrets compiles the ExternalSecrets of the task, and adds those that are image pull secrets to the
-// pod.
+// secrets compiles the ExternalSecrets of the task, and adds image pull secrets to the pod.
 func (t *task) secrets() error {
 	for _, name := range t.names {
 		d := t.resources[name]
@@ -91,7 +90,7 @@ type rendering struct {
 	bytes int
 	data  []any
 	// aliases are the names of values in templates, by resource and key; taken are the names in use, and last maps a name
-	// that several values would have to the last number that one of them got.
+	// that several values would have to the last number given.
 	aliases map[[2]string]string
 	taken   map[string]bool
 	last    map[string]int

@@ -23,7 +23,7 @@ type task struct {
 	full      string
 	spec      *lattice.JobTaskSpec
 	resources map[string]*dependency
-	// names are those of the resources, sorted.
+	// names are the names of the resources, sorted.
 	names   []string
 	volumes volumes
 	pod     corev1.PodSpec

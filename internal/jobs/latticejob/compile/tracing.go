@@ -55,9 +55,8 @@ func (t *task) tracing() error {
 	return nil
 }
 
-// binariesOf returns what the task's containers may run: what their security lists, their commands, and those of their
-// probes. known is false if a container may run any, or has neither a list nor a command of its
-// own.
+// binariesOf returns what the task's containers may run: what their security lists, their commands, and the commands of
+// their probes. known is false if a container may run any, or has neither a list nor a command of its own.
 func binariesOf(task *lattice.JobTaskSpec) (binaries map[string]bool, known bool) {
 	binaries, known = map[string]bool{}, true
 	take := func(c *lattice.SidecarContainer) {

@@ -21,8 +21,8 @@ const (
 	coordinatorPort     = 29500
 	coordinatorPortName = "master"
 
-	// rankContainer is the init container that computes the pod's rank; rankFolder is where it writes
-	// the rank for the other containers.
+	// rankContainer is the init container that computes the pod's rank; rankFolder is where it writes the rank for the
+	// containers of the task.
 	rankContainer = "lattice-rank"
 	rankVolume    = "lattice-ranks"
 	rankFolder    = "/lattice-ranks"
@@ -87,9 +87,9 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 	return nil
 }
 
-// canTrain returns why a task cannot take part. A container that its kubelet restarts would be in
-// another round than the others, and one that runs its image's command cannot be given its rank. The
-// names of the init container and of its folder must be free.
+// canTrain returns why a task cannot take part. A container that its kubelet restarts would be in another round than
+// the rest, and one that runs its image's command cannot be given its rank. The names of the init container and of its
+// folder must be free.
 func canTrain(name string, task *lattice.JobTaskSpec) error {
 	if task.RestartPolicy != "" && task.RestartPolicy != lattice.RestartNever {
 		return fmt.Errorf("training task '%s' must have restartPolicy Never, not %s: pods of a training are restarted together",
