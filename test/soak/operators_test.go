@@ -105,7 +105,8 @@ func (r *round) endOperators() {
 	}
 }
 
-// expectReplay demands that all decisions follow from the decision logs alone.
+// expectReplay demands that all decisions follow from the decision logs alone, and that no job has waited although it could
+// have been admitted.
 func (r *round) expectReplay() {
 	for i := range r.operators {
 		file, err := os.Open(r.decisionLog(i))
@@ -115,6 +116,9 @@ func (r *round) expectReplay() {
 		got, err := record.Replay(file)
 		if err != nil || got.Difference != nil {
 			r.Errorf("the replay of %s gives %+v, %v", file.Name(), got.Difference, err)
+		}
+		if len(got.Missed) > 0 {
+			r.Errorf("by %s, %v waited although they could have been admitted", file.Name(), got.Missed)
 		}
 		file.Close()
 	}

@@ -45,6 +45,9 @@ func replay(streams genericiooptions.IOStreams, path string) error {
 	if result.Cut != "" {
 		_, _ = fmt.Fprintf(streams.ErrOut, "a run ends early: %s\n", result.Cut)
 	}
+	for _, key := range result.Missed {
+		_, _ = fmt.Fprintf(streams.ErrOut, "%s waited although it could have been admitted\n", key)
+	}
 	if d := result.Difference; d != nil {
 		_, _ = fmt.Fprintf(streams.Out, "line %d, pass of %s, decision %d differs:\n  recorded %s\n  replayed %s\n",
 			d.Line, d.At.Format("2006-01-02T15:04:05.000Z07:00"), d.Index+1, none(d.Recorded), none(d.Replayed))

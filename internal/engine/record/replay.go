@@ -18,6 +18,8 @@ import (
 type Result struct {
 	// Runs is the number of runs in the log, Passes and Decisions are their totals.
 	Runs, Passes, Decisions int
+	// Missed are the workloads that checks found to wait although they could have been admitted.
+	Missed []engine.Key
 	// Cut says why a run was not written to its end, if any was not.
 	Cut string
 	// Difference is the first difference; nil if all decisions are the same.
@@ -177,6 +179,7 @@ func (r *reader) take(what line, take func(Step) error) error {
 // check compares a check of waiting workloads with the recorded one.
 func (r *replay) check(what Step) error {
 	missed, _ := r.engine.CheckWaiting(*what.Check)
+	r.result.Missed = append(r.result.Missed, missed...)
 	if slices.Equal(what.Missed, missed) {
 		return nil
 	}
