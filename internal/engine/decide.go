@@ -5,13 +5,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/contest"
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
-
-// passBudget bounds the work of one pass, in workloads evaluated, so that events never wait longer than a few
-// milliseconds.
-const passBudget = 250
 
 // Decide evaluates what changed since the last call and returns the resulting decisions in the order in which they
 // were made: as many workloads as fit are admitted, and others are evicted where the rules of preemption call for it.
@@ -60,65 +55,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// pass is one call of Decide: all that has changed since the last one is looked at.
-type pass struct {
-	engine *Engine
-	// budget is what is left of the Engine's.
-	budget    int
-	decisions []Decision
-	// The steps of a pass that have methods of their own.
-	evictions evictionPass
-	repairs   repairPass
-	growth    growthPass
-}
-
-func (e *Engine) newPass(budget int) *pass {
-	p := &pass{engine: e, budget: budget}
-	p.evictions.pass, p.repairs.pass, p.growth.pass = p, p, p
-	return p
-}
-
-// spend lets do spend this part of the budget. It may spend a little more.
-func (p *pass) spend(share int, do func()) {
-	rest := p.budget - share
-	p.budget = share
-	do()
-	p.budget += rest
-}
-
-// triedPerBudget is how many elastic workloads that are tried at other sizes on nodes cost as much as one evaluation:
-// that of a hopeless workload can try thousands, and so cost more than all else in a pass. A head that is found is not
-// charged for them: it is evaluated again in each pass until the heads of all queues are known, and if it cost all of
-// the budget, those of the queues after it would never be.
-const triedPerBudget = 10
-
-// countedPerBudget is how many nodes, counted for a pod shape that was not counted lately, cost as much as one evaluation.
-// As with triedPerBudget, only hopeless workloads are charged for them.
-const countedPerBudget = 500
-
-// work is what evaluations have cost beyond the usual.
-type work struct{ tried, counted int }
-
-func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.finder.Counted()} }
-
-// costSince returns what one evaluation costs that has begun at that work.
-func (ev *evaluator) costSince(begin work) int {
-	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.finder.Counted()-begin.counted)/countedPerBudget
-}
-
-// addDecision appends a decision about the workload with the given urgency.
-func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
-	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
-	if d.Why.Code == reason.None {
-		if !d.Withdraw {
-			p.engine.serial++
-			w.serial = p.engine.serial
-		}
-		d.Serial = w.serial
-	}
-	p.decisions = append(p.decisions, d)
-}
-
 // decide processes the queues of one family: promises first, then the heads of its queues, then the growth of running
 // workloads. It reports whether work is left.
 func (p *pass) decide(f *family) (left bool) {
@@ -137,36 +73,6 @@ func (p *pass) decide(f *family) (left bool) {
 		return true
 	}
 	return p.growth.grow(f) || !f.waits.IsSettled() || p.reevaluateBlocked(f)
-}
-
-// contestant is the head of a queue with the outcome of its evaluation.
-type contestant struct {
-	contest.Contestant
-	queue   *clusterQueue
-	class   *class
-	version int
-	outcome
-}
-
-func newContestant(c *class, found outcome) *contestant {
-	q := c.queue
-	out := &contestant{queue: q, class: c, version: q.family.version, outcome: found}
-	out.Contestant = contest.Contestant{Of: out, Queue: q.node, QueueRank: q.Preemption.Rank, Rank: c.Head(),
-		Usage: found.choice.Usage, Borrowing: found.choice.Borrowing}
-	return out
-}
-
-// contestant returns the head as the contest knows it, nil for none.
-func (c *contestant) contestant() *contest.Contestant {
-	if c == nil {
-		return nil
-	}
-	return &c.Contestant
-}
-
-// stale reports whether the outcome may be out of date.
-func (c *contestant) stale() bool {
-	return c.version != c.queue.family.version || !c.class.IsFirst() || c.class.Head() != c.Rank
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
@@ -232,18 +138,6 @@ func (e *Engine) hasWork(f *family) bool {
 	})
 }
 
-// open reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
-// its blocked head, and by a workload with a promise unless the next class comes before it.
-func (e *Engine) open(q *clusterQueue) bool {
-	if q.waits.Head() != nil || q.waits.Ready() == 0 {
-		return false
-	}
-	first := classOf(q.waits.First()).turn()
-	return q.Strategy != Strict || !slices.ContainsFunc(q.nominated.All(), func(r order.Rank) bool {
-		return !first.before(e.workloads[r.Key].turn(), q)
-	})
-}
-
 // reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind one
 // with a promise. Some may have come while another was before that, or in another order.
 func (p *pass) reportBehindPromised(q *clusterQueue) {
@@ -283,4 +177,68 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 	}
 	p.reportBehindPromised(q)
 	return nil, false
+}
+
+// serve carries out the outcome for the head of a queue.
+func (p *pass) serve(c *contestant) {
+	w := p.engine.workloads[c.Rank.Key]
+	p.budget -= 1 + len(c.victims) + len(c.yields)
+	p.engine.leaveClass(w)
+	c.queue.family.version++
+	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
+	given.Checks = c.queue.checksFor(given)
+	if c.verdict == preempting && w.mustTry() {
+		p.try(w, given)
+		return
+	}
+	c.queue.markPaid(c.class, c.choice.Usage)
+	if c.verdict == admissible {
+		p.admit(w, given)
+		return
+	}
+	for _, v := range c.victims {
+		p.evictions.evict(v, w)
+	}
+	for _, y := range c.yields {
+		p.resize(y.w, y.at, y.given, w.Key)
+	}
+	why := c.choice.Why
+	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
+	p.engine.nominate(w, given, c.choice.Usage, why)
+}
+
+// reportReasons appends the reasons that have changed, oldest first, within the budget.
+func (p *pass) reportReasons() {
+	if !p.engine.reports.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.reports.lagging) >= longestUnreported {
+		p.budget = max(p.budget, lateReports)
+	}
+	p.reportWithinBudget()
+	switch {
+	case p.engine.reports.unreported.len() == 0:
+		p.engine.reports.lagging = time.Time{}
+	case p.engine.reports.lagging.IsZero() || p.engine.growths.now.Before(p.engine.reports.lagging): // or the clock was set back
+		p.engine.reports.lagging = p.engine.growths.now
+	}
+}
+
+// A pass reports reasons with what is left of its budget: most reasons found while there is much to evaluate would
+// change again before anybody has read them. But an engine that always has work must tell jobs why they wait, too:
+// after longestUnreported each pass reports at least lateReports reasons.
+const (
+	longestUnreported = time.Second
+	lateReports       = 50
+)
+
+func (p *pass) reportWithinBudget() {
+	for p.budget > 0 {
+		key, ok := p.engine.reports.unreported.take()
+		if !ok {
+			return
+		}
+		if w := p.engine.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
+			p.budget--
+			w.reported, w.reportedWhy = w.why.Message(), w.why
+			p.addDecision(w, w.Priority, Decision{Why: w.why})
+		}
+	}
 }

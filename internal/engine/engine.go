@@ -1,55 +1,18 @@
 package engine
 
 import (
-	"maps"
 	"slices"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// Block says which admissions wait until the pods of the workloads admitted before are ready.
-type Block int
-
-const (
-	// BlockNone blocks no admissions.
-	BlockNone Block = iota
-	// BlockQueue blocks the other workloads of the same ClusterQueue.
-	BlockQueue
-	// BlockAll blocks all other workloads.
-	BlockAll
-)
-
-// Options configure how an Engine decides. The zero value is the default.
-type Options struct {
-	// BlockUntilReady says which admissions wait for pods to be ready.
-	BlockUntilReady Block
-	// IgnoreUndeclared ignores requests for resources that a ClusterQueue does not cover.
-	IgnoreUndeclared bool
-	// FairSharing orders and preempts across queues by their shares; nil turns it off.
-	FairSharing *FairSharing
-	// AdmissionFairSharing orders LocalQueues by their recent usage; nil turns it off.
-	AdmissionFairSharing *AdmissionFairSharing
-	// Elastic says when workloads with an elastic pod set grow.
-	Elastic elastic.Policy
-	// CheckWaitingEvery is the time between two checks of CheckWaiting; 0 turns them off.
-	CheckWaitingEvery time.Duration `json:",omitempty"`
-}
-
-// FairSharing configures preemption by shares.
-type FairSharing struct {
-	// Strategies say when a workload may be evicted for a fairer share, in the order in which they are tried. There
-	// is at least one.
-	Strategies []preempt.Strategy
-}
 
 // Engine is the state from which decisions are made. Create one with New. It is not safe for concurrent use.
 type Engine struct {
@@ -135,134 +98,202 @@ func New(options Options) *Engine {
 	return e
 }
 
-// Apply updates the state with one event. It makes no decisions.
-func (e *Engine) Apply(ev Event) { ev.apply(e) }
+// evictions has which workloads were evicted for which other ones, and the evictions that are still to be decided.
+type evictions struct {
+	precedence *preempt.Precedence
+	// written are withdrawn workloads whose admission was written all the same: the next pass decides whether to evict
+	// them.
+	written sets.Set[Key]
+}
 
-func (c ClusterQueueSet) apply(e *Engine) {
-	q := e.queue(c.Name)
-	q.byUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
-	q.set(c.ClusterQueue)
-	q.reorder()
-	for _, l := range q.locals {
-		e.usageHistory.updateStanding(l)
+// trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
+func (e *evictions) trackWithdrawn(w *workload) {
+	if w.withdrawn != nil && w.assumed == nothing {
+		e.written.Insert(w.Key)
+	} else {
+		e.written.Delete(w.Key)
 	}
-	e.tree.SetQueue(c.Name, c.Cohort, c.Quotas)
-	e.tree.SetQueueWeight(c.Name, c.Weight)
-	e.reshaped = true
-	e.queueChanged(q)
-	e.tallies.markUsage(c.Name)
 }
 
-func (c ClusterQueueDeleted) apply(e *Engine) {
-	q := e.queue(c.Name)
-	q.set(ClusterQueue{Name: c.Name})
-	q.exists = false
-	e.tree.DeleteQueue(c.Name)
-	e.reshaped = true
-	e.queueChanged(q)
-	e.tallies.markUsage(c.Name)
-}
-
-func (c CohortSet) apply(e *Engine) {
-	e.tree.SetCohort(c.Name, c.Parent, c.Quotas)
-	e.tree.SetCohortWeight(c.Name, c.Weight)
-	e.recohorted.Insert(c.Name)
-	e.reshaped = true
-}
-
-func (c CohortDeleted) apply(e *Engine) {
-	e.tree.DeleteCohort(c.Name)
-	e.recohorted.Insert(c.Name)
-	e.reshaped = true
-}
-
-func (f FlavorSet) apply(e *Engine) {
-	if known, ok := e.nodes.flavors[f.Name]; ok && equality.Semantic.DeepEqual(known, f.Flavor) {
-		return // what the engine knows of it is the same: no decision depends on anything else
+func (e *Engine) queue(name string) *clusterQueue {
+	q := e.queues[name]
+	if q == nil {
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
+			waits:   e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool { return e.evaluator.formOf(classOf(c)).Asks }),
+			waiting: &order.List[*workload]{}, unrouted: &order.List[*workload]{},
+			entitled: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.entitledAt })}
+		q.set(ClusterQueue{Name: name})
+		q.exists = false
+		e.queues[name] = q
 	}
-	e.nodes.flavors[f.Name] = f.Flavor
-	e.updateFlavor(f.Name)
-	e.flavorsChanged(sets.New(f.Name))
+	return q
 }
 
-func (f FlavorDeleted) apply(e *Engine) {
-	delete(e.nodes.flavors, f.Name)
-	e.updateFlavor(f.Name)
-	e.flavorsChanged(sets.New(f.Name))
+// queueChanged marks all workloads that wait in the queue to be routed again.
+func (e *Engine) queueChanged(q *clusterQueue) {
+	q.revision++
+	order.MoveAll(&q.waiting, &q.unrouted)
+	e.changed.Insert(q.Name)
 }
 
-// flavorsChanged routes all workloads again in the queues that offer any of the flavors.
-func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
-	for _, q := range e.queues {
-		if q.offersAny(flavors) {
-			e.queueChanged(q)
-			e.tallies.markUsage(q.Name)
+func (e *Engine) local(key Key) *localQueue {
+	l := e.localQueues[key]
+	if l == nil {
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &order.List[*workload]{}, unrouted: &order.List[*workload]{}, classes: map[*class]struct{}{}}
+		e.localQueues[key] = l
+	}
+	return l
+}
+
+func (e *Engine) dropIfUnused(l *localQueue) {
+	if !l.exists && l.members.Len() == 0 && l.unrouted.Len() == 0 {
+		delete(e.localQueues, l.Key)
+		e.relocated.Delete(l.Key)
+		e.forgetLeft(l)
+	}
+}
+
+// forgetLeft forgets the ClusterQueues that the LocalQueue pointed to before, as none of its workloads waits there any
+// more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
+func (e *Engine) forgetLeft(l *localQueue) {
+	for _, q := range l.left {
+		e.forgetIfUnused(q)
+	}
+	l.left = nil
+}
+
+// forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have changed.
+func (e *Engine) forgetIfUnused(q *clusterQueue) {
+	if q.family == nil && q.unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
+		delete(e.queues, q.Name)
+	}
+}
+
+// relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or
+// resumed, or points to another ClusterQueue than from.
+func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
+	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
+		l.left = append(l.left, from)
+	}
+	order.MoveAll(&l.members, &l.unrouted)
+	e.relocated.Insert(l.Key)
+}
+
+// mustWait returns why the whole queue has to wait even if there is capacity.
+func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
+	switch {
+	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
+	case e.options.BlockUntilReady == BlockAll && e.tallies.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
+	}
+	return reason.Reason{}
+}
+
+// whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
+func (e *Engine) whyInadmissible(w *workload) reason.Reason {
+	switch {
+	case w.Inactive:
+		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
+	case w.Unheld:
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
+	case w.Queue == "":
+		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
+	case !w.local.exists:
+		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
+	case w.local.Terminating:
+		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
+	case w.Refused != "":
+		return reason.Inadmissiblef("%s", w.Refused)
+	case w.refusal.inForce(w.Generation), w.assumed == tries:
+		return w.refusal.why()
+	case w.local.Stopped:
+		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
+	}
+	if why := w.queue.fault(); why.Code != reason.None {
+		return why
+	}
+	switch {
+	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
+		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
+	case w.BackoffReason != "":
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BackoffReason}
+	case w.Gated != "":
+		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
+	}
+	return reason.Reason{}
+}
+
+// LocalQueueUsage returns the usage of a LocalQueue, without that of others of the same ClusterQueue; ok is false if
+// it does not exist.
+func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
+	l := e.localQueues[key]
+	if l == nil || !l.exists {
+		return Usage{}, false
+	}
+	u = e.ledgers.usageOf(l.tally)
+	u.Consumption = e.usageHistory.consumptionOf(l)
+	return u, true
+}
+
+// Holding is what the ledgers contain for a workload that holds quota.
+type Holding struct {
+	Key Key
+	// ClusterQueue is the queue whose quota it holds, Held how much.
+	ClusterQueue string
+	Held         quota.Vector
+	// Assumed says that a decision about it has not been confirmed: the API server may have it or not.
+	Assumed bool
+}
+
+// Holdings yields a Holding for each workload that holds quota, in no particular order.
+func (e *Engine) Holdings(yield func(Holding) bool) {
+	for _, w := range e.workloads {
+		if h, ok := w.holding(); ok && !yield(h) {
+			return
 		}
 	}
 }
 
-func (n NamespaceSet) apply(e *Engine) {
-	before := e.namespaces[n.Name]
-	e.namespaces[n.Name] = n.Labels
-	e.namespaceChanged(n.Name, before)
+// Holding returns the Holding of the workload; ok is false if it holds no quota.
+func (e *Engine) Holding(key Key) (_ Holding, ok bool) {
+	w := e.workloads[key]
+	if w == nil {
+		return Holding{}, false
+	}
+	return w.holding()
 }
 
-func (n NamespaceDeleted) apply(e *Engine) {
-	before := e.namespaces[n.Name]
-	delete(e.namespaces, n.Name)
-	e.namespaceChanged(n.Name, before)
+func (w *workload) holding() (_ Holding, ok bool) {
+	c := &w.charged
+	if w.held == nil || c.queue == nil {
+		return Holding{}, false
+	}
+	return Holding{Key: w.Key, ClusterQueue: c.queue.Name, Held: c.held, Assumed: w.assumed != nothing}, true
 }
 
-// namespaceChanged routes all workloads again in the queues that accept the namespace now and did not before, or the
-// other way round.
-func (e *Engine) namespaceChanged(name string, before labels.Set) {
-	now := e.namespaces[name]
-	for _, l := range e.localQueues {
-		q := e.queues[l.ClusterQueue]
-		if l.Key.Namespace == name && q != nil && q.namespaces.Matches(before) != q.namespaces.Matches(now) {
-			e.queueChanged(q)
-		}
+// AmountName returns the flavor and the resource of an index.
+func (e *Engine) AmountName(i quota.Index) quota.FlavorResource { return e.tree.Name(i) }
+
+// Filled reports whether each of the pod set's places on the node, named as in places, has a pod.
+func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.nodes.places.Filled(of, node) }
+
+// NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
+// decided, it bars the one from preempting the other.
+func (e *Engine) NoteEviction(evicted, preemptor Key) {
+	precedence := e.evictions.precedence
+	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil &&
+		!precedence.Over(preemptor).Has(evicted) {
+		precedence.Note(preemptor, evicted)
 	}
 }
 
-func (lqs LocalQueueSet) apply(e *Engine) {
-	l := e.local(lqs.Key)
-	from := e.queues[l.ClusterQueue]
-	same := l.exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped && l.Terminating == lqs.Terminating
-	e.setLocalQueue(l, lqs.LocalQueue)
-	l.exists = true
-	e.queue(lqs.ClusterQueue).locals[lqs.Key] = l
-	if !same {
-		e.relocate(l, from)
-	}
-	e.usageHistory.restore(l)
-}
+// passBudget bounds the work of one pass, in workloads evaluated, so that events never wait longer than a few
+// milliseconds.
+const passBudget = 250
 
-func (lqd LocalQueueDeleted) apply(e *Engine) {
-	l := e.local(lqd.Key)
-	from := e.queues[l.ClusterQueue]
-	e.setLocalQueue(l, LocalQueue{Key: lqd.Key})
-	l.exists = false
-	e.relocate(l, from)
-	l.rank(0)
-	l.account = account{}
-	e.dropIfUnused(l)
-}
-
-// setLocalQueue sets the spec of the LocalQueue, and with it the ClusterQueue that it points to.
-func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
-	if q := e.queues[l.ClusterQueue]; q != nil {
-		delete(q.locals, l.Key)
-	}
-	l.LocalQueue = to
-	e.tallies.localUsageChanged.Insert(l.Key)
-}
-
-// sortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.
-func sortedByKey(workloads map[Key]*workload) []*workload {
-	out := make([]*workload, 0, len(workloads))
-	for _, key := range slices.SortedFunc(maps.Keys(workloads), order.CompareKeys) {
-		out = append(out, workloads[key])
-	}
-	return out
+// unreferenced reports whether the queue does not exist and nothing refers to it.
+func (cq *clusterQueue) unreferenced() bool {
+	return !cq.exists && len(cq.locals) == 0 && cq.waiting.Len() == 0 && cq.unrouted.Len() == 0 && len(cq.holders) == 0 &&
+		cq.pending == 0 && cq.reserving == 0
 }

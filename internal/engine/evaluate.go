@@ -3,74 +3,13 @@ package engine
 import (
 	"slices"
 	"sort"
-	"time"
 
-	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
-	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// verdict is what can be done for a workload.
-type verdict int
-
-const (
-	// hopeless: nothing at present.
-	hopeless verdict = iota
-	// admissible: it fits.
-	admissible
-	// nominable: it fits once workloads that are already being evicted are gone.
-	nominable
-	// preempting: it fits once its victims are gone.
-	preempting
-)
-
-// outcome is the result of evaluating the head of a class.
-type outcome struct {
-	verdict verdict
-	choice  flavor.Choice
-	victims []preempt.Victim
-	// yields are the workloads that shrink for it.
-	yields []yield
-	// shrinksEquals is set if some victims have its queue and priority: those shrink for its minimum only.
-	shrinksEquals bool
-	// lacks is what there has to be more of before it can be admitted; empty if more would not help.
-	lacks []quota.FlavorResource
-	// couldRun is set if it is known that it would run if nothing else did.
-	couldRun bool
-	// takesHoldBacks is set if it takes quota that is held back for workloads after it.
-	takesHoldBacks bool
-	// mayChoose is set if the workload may fit because more is used, not less: nothing can be evicted for the chosen flavors,
-	// and others would be chosen if more of these were used; or it may not take what running workloads are to grow into,
-	// and would evict workloads of other queues if that were used.
-	mayChoose bool
-	// fullFlavors are the flavors whose nodes lack capacity.
-	fullFlavors []string
-	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
-	// would take, or into what others would give up for it. grower is one for which there is capacity; nil in the latter case.
-	waitsForGrowth bool
-	grower         *workload
-}
-
-// evaluator works out what can be done for waiting workloads. It changes no state but counters and caches.
-type evaluator struct {
-	options    Options
-	tree       *quota.Tree
-	queues     map[string]*clusterQueue
-	workloads  map[Key]*workload
-	precedence *preempt.Precedence
-	nodes      *nodes
-	ledgers    ledgers
-	growths    *growths
-	// ranking has the shares that searches for victims compare.
-	ranking fair.Ranking
-	// evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
-	// nodes.
-	evaluations int
-	tried       int
-}
 
 // cause returns what a hopeless outcome depended on.
 func (o *outcome) cause() waiting.Cause {
@@ -79,11 +18,6 @@ func (o *outcome) cause() waiting.Cause {
 		out.Grower = o.grower
 	}
 	return out
-}
-
-// offer returns the flavors that the queue offers.
-func (ev *evaluator) offer(q *clusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.flavors, Topologies: ev.nodes.topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
 }
 
 // evaluate determines what can be done for the head of the class, without changing anything. A smaller count than
@@ -178,15 +112,6 @@ func (ev *evaluator) considerCapacity(w *workload, c *class, counts []int32) out
 	return found
 }
 
-// questionOf returns the parameters of a flavor assignment for the workload.
-func (ev *evaluator) questionOf(w *workload, q *clusterQueue) flavor.Question {
-	return flavor.Question{
-		Queue: q.node, Fungibility: q.Fungibility,
-		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
-		Preempt:    func(i quota.Index, amount int64) (flavor.Mode, int) { return ev.couldPreempt(w, q, i, amount) },
-	}
-}
-
 // resolve determines what can be done with a choice of flavors.
 func (ev *evaluator) resolve(w *workload, c *class, counts []int32, choice flavor.Choice) outcome {
 	q := c.queue
@@ -207,188 +132,169 @@ func (ev *evaluator) resolve(w *workload, c *class, counts []int32, choice flavo
 	return outcome{choice: choice, lacks: lacks}
 }
 
-// lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
-// matters only in a queue by resource.
-func (ev *evaluator) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
-	if c.queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.form.CouldFit(counts, c.queue.node) {
-		return nil
+// evaluateInTurn evaluates the class as if its own queue held nothing back. If it then does not fit, but may fit within
+// its queue's own quota, the class is evaluated as if nothing were held back for workloads after it either.
+func (ev *evaluator) evaluateInTurn(c *class) outcome {
+	found := ev.evaluateReleasing(c, c.queue)
+	if found.verdict != hopeless || len(c.own) == 0 || !c.mayFitOwnQuota() {
+		return found
 	}
-	out := make([]quota.FlavorResource, len(choice.Short))
-	for n, i := range choice.Short {
-		out[n] = ev.tree.Name(i)
+	later := []*clusterQueue{c.queue}
+	for _, q := range c.queue.family.queues {
+		if q != c.queue && len(q.heldBack) > 0 && order.Compare(c.Head(), q.heldBackFor) < 0 {
+			later = append(later, q)
+		}
+	}
+	if len(later) == 1 {
+		return found
+	}
+	if seen := ev.evaluateReleasing(c, later...); seen.verdict != hopeless && c.queue.fitsOwnQuota(seen.choice.Usage) {
+		seen.takesHoldBacks = true
+		return seen
+	}
+	return found
+}
+
+// evaluateReleasing evaluates the class as if these queues held nothing back.
+func (ev *evaluator) evaluateReleasing(c *class, queues ...*clusterQueue) outcome {
+	for _, q := range queues {
+		ev.tree.Release(q.Name, quota.Planned, q.heldBack)
+	}
+	defer func() {
+		for _, q := range queues {
+			ev.tree.Charge(q.Name, quota.Planned, q.heldBack)
+		}
+	}()
+	return ev.evaluate(c)
+}
+
+// fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what
+// it holds back.
+func (cq *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
+	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return !cq.withinOwnQuota(a.Index, a.Value) })
+}
+
+func (cq *clusterQueue) withinOwnQuota(i quota.Index, amount int64) bool {
+	return cq.node.Over(quota.Planned, i, quota.Sub(amount, cq.heldBack.Of(i))) == 0
+}
+
+// mayFitOwnQuota reports whether there may be flavors with which the fewest pods would be within fitsOwnQuota. Where a
+// queue's own quota is in use, that spares a search, which would release and charge what all other queues hold back.
+func (c *class) mayFitOwnQuota() bool {
+	return c.form.EachMayFit(c.form.ReducedBy(c.form.Reducible()), c.queue.withinOwnQuota)
+}
+
+// takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
+// higher priority could grow less beside the workload than once these have made room: they would displace it in turn.
+func (ev *evaluator) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (is bool) {
+	if len(q.elastic) == 0 {
+		return false
+	}
+	t := ev.growths.resizableOf(q)
+	if len(t.above(w.Priority).indices) == 0 {
+		return false
+	}
+	sizes, ok := t.sizesAfter(q, found)
+	if !ok {
+		return false
+	}
+	ev.growths.tryYields(q, t, func(trial *yieldTrial) {
+		trial.release(sizes, func() {
+			trial.takeOffNodes()
+			is = ev.growths.blocksGrowth(w, q, found.choice) != nil
+		})
+		ev.tried += trial.tried
+	})
+	return is
+}
+
+// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
+// grower is the one of them that has capacity to grow, nil if others have to make room first.
+func (ev *evaluator) growthOutcome(choice flavor.Choice, grower *workload, detail string) outcome {
+	out := outcome{choice: choice, waitsForGrowth: true, grower: grower, mayChoose: true}
+	out.choice.Mode = flavor.Blocked
+	out.choice.Short = choice.Usage.Indices()
+	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
+	for i := range choice.Assignments {
+		if a := &choice.Assignments[i]; len(a.Places) > 0 {
+			out.fullFlavors = append(out.fullFlavors, ev.nodes.placedBy(a))
+		}
 	}
 	return out
 }
 
-// preempting returns the outcome of a choice for which the victims stop or shrink.
-func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
-	choice.Borrowing = ev.borrowingWithout(q, choice.Usage, victims)
-	out := outcome{verdict: preempting, choice: choice}
-	for _, v := range victims {
-		if v.Stops() {
-			out.victims = append(out.victims, v)
-			continue
-		}
-		out.shrinksEquals = out.shrinksEquals || v.Equal
-		w := ev.workloads[v.Key]
-		at := w.elasticSet()
-		out.yields = append(out.yields, yield{w, at, w.held.Sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
+// byYielding looks for the workloads of the queue that have to shrink or stop so that the head of the class can have its
+// minimum: as few as possible, in the order of elastic.Yielding. If the minimum fits without that, ok is false.
+func (ev *evaluator) byYielding(w *workload, c *class) (found outcome, ok bool) {
+	q := c.queue
+	if len(q.elastic) == 0 {
+		return outcome{}, false
 	}
-	return out
-}
-
-// stopsAny reports whether the outcome stops any workload, or is not a preemption at all.
-func (o *outcome) stopsAny() bool { return o.verdict != preempting || len(o.victims) > 0 }
-
-// sparesQueue reports whether the outcome only shrinks workloads, all of them of other queues.
-func (o *outcome) sparesQueue(q *clusterQueue) bool {
-	return !o.stopsAny() && !slices.ContainsFunc(o.yields, func(y yield) bool { return y.w.queue == q })
-}
-
-// shortOf returns the amounts that do not fit even once all evicted workloads are gone.
-func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
-	var short []quota.Index
-	for _, a := range v {
-		if n.Available(quota.Planned, a.Index) < a.Value {
-			short = append(short, a.Index)
+	form := ev.formOf(c)
+	least := form.ReducedBy(form.Reducible())
+	if form.Reducible() > 0 {
+		if alone := ev.consider(w, c, least); alone.verdict == admissible || alone.verdict == nominable {
+			return outcome{}, false
 		}
 	}
-	return short
-}
-
-// mayPreempt reports whether the queue's workloads may evict others for the amount. Beyond the queue's own quota they
-// may do so only if they may preempt while borrowing, which under fair sharing is like any other reclaim, or if a
-// cohort below the root has that much quota. What the queue does not name does not matter: the search for victims asks
-// whether it is within what it names.
-func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
-	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.fairly && q.Preemption.Reclaim != preempt.Never
-	return q.Preemption.Allows() && (whileBorrowing || !q.node.Names(i) || withinBelowRoot(q.node, i, amount))
-}
-
-// couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
-// borrowed from, as in Choice.Borrowing.
-func (ev *evaluator) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
-	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
-	victims := ev.victims(w, q, wanted, []quota.Index{i})
-	switch {
-	case len(victims) == 0:
-		return flavor.Blocked, q.node.Borrows(quota.Planned, i, amount)
-	case slices.ContainsFunc(victims, func(v preempt.Victim) bool { return v.Cause != preempt.InQueue }):
-		m = flavor.Reclaims
-	default:
-		m = flavor.Preempts
-	}
-	return m, ev.borrowingWithout(q, wanted, victims)
-}
-
-// borrowingWithout returns the level, as in Choice.Borrowing, from which the queue borrows the amounts once the
-// victims are gone.
-func (ev *evaluator) borrowingWithout(q *clusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
-	ev.tree.Try(func() {
-		for _, v := range victims {
-			ev.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
+	t := ev.growths.resizableOf(q)
+	y := t.yieldsTo(w.Priority)
+	var sizes []int32
+	ev.growths.tryYields(q, t, func(trial *yieldTrial) {
+		fits := func(sizes []int32) bool {
+			trial.release(sizes, func() {
+				if found = (outcome{}); form.MayFit(least, q.node) {
+					trial.takeOffNodes()
+					found = ev.consider(w, c, least)
+				}
+			})
+			return found.verdict == nominable || found.verdict == admissible
 		}
-		named := q.node.NamesAny(usage)
-		for _, a := range usage {
-			if !named || q.node.Names(a.Index) {
-				height = max(height, q.node.Borrows(quota.Planned, a.Index, a.Value))
+		if y.Len() > 0 && fits(y.Sizes(y.Len())) {
+			sizes = y.Sizes(smallest(y.Len(), func(n int) bool { return fits(y.Sizes(n)) }))
+			if ok = fits(sizes); ok { // more free capacity need not mean more places
+				sizes = t.spare(sizes, fits)
+				ok = fits(sizes)
 			}
 		}
+		ev.tried += trial.tried
 	})
-	return height
+	if !ok {
+		return outcome{}, false
+	}
+	found.verdict = preempting
+	found.victims, found.yields = t.changes(q, sizes)
+	return found, true
 }
 
-// withinBelowRoot reports whether the quota of the queue, or of a cohort above it other than the root, is at least
-// the amount.
-func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
-	for ; ; n = n.Parent() {
-		if (n.IsQueue() || n.Parent() != nil) && n.Quota(i) >= amount {
-			return true
+// sizesAfter returns the sizes of the members once the outcome has evicted and shrunk others; ok is false if these are
+// not all members.
+func (r *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
+	sizes = r.sizes()
+	for _, v := range found.victims {
+		i, known := r.find(v.Key)
+		if !known || v.Queue != q.node {
+			return nil, false
 		}
-		if n.Parent() == nil {
-			return false
+		sizes[i] = 0
+	}
+	for _, y := range found.yields {
+		i, known := r.find(y.w.Key)
+		if !known || y.w.queue != q {
+			return nil, false
 		}
+		sizes[i] = y.given.PodSets[y.at].Count
 	}
+	return sizes, true
 }
 
-// victims returns the workloads to evict so that the workload can have the amounts.
-func (ev *evaluator) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
-	return ev.victimsOf(ev.preemptor(w, q, usage, short))
-}
-
-// preemptor describes the workload as one that wants the amounts, some of which are short.
-func (ev *evaluator) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
-	return preempt.Preemptor{
-		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
-		Spared: ev.precedence.Over(w.Key), Fair: ev.strategies(), Ranking: &ev.ranking, StandingOf: ev.queueStanding,
-	}
-}
-
-// queueStanding returns the Standing of a queue.
-func (ev *evaluator) queueStanding(n *quota.Node) preempt.Standing {
-	if q := ev.queues[n.Name()]; q != nil {
-		return q.Preemption.Standing
-	}
-	return preempt.Standing{}
-}
-
-// strategies returns the strategies of fair sharing, nil if it is off.
-func (ev *evaluator) strategies() []preempt.Strategy {
-	if ev.options.FairSharing == nil {
-		return nil
-	}
-	return ev.options.FairSharing.Strategies
-}
-
-// serve carries out the outcome for the head of a queue.
-func (p *pass) serve(c *contestant) {
-	w := p.engine.workloads[c.Rank.Key]
-	p.budget -= 1 + len(c.victims) + len(c.yields)
-	p.engine.leaveClass(w)
-	c.queue.family.version++
-	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
-	given.Checks = c.queue.checksFor(given)
-	if c.verdict == preempting && w.mustTry() {
-		p.try(w, given)
+// addEntitled lists the class in its queue if it fits within the queue's own quota, and removes it otherwise.
+func (ev *evaluator) addEntitled(c *class) {
+	q := c.queue
+	ev.formOf(c)
+	if len(c.own) == 0 || c.Len() == 0 {
+		q.removeEntitled(c)
 		return
 	}
-	c.queue.markPaid(c.class, c.choice.Usage)
-	if c.verdict == admissible {
-		p.admit(w, given)
-		return
-	}
-	for _, v := range c.victims {
-		p.evictions.evict(v, w)
-	}
-	for _, y := range c.yields {
-		p.resize(y.w, y.at, y.given, w.Key)
-	}
-	why := c.choice.Why
-	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
-	p.engine.nominate(w, given, c.choice.Usage, why)
-}
-
-// admit gives the workload its quota.
-func (p *pass) admit(w *workload, given *Admission) {
-	w.held, w.assumed, w.decidedOn = given, admits, w.Version
-	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
-	w.ReservedAt = p.engine.growths.now.Truncate(time.Second)
-	w.why = reason.Reason{}
-	p.engine.usageHistory.prepay(w)
-	w.queueEntry.Remove()
-	p.engine.reports.unreported.drop(w.Key)
-	p.engine.updateCharges(w)
-	p.addDecision(w, w.Priority, Decision{Admit: given})
-}
-
-// checksFor returns the names of the checks of the queue that apply to the given flavors, without duplicates: a queue
-// may list a check several times, each for some flavors.
-func (cq *clusterQueue) checksFor(given *Admission) []string {
-	var names []string
-	for _, check := range cq.Checks {
-		if check.AppliesTo(given) && !slices.Contains(names, check.Name) {
-			names = append(names, check.Name)
-		}
-	}
-	return names
+	q.entitled.Put(c)
 }

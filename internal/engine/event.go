@@ -36,12 +36,6 @@ const (
 	ByResource = model.ByResource
 )
 
-// Event is a change that was observed. Each event carries the complete new state of its object, so that applying it
-// twice is the same as applying it once.
-type Event interface {
-	apply(e *Engine)
-}
-
 type (
 	// ClusterQueueSet says that the queue exists, with its configuration.
 	ClusterQueueSet struct{ ClusterQueue }

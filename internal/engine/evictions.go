@@ -6,24 +6,11 @@ import (
 	"sort"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
-
-// evictions has which workloads were evicted for which other ones, and the evictions that are still to be decided.
-type evictions struct {
-	precedence *preempt.Precedence
-	// written are withdrawn workloads whose admission was written all the same: the next pass decides whether to evict
-	// them.
-	written sets.Set[Key]
-}
-
-// evictionPass is the evictions in a pass.
-type evictionPass struct{ pass *pass }
 
 // evict evicts the victim. A workload with only a promise is routed again, and one whose admission may not be written
 // yet is withdrawn.
@@ -43,28 +30,6 @@ func (e *evictionPass) evict(v preempt.Victim, preemptor *workload) {
 		return
 	}
 	e.decideEviction(w, eviction, preemptor.Priority)
-}
-
-// NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
-// decided, it bars the one from preempting the other.
-func (e *Engine) NoteEviction(evicted, preemptor Key) {
-	precedence := e.evictions.precedence
-	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil &&
-		!precedence.Over(preemptor).Has(evicted) {
-		precedence.Note(preemptor, evicted)
-	}
-}
-
-// forgetPrecedence forgets which workloads were evicted for the given one, and for which it was. It unblocks those that
-// were evicted for it: they may evict it now, or those for which it was evicted.
-func (e *Engine) forgetPrecedence(key Key) {
-	under := e.evictions.precedence.Under(key)
-	e.evictions.precedence.Forget(key)
-	for loser := range under {
-		if w := e.workloads[loser]; w != nil && w.class != nil && w.class.Head().Key == loser {
-			w.class.Reevaluate()
-		}
-	}
 }
 
 func (e *evictionPass) decideEviction(w *workload, eviction *Eviction, urgency int32) {
@@ -136,15 +101,6 @@ func (e *evictionPass) fitsBeside(w *workload, given *Admission) bool {
 	return !given.OnNodes() || e.pass.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
 }
 
-// trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
-func (e *evictions) trackWithdrawn(w *workload) {
-	if w.withdrawn != nil && w.assumed == nothing {
-		e.written.Insert(w.Key)
-	} else {
-		e.written.Delete(w.Key)
-	}
-}
-
 // waiterFor returns the workload that waits for what the given one holds and may evict it by the rules as they are now:
 // the preemptor, or the first in order of those that took over what was promised to the preemptor. It returns nil if
 // there is none.
@@ -167,19 +123,6 @@ func (e *evictionPass) waiterFor(w *workload, eviction *Eviction) *workload {
 		}
 	}
 	return first
-}
-
-// mayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
-func (ev *evaluator) mayEvict(by, w *workload) bool {
-	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
-	ev.ledgers.setSpare(w, h)
-	p := ev.preemptor(by, by.queue, by.nomination.usage, nil)
-	return w.queue.node != nil && p.MayEvict(h, w.queue.node)
-}
-
-// awaitsAnyOf reports whether the workload was promised some of any of the amounts.
-func (w *workload) awaitsAnyOf(amounts quota.Vector) bool {
-	return w.nomination != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.nomination.usage.Of(a.Index) > 0 })
 }
 
 // evictionFor returns the eviction with the workload that waits now as its preemptor.

@@ -1,12 +1,6 @@
 package engine
 
 import (
-	"maps"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/waiting"
@@ -62,120 +56,6 @@ func (f *family) leaving() (n int) {
 		n += q.leaving
 	}
 	return n
-}
-
-// reshape rebuilds the families after quotas or cohorts have changed. Families that are not affected stay as they
-// are.
-func (e *Engine) reshape() {
-	e.nodes.nodesVersion++
-	concerned := sets.New[*clusterQueue]()
-	e.markAffected(concerned) // by the tree as it was
-	groups := map[string][]*clusterQueue{}
-	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
-		q := e.queues[name]
-		if q.unreferenced() {
-			delete(e.queues, name)
-			e.changed.Delete(name)
-			continue
-		}
-		was := q.node
-		if q.node = e.tree.Queue(name); q.node != nil && q.node.Cyclic() {
-			q.node = nil
-		}
-		q.waits.Node = q.node
-		if was != q.node {
-			e.queueChanged(q)
-		}
-		key := q.familyName()
-		groups[key] = append(groups[key], q)
-	}
-	e.markAffected(concerned)            // by the tree as it is now
-	e.evaluator.ranking = fair.Ranking{} // forget cohorts that no longer exist
-	before := e.families
-	e.families = map[string]*family{}
-	e.reshaped = false
-	e.recohorted.Clear()
-	for key, queues := range groups {
-		if f := before[key]; f != nil && !slices.ContainsFunc(queues, concerned.Has) {
-			e.families[key] = f
-		} else {
-			e.startFamily(key, queues)
-		}
-	}
-}
-
-// unreferenced reports whether the queue does not exist and nothing refers to it.
-func (cq *clusterQueue) unreferenced() bool {
-	return !cq.exists && len(cq.locals) == 0 && cq.waiting.Len() == 0 && cq.unrouted.Len() == 0 && len(cq.holders) == 0 &&
-		cq.pending == 0 && cq.reserving == 0
-}
-
-// markAffected adds the queues that share a family with a changed queue or cohort. Queues without a node are in none.
-func (e *Engine) markAffected(concerned sets.Set[*clusterQueue]) {
-	byRoot := map[*quota.Node][]*clusterQueue{}
-	hit := sets.New[*quota.Node]()
-	for _, q := range e.queues {
-		if q.node == nil {
-			continue
-		}
-		root := q.node
-		for root.Parent() != nil && !root.Cyclic() { // the node of a queue below a cycle is about to go
-			root = root.Parent()
-		}
-		byRoot[root] = append(byRoot[root], q)
-		if e.changed.Has(q.Name) {
-			hit.Insert(root)
-		}
-	}
-	for root, queues := range byRoot {
-		if hit.Has(root) || e.recohortedUnder(root) {
-			concerned.Insert(queues...)
-		}
-	}
-}
-
-// recohortedUnder reports whether a cohort at or below the node has changed. A cohort without queues counts too:
-// others may use its quota.
-func (e *Engine) recohortedUnder(n *quota.Node) bool {
-	return !n.IsQueue() && !n.Cyclic() && (e.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), e.recohortedUnder))
-}
-
-// startFamily starts a family without promises, in which every class is evaluated.
-func (e *Engine) startFamily(key string, queues []*clusterQueue) {
-	f := &family{name: key, queues: queues, agenda: &e.agenda}
-	if key != "" {
-		e.families[key] = f
-		f.enqueue()
-		f.waits = waiting.NewFamily(waitsOf(queues), f.enqueue)
-	}
-	for _, q := range queues {
-		e.tallies.markUsage(q.Name)
-		e.tallies.markShares(q)
-		q.family, q.published, q.resizable = nil, holdBack{}, nil
-		if key != "" {
-			q.family = f
-		} else {
-			q.waits.LeaveFamily()
-		}
-		for _, w := range e.nominees(q) {
-			e.route(w)
-		}
-		for _, h := range q.holders {
-			e.forgetPrecedence(h.Key) // an earlier preemption may not be justified any more
-		}
-		for _, c := range q.classes {
-			c.MakeReady()
-		}
-	}
-}
-
-// waitsOf returns what the waiting room knows of the queues.
-func waitsOf(queues []*clusterQueue) []*waiting.Queue {
-	out := make([]*waiting.Queue, len(queues))
-	for i, q := range queues {
-		out[i] = q.waits
-	}
-	return out
 }
 
 // familyName returns a name made from the root of the queue's tree, "" if it is in none.

@@ -7,34 +7,12 @@ import (
 	"sort"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may take.
-type growths struct {
-	policy  elastic.Policy
-	speeds  elastic.Speeds
-	tree    *quota.Tree
-	ledgers ledgers
-	queues  map[string]*clusterQueue
-	nodes   *nodes
-	// timers says, by queue, when a workload that may not grow yet may grow; now is the time of the last Decide.
-	timers *waiting.Timers
-	now    time.Time
-	// surplus are the workloads that hold more pods than their jobs want.
-	surplus sets.Set[Key]
-}
-
-func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*clusterQueue, nodes *nodes, timers *waiting.Timers) *growths {
-	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: ledgers{tree}, queues: queues, nodes: nodes,
-		timers: timers, surplus: sets.New[Key]()}
-}
 
 // startDue puts the families on the agenda in which a workload may grow by now.
 func (g *growths) startDue(now time.Time) {
@@ -48,9 +26,6 @@ func (g *growths) startDue(now time.Time) {
 		}
 	}
 }
-
-// growthPass is the growth of workloads in a pass.
-type growthPass struct{ pass *pass }
 
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
@@ -104,13 +79,6 @@ func (g *growthPass) growIn(q *clusterQueue, own *ownGrowths) (left, done bool) 
 // growsIn reports whether workloads may grow in the queue.
 func (g *growthPass) growsIn(q *clusterQueue) bool {
 	return q.fault().Code == reason.None && g.pass.engine.mustWait(q).Code == reason.None
-}
-
-// mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
-// not be admitted in its present state may not: if it is deactivated, if its LocalQueue is stopped, deleted or points
-// to another ClusterQueue, or if the API server has just rejected a decision about it.
-func (w *workload) mayGrow() bool {
-	return !w.Inactive && !w.refusal.inForce(w.Generation) && w.local.open() && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
 }
 
 // dropPlans releases what was planned for workloads that may not grow any more.
@@ -167,17 +135,6 @@ func (g *growthPass) awaitsOthers(q *clusterQueue, t *resizable, i int) bool {
 // scheduleGrowth notes that a workload of the queue may grow from the given time on.
 func (g *growthPass) scheduleGrowth(q *clusterQueue, at time.Time) {
 	g.pass.engine.waiting.SetEarlier(waiting.Grow, Key{Name: q.Name}, at)
-}
-
-// replicasFree returns how many times the amounts fit, now and in the planned ledger.
-func replicasFree(n *quota.Node, v quota.Vector) int64 {
-	most := replicasPlanned(n, v)
-	for _, a := range v {
-		if a.Value > 0 {
-			most = min(most, n.Available(quota.Held, a.Index)/a.Value)
-		}
-	}
-	return max(0, most)
 }
 
 // enlarge gives a workload as many more pods as fit on nodes, up to the given size. It reports whether these are all of
@@ -258,12 +215,6 @@ func (g *growthPass) preemptForGrowth(q *clusterQueue, own *ownGrowths) {
 	q.preemptionChecked = now
 }
 
-// growthState is the state, valid until a time, on which the result of preemptForGrowth depends.
-type growthState struct {
-	listings, others, charges, places int
-	until                             time.Time
-}
-
 // preemptFor shrinks or stops the fewest workloads of lower priority that let those at the indices grow as far as
 // possible. It reports whether there are any; later is when there may be more of them.
 //
@@ -315,51 +266,4 @@ func (g *growthPass) preemptFor(q *clusterQueue, t *resizable, y *elastic.Yieldi
 		}
 	}
 	return later, true
-}
-
-// elasticPerBudget is how many elastic workloads cost as much to evaluate as one waiting workload.
-const elasticPerBudget = 50
-
-// grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
-// sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
-// them.
-func (g *growths) grownAs(q *clusterQueue, t *resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
-	more = make([]int32, len(indices))
-	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
-	for n, i := range indices {
-		if !slices.ContainsFunc(t.each[i], func(a quota.Amount) bool { return free(a.Index) < a.Value }) {
-			able, members = append(able, n), append(members, i)
-		}
-	}
-	jobs := g.headroomOf(q, t, place.Planned).share(members, nil, free)
-	for at, n := range able {
-		i := indices[n]
-		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {
-			continue
-		}
-		if soon := g.reserveFrom(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(g.now) {
-			more[n] = 0
-			if later.IsZero() || soon.Before(later) {
-				later = soon
-			}
-		}
-		sum += more[n]
-	}
-	return more, sum, later
-}
-
-// reserveFrom returns when to begin keeping capacity for the job to grow to this size.
-func (g *growths) reserveFrom(job *elastic.Job, to int32) time.Time {
-	return g.policy.GrowsAt(job, to).Add(-elastic.SizesLast)
-}
-
-// replicasPlanned returns how many times the amounts fit in the planned ledger.
-func replicasPlanned(n *quota.Node, v quota.Vector) int64 {
-	most := int64(1) << 31
-	for _, a := range v {
-		if a.Value > 0 {
-			most = min(most, n.Available(quota.Planned, a.Index)/a.Value)
-		}
-	}
-	return max(0, most)
 }

@@ -151,3 +151,23 @@ func (h *headroom) enlarge(i int, pods int32) bool {
 	}
 	return ok
 }
+
+// freeAmounts has what is left of each amount of which something was taken.
+type freeAmounts map[quota.Index]int64
+
+// take takes the amounts if they are available. at returns what was available at first, and is called once per
+// amount.
+func (f freeAmounts) take(v quota.Vector, at func(quota.Index) int64) bool {
+	for _, a := range v {
+		if _, known := f[a.Index]; !known {
+			f[a.Index] = at(a.Index)
+		}
+		if f[a.Index] < a.Value {
+			return false
+		}
+	}
+	for _, a := range v {
+		f[a.Index] = quota.Sub(f[a.Index], a.Value)
+	}
+	return true
+}

@@ -6,8 +6,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
-	"github.com/musterhq/muster/internal/engine/reason"
-	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // A priority has all that it can use before a lower one has anything. If a running workload is to grow soon, nothing
@@ -32,30 +30,6 @@ func (g *growths) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choic
 		return nil
 	}
 	return g.blocksGrowthOnNodes(w, q, t, above.indices, given)
-}
-
-// takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
-// higher priority could grow less beside the workload than once these have made room: they would displace it in turn.
-func (ev *evaluator) takesFromGrowth(w *workload, q *clusterQueue, found *outcome) (is bool) {
-	if len(q.elastic) == 0 {
-		return false
-	}
-	t := ev.growths.resizableOf(q)
-	if len(t.above(w.Priority).indices) == 0 {
-		return false
-	}
-	sizes, ok := t.sizesAfter(q, found)
-	if !ok {
-		return false
-	}
-	ev.growths.tryYields(q, t, func(trial *yieldTrial) {
-		trial.release(sizes, func() {
-			trial.takeOffNodes()
-			is = ev.growths.blocksGrowth(w, q, found.choice) != nil
-		})
-		ev.tried += trial.tried
-	})
-	return is
 }
 
 // competes reports whether there is any amount that both usage and all contain, of which less would be left in
@@ -129,63 +103,4 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 		}
 	})
 	return grower
-}
-
-// growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
-// grower is the one of them that has capacity to grow, nil if others have to make room first.
-func (ev *evaluator) growthOutcome(choice flavor.Choice, grower *workload, detail string) outcome {
-	out := outcome{choice: choice, waitsForGrowth: true, grower: grower, mayChoose: true}
-	out.choice.Mode = flavor.Blocked
-	out.choice.Short = choice.Usage.Indices()
-	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
-	for i := range choice.Assignments {
-		if a := &choice.Assignments[i]; len(a.Places) > 0 {
-			out.fullFlavors = append(out.fullFlavors, ev.nodes.placedBy(a))
-		}
-	}
-	return out
-}
-
-// reevaluateByGrowth makes the classes ready that wait for a workload which is not to grow soon any more, as workloads of
-// other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
-// which it did so before. It reports whether that left a class to evaluate.
-func (p *pass) reevaluateByGrowth(f *family) (left bool) {
-	now := p.engine.stateOf(f)
-	if !slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.waits.ByGrowth(now)) > 0 }) {
-		return false
-	}
-	p.engine.holdBacks.chargeAll(f)
-	var stopped []*waiting.Class
-	for _, q := range f.queues {
-		if waits := q.waits.ByGrowth(now); len(waits) > 0 {
-			q.waits.GrowersChecked(now)
-			p.engine.holdBacks.release(q) // as when its classes are evaluated
-			stopped = append(stopped, p.withoutGrower(q, waits)...)
-			p.engine.holdBacks.charge(q)
-		}
-	}
-	p.engine.holdBacks.releaseAll(f)
-	for _, c := range stopped {
-		c.Reevaluate()
-	}
-	return len(stopped) > 0
-}
-
-// withoutGrower returns those of the classes that wait for a workload which is not to grow soon any more.
-func (p *pass) withoutGrower(q *clusterQueue, waits []*waiting.Class) (out []*waiting.Class) {
-	t, grows := p.engine.growths.resizableOf(q), map[*workload]bool{}
-	for _, c := range waits {
-		grower, some := c.Grower().(*workload)
-		if !some {
-			continue
-		}
-		if _, known := grows[grower]; !known {
-			i, listed := t.find(grower.Key)
-			grows[grower] = listed && t.members[i] == grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
-		}
-		if !grows[grower] {
-			out = append(out, c)
-		}
-	}
-	return out
 }

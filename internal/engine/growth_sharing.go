@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/place"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -117,24 +116,4 @@ func onlyAbove(t *resizable, indices, others []int) []int {
 	priority := func(i int) int32 { return t.jobs[i].Priority }
 	lowest := priority(slices.MinFunc(others, func(a, b int) int { return cmp.Compare(priority(a), priority(b)) }))
 	return slices.DeleteFunc(indices, func(i int) bool { return priority(i) <= lowest })
-}
-
-// freeAmounts has what is left of each amount of which something was taken.
-type freeAmounts map[quota.Index]int64
-
-// take takes the amounts if they are available. at returns what was available at first, and is called once per
-// amount.
-func (f freeAmounts) take(v quota.Vector, at func(quota.Index) int64) bool {
-	for _, a := range v {
-		if _, known := f[a.Index]; !known {
-			f[a.Index] = at(a.Index)
-		}
-		if f[a.Index] < a.Value {
-			return false
-		}
-	}
-	for _, a := range v {
-		f[a.Index] = quota.Sub(f[a.Index], a.Value)
-	}
-	return true
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -53,29 +52,6 @@ func (cq *clusterQueue) holdBackOf() holdBack {
 		return holdBack{}
 	}
 	return holdBack{class: first, rank: first.Head(), needs: first.own}
-}
-
-// formOf returns the request of the class to its queue, independent of usage.
-func (ev *evaluator) formOf(c *class) *flavor.Form {
-	if c.form == nil || c.formedOf != c.queue.revision {
-		c.form, c.formedOf = flavor.NewForm(c.shape.podSets, ev.offer(c.queue), ev.tree), c.queue.revision
-		c.own = nil
-		if c.queue.node != nil {
-			c.own = c.form.Within(c.form.ReducedBy(c.form.Reducible()), c.queue.node.Nominal)
-		}
-	}
-	return c.form
-}
-
-// addEntitled lists the class in its queue if it fits within the queue's own quota, and removes it otherwise.
-func (ev *evaluator) addEntitled(c *class) {
-	q := c.queue
-	ev.formOf(c)
-	if len(c.own) == 0 || c.Len() == 0 {
-		q.removeEntitled(c)
-		return
-	}
-	q.entitled.Put(c)
 }
 
 // removeEntitled takes the class off that list.
@@ -169,74 +145,8 @@ func (h *holdBacks) charge(q *clusterQueue) (cut bool) {
 	return cut
 }
 
-// chargeAfter updates what is held back after a contestant was served.
-func (h *holdBacks) chargeAfter(c *contestant) {
-	q := c.queue
-	q.updateHoldBack()
-	cut := h.charge(q)
-	if c.takesHoldBacks || cut && slices.ContainsFunc(q.family.queues, func(other *clusterQueue) bool {
-		return len(other.heldBack) > 0 && order.Compare(q.heldBackFor, other.heldBackFor) < 0
-	}) {
-		// What it took, or what its queue holds back now, had been held back for later workloads.
-		h.releaseAll(q.family)
-		h.chargeAll(q.family)
-	}
-}
-
 // release releases what the queue holds back.
 func (h *holdBacks) release(q *clusterQueue) {
 	h.tree.Release(q.Name, quota.Planned, q.heldBack)
 	q.heldBack = nil
-}
-
-// evaluateInTurn evaluates the class as if its own queue held nothing back. If it then does not fit, but may fit within
-// its queue's own quota, the class is evaluated as if nothing were held back for workloads after it either.
-func (ev *evaluator) evaluateInTurn(c *class) outcome {
-	found := ev.evaluateReleasing(c, c.queue)
-	if found.verdict != hopeless || len(c.own) == 0 || !c.mayFitOwnQuota() {
-		return found
-	}
-	later := []*clusterQueue{c.queue}
-	for _, q := range c.queue.family.queues {
-		if q != c.queue && len(q.heldBack) > 0 && order.Compare(c.Head(), q.heldBackFor) < 0 {
-			later = append(later, q)
-		}
-	}
-	if len(later) == 1 {
-		return found
-	}
-	if seen := ev.evaluateReleasing(c, later...); seen.verdict != hopeless && c.queue.fitsOwnQuota(seen.choice.Usage) {
-		seen.takesHoldBacks = true
-		return seen
-	}
-	return found
-}
-
-// evaluateReleasing evaluates the class as if these queues held nothing back.
-func (ev *evaluator) evaluateReleasing(c *class, queues ...*clusterQueue) outcome {
-	for _, q := range queues {
-		ev.tree.Release(q.Name, quota.Planned, q.heldBack)
-	}
-	defer func() {
-		for _, q := range queues {
-			ev.tree.Charge(q.Name, quota.Planned, q.heldBack)
-		}
-	}()
-	return ev.evaluate(c)
-}
-
-// fitsOwnQuota reports whether the amounts fit within the queue's own quota, beside its planned usage without what
-// it holds back.
-func (cq *clusterQueue) fitsOwnQuota(v quota.Vector) bool {
-	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return !cq.withinOwnQuota(a.Index, a.Value) })
-}
-
-func (cq *clusterQueue) withinOwnQuota(i quota.Index, amount int64) bool {
-	return cq.node.Over(quota.Planned, i, quota.Sub(amount, cq.heldBack.Of(i))) == 0
-}
-
-// mayFitOwnQuota reports whether there may be flavors with which the fewest pods would be within fitsOwnQuota. Where a
-// queue's own quota is in use, that spares a search, which would release and charge what all other queues hold back.
-func (c *class) mayFitOwnQuota() bool {
-	return c.form.EachMayFit(c.form.ReducedBy(c.form.Reducible()), c.queue.withinOwnQuota)
 }

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -87,20 +89,6 @@ type localQueue struct {
 // open reports whether its workloads may be given more than they have.
 func (l *localQueue) open() bool { return l.exists && !l.Stopped && !l.Terminating }
 
-func (e *Engine) queue(name string) *clusterQueue {
-	q := e.queues[name]
-	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
-			waits:   e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool { return e.evaluator.formOf(classOf(c)).Asks }),
-			waiting: &order.List[*workload]{}, unrouted: &order.List[*workload]{},
-			entitled: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.entitledAt })}
-		q.set(ClusterQueue{Name: name})
-		q.exists = false
-		e.queues[name] = q
-	}
-	return q
-}
-
 func (cq *clusterQueue) set(spec ClusterQueue) {
 	cq.ClusterQueue, cq.exists, cq.resizable = spec, true, nil
 	cq.waits.Rules = waiting.Rules{Strategy: spec.Strategy, ByUsage: cq.byUsage, Preemption: spec.Preemption,
@@ -114,58 +102,8 @@ func (cq *clusterQueue) set(spec ClusterQueue) {
 	}
 }
 
-// queueChanged marks all workloads that wait in the queue to be routed again.
-func (e *Engine) queueChanged(q *clusterQueue) {
-	q.revision++
-	order.MoveAll(&q.waiting, &q.unrouted)
-	e.changed.Insert(q.Name)
-}
-
 func (cq *clusterQueue) offersAny(flavors sets.Set[string]) bool {
 	return slices.ContainsFunc(cq.Groups, func(g flavor.Group) bool { return flavors.HasAny(g.Flavors...) })
-}
-
-func (e *Engine) local(key Key) *localQueue {
-	l := e.localQueues[key]
-	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &order.List[*workload]{}, unrouted: &order.List[*workload]{}, classes: map[*class]struct{}{}}
-		e.localQueues[key] = l
-	}
-	return l
-}
-
-func (e *Engine) dropIfUnused(l *localQueue) {
-	if !l.exists && l.members.Len() == 0 && l.unrouted.Len() == 0 {
-		delete(e.localQueues, l.Key)
-		e.relocated.Delete(l.Key)
-		e.forgetLeft(l)
-	}
-}
-
-// forgetLeft forgets the ClusterQueues that the LocalQueue pointed to before, as none of its workloads waits there any
-// more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
-func (e *Engine) forgetLeft(l *localQueue) {
-	for _, q := range l.left {
-		e.forgetIfUnused(q)
-	}
-	l.left = nil
-}
-
-// forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have changed.
-func (e *Engine) forgetIfUnused(q *clusterQueue) {
-	if q.family == nil && q.unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
-		delete(e.queues, q.Name)
-	}
-}
-
-// relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or
-// resumed, or points to another ClusterQueue than from.
-func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
-	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
-		l.left = append(l.left, from)
-	}
-	order.MoveAll(&l.members, &l.unrouted)
-	e.relocated.Insert(l.Key)
 }
 
 // markRouted notes that the workload was routed according to the present state of the LocalQueue.
@@ -208,4 +146,103 @@ func (cq *clusterQueue) fault() reason.Reason {
 		return reason.OnHoldf("ClusterQueue %s is stopped", cq.Name)
 	}
 	return reason.Reason{}
+}
+
+const (
+	uncounted state = iota
+	pending
+	reserving
+	admitted
+)
+
+// state is the state that a workload is counted in.
+type state int
+
+// counted is how a workload counts in the numbers of its queues.
+type counted struct {
+	state   state
+	unready bool
+	leaving bool
+}
+
+// tally is the numbers of a queue, updated with every change.
+type tally struct {
+	pending, reserving, admitted int
+	// reserved is what is held, used the part of it held by admitted workloads.
+	reserved, used sums
+}
+
+func (t *tally) add(c counted, v quota.Vector, sign int) {
+	switch c.state {
+	case pending:
+		t.pending += sign
+	case reserving, admitted:
+		t.reserving += sign
+		addTo(&t.reserved, v, int64(sign))
+		if c.state == admitted {
+			t.admitted += sign
+			addTo(&t.used, v, int64(sign))
+		}
+	}
+}
+
+// sums are totals by index, without zeros.
+type sums map[quota.Index]quota.Sum
+
+func addTo(all *sums, v quota.Vector, sign int64) {
+	if *all == nil {
+		*all = sums{}
+	}
+	for _, a := range v {
+		sum := (*all)[a.Index]
+		if sum.Add(quota.SumOf(sign * a.Value)); sum == (quota.Sum{}) {
+			delete(*all, a.Index)
+		} else {
+			(*all)[a.Index] = sum
+		}
+	}
+}
+
+// account is the recent usage of a LocalQueue.
+type account struct {
+	// consumed is the usage as of sampledAt.
+	consumed  fair.Consumption
+	sampledAt time.Time
+	// entered has what was given to workloads since then, each counted once: the queue pays for one interval in
+	// advance, so that it cannot get much admitted before the next sample. prepaid is the sum.
+	entered map[Key]quota.Vector
+	prepaid sums
+}
+
+// refund reverses prepay when the admission failed or has been sampled.
+func (l *localQueue) refund(key Key) {
+	if v, ok := l.entered[key]; ok {
+		addTo(&l.prepaid, v, -1)
+		delete(l.entered, key)
+	}
+}
+
+// triesBefore reports whether the queue tries flavor a before flavor b.
+func (cq *clusterQueue) triesBefore(a, b string) bool {
+	for _, g := range cq.Groups {
+		if at := slices.Index(g.Flavors, a); at >= 0 && at < slices.Index(g.Flavors, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// neverOnNodes is whether the present nodes could not hold a class even if nothing else ran on them, as of a revision of
+// its queue, and of versions of the nodes and of the pods that stay on them.
+type neverOnNodes struct {
+	known           bool
+	revision, nodes int
+	residents       uint64
+	never           bool
+}
+
+// growthState is the state, valid until a time, on which the result of preemptForGrowth depends.
+type growthState struct {
+	listings, others, charges, places int
+	until                             time.Time
 }

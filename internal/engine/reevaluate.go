@@ -121,3 +121,47 @@ func (e *Engine) missedFamilies() (missed []Key) {
 	}
 	return missed
 }
+
+// reevaluateByGrowth makes the classes ready that wait for a workload which is not to grow soon any more, as workloads of
+// other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
+// which it did so before. It reports whether that left a class to evaluate.
+func (p *pass) reevaluateByGrowth(f *family) (left bool) {
+	now := p.engine.stateOf(f)
+	if !slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.waits.ByGrowth(now)) > 0 }) {
+		return false
+	}
+	p.engine.holdBacks.chargeAll(f)
+	var stopped []*waiting.Class
+	for _, q := range f.queues {
+		if waits := q.waits.ByGrowth(now); len(waits) > 0 {
+			q.waits.GrowersChecked(now)
+			p.engine.holdBacks.release(q) // as when its classes are evaluated
+			stopped = append(stopped, p.withoutGrower(q, waits)...)
+			p.engine.holdBacks.charge(q)
+		}
+	}
+	p.engine.holdBacks.releaseAll(f)
+	for _, c := range stopped {
+		c.Reevaluate()
+	}
+	return len(stopped) > 0
+}
+
+// withoutGrower returns those of the classes that wait for a workload which is not to grow soon any more.
+func (p *pass) withoutGrower(q *clusterQueue, waits []*waiting.Class) (out []*waiting.Class) {
+	t, grows := p.engine.growths.resizableOf(q), map[*workload]bool{}
+	for _, c := range waits {
+		grower, some := c.Grower().(*workload)
+		if !some {
+			continue
+		}
+		if _, known := grows[grower]; !known {
+			i, listed := t.find(grower.Key)
+			grows[grower] = listed && t.members[i] == grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
+		}
+		if !grows[grower] {
+			out = append(out, c)
+		}
+	}
+	return out
+}

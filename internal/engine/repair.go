@@ -12,9 +12,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// repairPass is the repair of lost places in a pass.
-type repairPass struct{ pass *pass }
-
 // repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
 // workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
 // continues without those pods if enough are left. Any other workload waits for places that evicted workloads are about to
@@ -74,15 +71,6 @@ func (r *repairPass) repairPlaces(w *workload) (out find.RepairResult, ok bool) 
 		out, ok = r.pass.engine.nodes.finder.Repair(w.Key)
 	})
 	return out, ok
-}
-
-// queueRepair queues a workload whose repair had to wait.
-func (n *nodes) queueRepair(w *workload) {
-	if w.assumed != nothing || !n.deferredRepairs.Has(w.Key) {
-		return
-	}
-	n.deferredRepairs.Delete(w.Key)
-	n.toRepair.Push(w.rank())
 }
 
 // replace gives the workload other places.

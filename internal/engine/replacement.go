@@ -3,26 +3,9 @@ package engine
 import (
 	"slices"
 
-	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
-
-// replacement is what a workload waits for that lost some of its places and keeps the others: places that leaving
-// workloads still use. They are promised to it, in the planned ledger of place.Map, under a key of their own. Once they
-// are free, or any others, the repair finds them like every other free place.
-type replacement struct {
-	// of is what the workload held when the places were found.
-	of       *Admission
-	promised *place.Holding
-	// checkedAt is the placesVersion for which the places were not free yet.
-	checkedAt int
-}
-
-// replacementKey is the key under which place.Map has the places promised to replace those that the workload lost. No
-// workload has such a key: names have no slash.
-func replacementKey(of Key) Key { return Key{Namespace: of.Namespace, Name: of.Name + "/replacement"} }
 
 // reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
 func (r *repairPass) reviewReplacements() {
@@ -110,13 +93,6 @@ func samePlaces(a, b []place.Assignment) bool {
 	return slices.EqualFunc(a, b, func(a, b place.Assignment) bool { return a.PodSet == b.PodSet && slices.Equal(a.Nodes, b.Nodes) })
 }
 
-func countOf(places []place.NodeCount) (sum int32) {
-	for _, at := range places {
-		sum += at.Count
-	}
-	return sum
-}
-
 // promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
 func (r *repairPass) promiseReplacement(w *workload) bool {
 	if r.pass.engine.nodes.departing == 0 {
@@ -151,29 +127,6 @@ func (r *repairPass) preemptForReplacement(w *workload) bool {
 	return true
 }
 
-// victimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
-// places. The search treats the workload as if it asked for all that it holds: its rights are those of a waiting one.
-func (ev *evaluator) victimsForReplacement(w *workload) (out outcome, gained []place.Assignment) {
-	if w.queue == nil || w.queue.node == nil || w.charged.queue != w.queue {
-		return out, nil
-	}
-	usage := ev.ledgers.vectorOf(w.held)
-	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.finder.RepairOnceGone(w.Key)
-		return ev.nodes.replacementAsks(w, found.Gained), found.Gained, ok
-	}}
-	ev.tree.Try(func() {
-		ev.tree.Release(w.queue.Name, quota.Planned, w.charged.planned)
-		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !mayPreempt(w.queue, a.Index, a.Value) }) {
-			return
-		}
-		by := ev.preemptor(w, w.queue, usage, usage.Indices())
-		by.Spared, by.Ranking = by.Spared.Clone().Insert(w.Key), nil
-		out = ev.preempting(w.queue, flavor.Choice{}, room.victims(by))
-	})
-	return out, room.found
-}
-
 // holdReplacement charges the places to the planned ledger.
 func (n *nodes) holdReplacement(w *workload, gained []place.Assignment) {
 	holding := &place.Holding{Nominated: true}
@@ -183,30 +136,6 @@ func (n *nodes) holdReplacement(w *workload, gained []place.Assignment) {
 	w.replacement = &replacement{of: w.held, promised: holding}
 	n.replacing[w.Key] = w
 	n.places.Hold(replacementKey(w.Key), holding)
-	n.placesVersion++
-}
-
-// replacementAsks returns the requests for the places that the workload gains, in the same order.
-func (n *nodes) replacementAsks(w *workload, gained []place.Assignment) []place.Ask {
-	var out []place.Ask
-	for _, set := range gained {
-		at := slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == set.PodSet })
-		ask, _ := n.askOf(w.podSet(set.PodSet), &w.held.PodSets[at])
-		ask.Count, ask.Avoid, ask.Limits = countOf(set.Nodes), w.avoid.nodes, w.avoid.limits
-		ask.Level, ask.Mandatory, ask.Slices, ask.Group = "", false, nil, "" // the search has seen to that
-		out = append(out, ask)
-	}
-	return out
-}
-
-// dropReplacement takes back what was promised, if anything was.
-func (n *nodes) dropReplacement(w *workload) {
-	if w.replacement == nil {
-		return
-	}
-	w.replacement = nil
-	delete(n.replacing, w.Key)
-	n.places.Hold(replacementKey(w.Key), nil)
 	n.placesVersion++
 }
 

@@ -15,51 +15,6 @@ import (
 // of a pass if its status shows another one. What is found for a class is the reason of all its workloads; each is told
 // once, and again after it was told otherwise.
 
-// whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
-func (e *Engine) whyInadmissible(w *workload) reason.Reason {
-	switch {
-	case w.Inactive:
-		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
-	case w.Unheld:
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
-	case w.Queue == "":
-		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
-	case !w.local.exists:
-		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
-	case w.local.Terminating:
-		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
-	case w.Refused != "":
-		return reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.inForce(w.Generation), w.assumed == tries:
-		return w.refusal.why()
-	case w.local.Stopped:
-		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
-	}
-	if why := w.queue.fault(); why.Code != reason.None {
-		return why
-	}
-	switch {
-	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
-		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
-	case w.BackoffReason != "":
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BackoffReason}
-	case w.Gated != "":
-		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
-	}
-	return reason.Reason{}
-}
-
-// mustWait returns why the whole queue has to wait even if there is capacity.
-func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
-	switch {
-	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
-	case e.options.BlockUntilReady == BlockAll && e.tallies.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
-	}
-	return reason.Reason{}
-}
-
 // whyBehind is the reason of workloads that wait behind a head of their queue.
 func whyBehind(q *clusterQueue) reason.Reason {
 	if q.Strategy == ByResource {
@@ -196,42 +151,6 @@ func (r *reports) reportReady(q *clusterQueue, why reason.Reason) {
 	}
 }
 
-// A pass reports reasons with what is left of its budget: most reasons found while there is much to evaluate would
-// change again before anybody has read them. But an engine that always has work must tell jobs why they wait, too:
-// after longestUnreported each pass reports at least lateReports reasons.
-const (
-	longestUnreported = time.Second
-	lateReports       = 50
-)
-
-// reportReasons appends the reasons that have changed, oldest first, within the budget.
-func (p *pass) reportReasons() {
-	if !p.engine.reports.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.reports.lagging) >= longestUnreported {
-		p.budget = max(p.budget, lateReports)
-	}
-	p.reportWithinBudget()
-	switch {
-	case p.engine.reports.unreported.len() == 0:
-		p.engine.reports.lagging = time.Time{}
-	case p.engine.reports.lagging.IsZero() || p.engine.growths.now.Before(p.engine.reports.lagging): // or the clock was set back
-		p.engine.reports.lagging = p.engine.growths.now
-	}
-}
-
-func (p *pass) reportWithinBudget() {
-	for p.budget > 0 {
-		key, ok := p.engine.reports.unreported.take()
-		if !ok {
-			return
-		}
-		if w := p.engine.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
-			p.budget--
-			w.reported, w.reportedWhy = w.why.Message(), w.why
-			p.addDecision(w, w.Priority, Decision{Why: w.why})
-		}
-	}
-}
-
 // keyQueue is a queue of unique keys. The zero value is empty and ready to use.
 type keyQueue struct {
 	keys    []Key
@@ -263,4 +182,25 @@ func (k *keyQueue) take() (Key, bool) {
 		}
 	}
 	return Key{}, false
+}
+
+// stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes, else
+// None.
+func (cq *clusterQueue) stuckHead() reason.Code {
+	if head := classOf(cq.waits.Head()); cq.Strategy == Strict && head != nil && head.why.Code.Never() {
+		return head.why.Code
+	}
+	return reason.None
+}
+
+// behindText begins the message of all that wait behind the head of a strict queue.
+func behindText(q *clusterQueue) string {
+	return "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"
+}
+
+// whyBehindStuck is whyBehind in a strict queue whose head, for the reason of the code, is never admitted.
+func whyBehindStuck(q *clusterQueue, head reason.Code) reason.Reason {
+	with := map[reason.Code]string{reason.ExceedsMaxQuota: "this quota", reason.ExceedsNodes: "these nodes"}[head]
+	return reason.Reason{Code: reason.WaitingForQuota, Detail: behindText(q) + "; the head never starts with " + with + " (" + string(head) +
+		"): it must be changed or deleted, or there must be more"}
 }

@@ -36,70 +36,6 @@ type growers struct {
 	all     quota.Vector
 }
 
-// resizableOf returns the snapshot for the queue. If only a few workloads have changed, only their entries are
-// updated.
-func (g *growths) resizableOf(q *clusterQueue) *resizable {
-	switch t := q.resizable; {
-	case t == nil || len(q.stale) > fewStale+len(q.elastic)/elasticPerStale:
-		q.resizable = g.listResizable(q)
-	case len(q.stale) == 0:
-		return t
-	default:
-		for _, w := range q.stale {
-			g.refreshEntry(t, q, w)
-		}
-		clear(t.yieldings)
-		clear(t.growers)
-	}
-	clear(q.stale)
-	q.stale = q.stale[:0]
-	q.listings++
-	if q.family != nil {
-		q.family.listings++
-	}
-	return q.resizable
-}
-
-// fewStale and elasticPerStale bound the entries that are updated in place: with more stale ones than fewStale plus one
-// in elasticPerStale, it is less work to rebuild the list.
-const fewStale, elasticPerStale = 4, 32
-
-// listResizable builds the list for the queue.
-func (g *growths) listResizable(q *clusterQueue) *resizable {
-	n := len(q.elastic)
-	t := &resizable{policy: g.policy, yieldings: map[int32]*elastic.Yielding{}, growers: map[int32]*growers{},
-		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n), planned: make([]int32, 0, n)}
-	for _, w := range q.elastic {
-		if job, at, ok := w.elasticJob(); ok {
-			t.insert(len(t.members))
-			g.setEntry(t, len(t.members)-1, w, job, at)
-		}
-	}
-	return t
-}
-
-// refreshEntry updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
-// longer resizable.
-func (g *growths) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
-	n, known := t.find(w.Key)
-	job, at, ok := w.elasticJob()
-	switch ok = ok && w.listedIn == q; {
-	case ok:
-		if !known {
-			t.insert(n)
-		}
-		g.setEntry(t, n, w, job, at)
-	case known && t.members[n] == w:
-		t.remove(n)
-	}
-}
-
-// setEntry sets the entry at an index.
-func (g *growths) setEntry(t *resizable, n int, w *workload, job elastic.Job, at int) {
-	job.Speeds = g.speeds.Of(job.Exponent, job.Max)
-	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n], t.planned[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job), w.podsPlanned()
-}
-
 // insert makes room for an entry, and remove deletes one.
 func (r *resizable) insert(n int) {
 	r.jobs, r.members, r.at = slices.Insert(r.jobs, n, elastic.Job{}), slices.Insert(r.members, n, nil), slices.Insert(r.at, n, 0)
@@ -111,20 +47,6 @@ func (r *resizable) remove(n int) {
 	r.jobs, r.members, r.at = slices.Delete(r.jobs, n, n+1), slices.Delete(r.members, n, n+1), slices.Delete(r.at, n, n+1)
 	r.each, r.grows = slices.Delete(r.each, n, n+1), slices.Delete(r.grows, n, n+1)
 	r.planned = slices.Delete(r.planned, n, n+1)
-}
-
-// couldGrow reports whether the workload may be larger if there is ever enough capacity.
-func (w *workload) couldGrow(job *elastic.Job) bool {
-	return job.Size < job.Max && !w.held.HasSurplus() && !w.growthFailed && w.mayGrow()
-}
-
-// podsPlanned returns for how many more pods of a resizable workload quota is planned.
-func (w *workload) podsPlanned() int32 {
-	if len(w.growing) == 0 {
-		return 0
-	}
-	first := w.growing[0]
-	return int32(first.Value / max(1, w.charged.holder.Pod.Of(first.Index)))
 }
 
 // has reports whether the entry of the workload is up to date.
@@ -191,15 +113,6 @@ func (r *resizable) above(priority int32) *growers {
 	return out
 }
 
-// vectorOfSums converts the sums to a vector.
-func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
-	amounts := make([]quota.Amount, 0, len(sums))
-	for index, value := range sums {
-		amounts = append(amounts, quota.Amount{Index: index, Value: value})
-	}
-	return quota.VectorOf(amounts...)
-}
-
 // sizes returns the sizes of the members.
 func (r *resizable) sizes() []int32 {
 	sizes := make([]int32, len(r.jobs))
@@ -207,27 +120,6 @@ func (r *resizable) sizes() []int32 {
 		sizes[i] = r.jobs[i].Size
 	}
 	return sizes
-}
-
-// sizesAfter returns the sizes of the members once the outcome has evicted and shrunk others; ok is false if these are
-// not all members.
-func (r *resizable) sizesAfter(q *clusterQueue, found *outcome) (sizes []int32, ok bool) {
-	sizes = r.sizes()
-	for _, v := range found.victims {
-		i, known := r.find(v.Key)
-		if !known || v.Queue != q.node {
-			return nil, false
-		}
-		sizes[i] = 0
-	}
-	for _, y := range found.yields {
-		i, known := r.find(y.w.Key)
-		if !known || y.w.queue != q {
-			return nil, false
-		}
-		sizes[i] = y.given.PodSets[y.at].Count
-	}
-	return sizes, true
 }
 
 // spare returns sizes that are enough, as the given ones are, at which members keep what those that yield after them make

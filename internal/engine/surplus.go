@@ -11,15 +11,6 @@ import (
 // A job may come to want fewer pods than it has while it runs. Its workload is then shrunk as if others needed those
 // pods, so that their quota is free once they are gone; it can grow again if the job wants more.
 
-// noteSurplus notes whether the workload holds more pods than its job wants.
-func (g *growths) noteSurplus(w *workload) {
-	if at := w.elasticSet(); at >= 0 && w.held.PodSets[at].Count > w.podSet(w.held.PodSets[at].PodSet).Most() {
-		g.surplus.Insert(w.Key)
-	} else {
-		g.surplus.Delete(w.Key)
-	}
-}
-
 // shrinkSurplus shrinks these workloads before any other shrinks for what they have too much. One with a decision in
 // flight, or a rejected one, is skipped: updateCharges notes it again once that is resolved.
 func (g *growthPass) shrinkSurplus() {

@@ -5,35 +5,11 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// AdmissionFairSharing orders the workloads of a ClusterQueue by the recent usage of their LocalQueues, if the
-// ClusterQueue asks for it.
-type AdmissionFairSharing struct {
-	// HalfLife is the time after which past usage counts half; with zero only present usage counts.
-	HalfLife time.Duration
-	// Interval is the time between samples. It is positive.
-	Interval time.Duration
-	// Weights say how much a unit of a resource counts; resources that are not listed count 1.
-	Weights map[string]float64
-}
-
-// account is the recent usage of a LocalQueue.
-type account struct {
-	// consumed is the usage as of sampledAt.
-	consumed  fair.Consumption
-	sampledAt time.Time
-	// entered has what was given to workloads since then, each counted once: the queue pays for one interval in
-	// advance, so that it cannot get much admitted before the next sample. prepaid is the sum.
-	entered map[Key]quota.Vector
-	prepaid sums
-}
 
 // usageHistory is the recent usage of all LocalQueues, and when it is sampled.
 type usageHistory struct {
@@ -75,14 +51,6 @@ func (u *usageHistory) prepay(w *workload) {
 		}
 		l.entered[w.Key] = u.ledgers.vectorOf(w.held)
 		addTo(&l.prepaid, l.entered[w.Key], 1)
-	}
-}
-
-// refund reverses prepay when the admission failed or has been sampled.
-func (l *localQueue) refund(key Key) {
-	if v, ok := l.entered[key]; ok {
-		addTo(&l.prepaid, v, -1)
-		delete(l.entered, key)
 	}
 }
 
@@ -146,25 +114,6 @@ func (cq *clusterQueue) reordered() {
 	if cq.nominated.Len() > 0 && cq.family != nil {
 		cq.family.enqueue() // another class may come before those with a promise
 	}
-}
-
-// units sums up amounts by resource, across flavors.
-func (l *ledgers) units(several ...sums) fair.Consumption {
-	amounts := map[string]int64{}
-	for _, all := range several {
-		for i, sum := range all {
-			resource := l.tree.Name(i).Resource
-			amounts[resource] = quota.Add(amounts[resource], sum.Value())
-		}
-	}
-	out := fair.Consumption{}
-	for resource, amount := range amounts {
-		out[resource] = float64(amount)
-		if resource == string(corev1.ResourceCPU) {
-			out[resource] /= 1000
-		}
-	}
-	return out
 }
 
 // sample updates the usage of LocalQueues if a sample is due.
@@ -240,12 +189,6 @@ func (u *usageHistory) age(l *localQueue, now time.Time, used fair.Consumption) 
 	}
 	l.consumed, l.sampledAt = l.consumed.After(elapsed, sharing.HalfLife, used), now
 	u.updateStanding(l)
-}
-
-// Consumption is the recent usage of a LocalQueue as of a time.
-type Consumption struct {
-	Resources fair.Consumption
-	At        time.Time
 }
 
 // consumptionOf returns the usage of the LocalQueue, nil if it is not ordered by usage or was never sampled.

@@ -1,15 +1,16 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
-	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // assumption is the kind of decision about a workload that the API server has not confirmed yet.
@@ -98,247 +99,165 @@ func (w *workload) lostItsNodes() bool {
 	return w.leaving() && (w.lostNodes || w.Evicted && w.LostNodes)
 }
 
-func (ws WorkloadSet) apply(e *Engine) {
-	w := e.workloads[ws.Key]
-	if w != nil && w.UID != ws.UID {
-		e.forget(w)
-		w = nil
+// placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
+// leaving. releases says whether it is expected to release node capacity.
+type placed struct {
+	by                           *Admission
+	shape                        *shape
+	nominated, leaving, releases bool
+}
+
+// charges is what the ledgers and tallies contain for a workload.
+type charges struct {
+	queue *clusterQueue
+	local *localQueue
+	// held and planned are the amounts charged to each ledger.
+	held, planned quota.Vector
+	holder        *preempt.Holder
+	count         counted
+}
+
+// promise is capacity that a workload will be given once evicted workloads have released it. It is charged to the
+// planned ledger, so that it is given to no other workload and never promised twice.
+type nomination struct {
+	given *Admission
+	usage quota.Vector
+	// why is the reason to wait, if it is for evicted workloads.
+	why reason.Reason
+	// checkedAt is the placesVersion for which there was no capacity on nodes yet.
+	checkedAt int
+}
+
+// replacement is what a workload waits for that lost some of its places and keeps the others: places that leaving
+// workloads still use. They are promised to it, in the planned ledger of place.Map, under a key of their own. Once they
+// are free, or any others, the repair finds them like every other free place.
+type replacement struct {
+	// of is what the workload held when the places were found.
+	of       *Admission
+	promised *place.Holding
+	// checkedAt is the placesVersion for which the places were not free yet.
+	checkedAt int
+}
+
+// elasticSet returns the index of the workload's elastic pod set in what it holds, negative if it has none or its
+// size must not change now. Only its job may make one smaller whose pods are tied.
+func (w *workload) elasticSet() int {
+	if w.held == nil || w.shape == nil || !w.shape.elastic {
+		return -1
 	}
+	for i := range w.PodSets {
+		ps := &w.PodSets[i]
+		if ps.Elastic <= 0 || ps.MinCount <= 0 || ps.Reclaimable > 0 {
+			continue
+		}
+		return slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == ps.Name && a.Count > 0 && len(a.Within) == 0 })
+	}
+	return -1
+}
+
+// resizableSet is elasticSet for a pod set whose size the engine may choose.
+func (w *workload) resizableSet() int {
+	if at := w.elasticSet(); at >= 0 && !w.podSet(w.held.PodSets[at].PodSet).Tied() {
+		return at
+	}
+	return -1
+}
+
+// mayResize reports whether the size of the workload may change now. It may not if the workload does not run, is
+// leaving, or has another decision about it in flight and so is no holder.
+func (w *workload) mayResize() bool { return w.charged.holder != nil && w.Admitted }
+
+// elasticJob returns the workload as a job whose size the engine may choose; ok is false if it may not now.
+func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
+	at = w.resizableSet()
+	if at < 0 || !w.mayResize() {
+		return elastic.Job{}, at, false
+	}
+	ps, size := w.podSet(w.held.PodSets[at].PodSet), w.held.PodSets[at].Count
+	// Its present size may be outside of the range that it wants now.
+	return elastic.Job{Key: w.Key, Min: min(w.leastOf(at), size), Max: max(ps.Most(), size), Size: size, Priority: w.Priority, QueuedAt: w.QueuedAt,
+		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
+}
+
+// leastOf returns how few pods the held pod set at the index may have while the workload runs. Where its job needs a
+// number of pods of whichever pod sets, it makes up for those that the others do not have.
+func (w *workload) leastOf(at int) int32 {
+	ps := w.podSet(w.held.PodSets[at].PodSet)
+	var together int32
+	for i := range w.PodSets {
+		together = max(together, w.PodSets[i].Together)
+	}
+	for i := range w.held.PodSets {
+		if i != at {
+			together -= min(together, w.held.PodSets[i].Count)
+		}
+	}
+	return max(ps.Least(), min(together, ps.Most()))
+}
+
+// podSet returns the workload's pod set of that name, nil if it has none: a Workload's admission may name any.
+func (w *workload) podSet(name string) *PodSet {
+	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == name }); n >= 0 {
+		return &w.PodSets[n]
+	}
+	return nil
+}
+
+// mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
+// not be admitted in its present state may not: if it is deactivated, if its LocalQueue is stopped, deleted or points
+// to another ClusterQueue, or if the API server has just rejected a decision about it.
+func (w *workload) mayGrow() bool {
+	return !w.Inactive && !w.refusal.inForce(w.Generation) && w.local.open() && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
+}
+
+// couldGrow reports whether the workload may be larger if there is ever enough capacity.
+func (w *workload) couldGrow(job *elastic.Job) bool {
+	return job.Size < job.Max && !w.held.HasSurplus() && !w.growthFailed && w.mayGrow()
+}
+
+// podsPlanned returns for how many more pods of a resizable workload quota is planned.
+func (w *workload) podsPlanned() int32 {
+	if len(w.growing) == 0 {
+		return 0
+	}
+	first := w.growing[0]
+	return int32(first.Value / max(1, w.charged.holder.Pod.Of(first.Index)))
+}
+
+func (w *workload) counts() counted {
 	switch {
-	case w == nil:
-		w = &workload{Workload: Workload{Generation: ws.Generation}, refusal: reportedRefusal(&ws.Workload)}
-		w.queueEntry.Of, w.localEntry.Of = w, w
-		e.workloads[ws.Key] = w
-	case ws.Version < w.Version:
-		return // stale event
+	case w.gone:
+		return counted{}
+	case w.held == nil && w.Inactive:
+		return counted{}
+	case w.held == nil:
+		return counted{state: pending}
 	}
-	ws.PodSets = withinBounds(ws.PodSets)
-	shape := e.shapeOf(ws.PodSets)
-	if w.shape != nil {
-		e.releaseShape(w.shape)
+	c := counted{state: reserving, leaving: w.leaving() || w.held.HasSurplus()}
+	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
+		// A withdrawn admission may be written all the same.
+		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.withdrawn != nil)
 	}
-	if w.held == nil && ws.Admission == nil && w.shape == shape && w.WaitsLike(ws.Workload) {
-		// Nothing relevant changed: it keeps its position, and what it was promised.
-		w.Workload = ws.Workload
-		e.reports.refresh(w)
-		return
-	}
-	e.leave(w)
-	if w.local != nil && w.LocalKey() != ws.LocalKey() {
-		e.leaveLocal(w)
-	}
-	if w.Generation != ws.Generation {
-		e.forgetPrecedence(w.Key)
-		e.refusals.clear(w)
-	}
-	w.Workload, w.shape = ws.Workload, shape
-	if w.local == nil {
-		w.local = e.local(w.LocalKey())
-		w.local.members.Add(&w.localEntry)
-	}
-	if w.why.Code == reason.None {
-		w.why, w.reported = reason.Reason{Code: ws.ReportedCode, Detail: ws.ReportedMessage}, ws.ReportedMessage
-	}
-	e.observeAdmission(w, ws.Admission)
-	e.evictions.trackWithdrawn(w)
-	e.route(w)
-	e.reports.refresh(w)
-	if w.listedIn != nil && w.queue.family != nil {
-		w.queue.family.enqueue() // it may be able to grow now, or no longer
-	}
+	return c
 }
 
-// withinBounds returns the pod sets so that one of more pods than elastic.MaxReplicas keeps the size that it starts with,
-// which may be smaller than its count like that of any other with a minimum. A policy refuses such elastic pod sets; one
-// may be older, or the policies not installed.
-func withinBounds(podSets []PodSet) []PodSet {
-	tooLarge := func(ps PodSet) bool { return ps.Elastic > 0 && ps.Count > elastic.MaxReplicas }
-	if !slices.ContainsFunc(podSets, tooLarge) {
-		return podSets
-	}
-	podSets = slices.Clone(podSets)
-	for i := range podSets {
-		if tooLarge(podSets[i]) {
-			podSets[i].Elastic, podSets[i].Wanted = 0, 0
-		}
-	}
-	return podSets
+// awaitsAnyOf reports whether the workload was promised some of any of the amounts.
+func (w *workload) awaitsAnyOf(amounts quota.Vector) bool {
+	return w.nomination != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.nomination.usage.Of(a.Index) > 0 })
 }
 
-// observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only
-// while the observation may be from before its write.
-func (e *Engine) observeAdmission(w *workload, observed *Admission) {
-	was := w.assumed
-	switch {
-	case observed != nil && w.before != nil && observed.Equal(w.before):
-		// The observation may be from before the write of the assumption, which is kept until the result of the write
-		// is reported.
-	case observed != nil:
-		w.held, w.before = observed, nil
-		if w.assumed != evicts {
-			w.assumed = nothing
-		}
-	case w.assumed != admits:
-		if w.held != nil {
-			e.refusals.clear(w) // the rejected change was to what it held
-		}
-		w.held, w.before, w.assumed = nil, nil, nothing
-	}
-	if was != nothing && w.assumed == nothing {
-		e.superseded[w.Key] = w.serial
-	}
-	w.lostNodes = w.lostNodes && w.held != nil
-	if w.held == nil {
-		w.growing, w.growthFailed, w.preempted, w.withdrawn = nil, false, nil, nil
-	}
-}
-
-func (wg WorkloadGone) apply(e *Engine) {
-	if w := e.workloads[wg.Key]; w != nil {
-		e.forget(w)
-	}
-}
-
-// unconfirmed returns the workload if the result is that of its current unconfirmed decision, and nil otherwise.
-func (e *Engine) unconfirmed(key Key, uid string, serial int64) *workload {
-	w := e.workloads[key]
-	if w == nil || w.UID != uid || w.assumed == nothing || serial != 0 && serial != w.serial {
-		return nil
-	}
-	return w
-}
-
-// TakeSuperseded returns the serials, by workload, of the decisions that were superseded since the last call: the
-// workload was observed with another state, or with the decided one, before the result of the write was reported.
-// Writes of them that are still pending must be dropped: the engine no longer assumes them.
-func (e *Engine) TakeSuperseded() map[Key]int64 {
-	out := e.superseded
-	if len(out) > 0 {
-		e.superseded = map[Key]int64{}
+// sortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.
+func sortedByKey(workloads map[Key]*workload) []*workload {
+	out := make([]*workload, 0, len(workloads))
+	for _, key := range slices.SortedFunc(maps.Keys(workloads), order.CompareKeys) {
+		out = append(out, workloads[key])
 	}
 	return out
 }
 
-func (wr Written) apply(e *Engine) {
-	w := e.unconfirmed(wr.Key, wr.UID, wr.Serial)
-	if w == nil || wr.Version <= w.decidedOn {
-		return // the last one: the result of an earlier decision
-	}
-	if w.Version > wr.Version {
-		// It was written, and has been changed again since.
-		e.rollBack(w)
-		return
-	}
-	w.Evicted = w.Evicted || w.assumed == evicts
-	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
-	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
-	w.assumed, w.before, w.Version = nothing, nil, wr.Version
-	e.evictions.trackWithdrawn(w)
-	e.refusals.clear(w)
-	e.updateCharges(w)
-	e.nodes.queueRepair(w)
-}
-
-func (r Refused) apply(e *Engine) {
-	if w := e.unconfirmed(r.Key, r.UID, r.Serial); w != nil {
-		e.refusals.backOff(w, r)
-		e.rollBack(w)
-	}
-}
-
-func (f Failed) apply(e *Engine) {
-	if w := e.unconfirmed(f.Key, f.UID, f.Serial); w != nil {
-		e.rollBack(w)
-	}
-}
-
-// rollBack rolls back what was assumed for the workload and routes it again.
-func (e *Engine) rollBack(w *workload) {
-	if w.assumedChange() == reductionChange {
-		e.replanGrowers(w)
-	}
-	if w.assumed == admits {
-		w.held, w.withdrawn = nil, nil
-		w.local.refund(w.Key)
-	}
-	if w.before != nil {
-		w.held, w.before = w.before, nil
-	}
-	if w.assumed == resizes {
-		w.ResizedAt = w.resizedBefore // the resize did not happen
-	}
-	if w.lostNodes {
-		e.nodes.deferredRepairs.Insert(w.Key) // its places are as invalid as before
-	}
-	w.assumed, w.lostNodes = nothing, false
-	e.route(w)
-	e.nodes.queueRepair(w)
-}
-
-// forget removes the workload from all state.
-func (e *Engine) forget(w *workload) {
-	e.leave(w)
-	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
-	w.gone = true
-	e.evictions.written.Delete(w.Key)
-	e.nodes.deferredRepairs.Delete(w.Key)
-	e.updateCharges(w)
-	e.leaveLocal(w)
-	e.releaseShape(w.shape)
-	e.reports.unreported.drop(w.Key)
-	e.waiting.Stop(waiting.RetryRefused, w.Key)
-	e.avoidances.forget(w.Key)
-	e.forgetPrecedence(w.Key)
-	delete(e.superseded, w.Key)
-	delete(e.workloads, w.Key)
-}
-
-func (e *Engine) leaveLocal(w *workload) {
-	w.localEntry.Remove()
-	e.dropIfUnused(w.local)
-	w.local = nil
-}
-
-// leave takes the workload out of its class and its lists, and breaks its promise.
-func (e *Engine) leave(w *workload) {
-	if w.class != nil {
-		e.leaveClass(w)
-	}
-	if w.nomination != nil {
-		e.withdrawNomination(w)
-	}
-	w.queueEntry.Remove()
-}
-
-// route adds a workload that holds nothing to the waiting ones of its queue, and updates its charges.
-func (e *Engine) route(w *workload) {
-	e.leave(w)
-	w.local.markRouted(w)
-	w.queue = nil
-	switch {
-	case w.held != nil:
-		w.queue = e.queue(w.held.ClusterQueue)
-	case w.local.exists:
-		w.queue = e.queue(w.local.ClusterQueue)
-	}
-	e.updateCharges(w)
-	e.avoidances.limit(w)
-	if w.held != nil {
-		w.why = reason.Reason{}
-		e.reports.unreported.drop(w.Key)
-		e.nodes.queueRepair(w)
-		return
-	}
-	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.unrouted.Add(&w.queueEntry) // until the queue's own change is processed
-		return
-	}
-	if w.queue != nil {
-		w.queue.waiting.Add(&w.queueEntry)
-	}
-	if why := e.whyInadmissible(w); why.Code != reason.None {
-		e.reports.set(w, why)
-		return
-	}
-	e.joinClass(w, w.queue)
+// yield is a smaller size for a running workload.
+type yield struct {
+	w     *workload
+	at    int
+	given *Admission
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -9,78 +10,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
-
-// state is the state that a workload is counted in.
-type state int
-
-const (
-	uncounted state = iota
-	pending
-	reserving
-	admitted
-)
-
-// counted is how a workload counts in the numbers of its queues.
-type counted struct {
-	state   state
-	unready bool
-	leaving bool
-}
-
-func (w *workload) counts() counted {
-	switch {
-	case w.gone:
-		return counted{}
-	case w.held == nil && w.Inactive:
-		return counted{}
-	case w.held == nil:
-		return counted{state: pending}
-	}
-	c := counted{state: reserving, leaving: w.leaving() || w.held.HasSurplus()}
-	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
-		// A withdrawn admission may be written all the same.
-		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.withdrawn != nil)
-	}
-	return c
-}
-
-// tally is the numbers of a queue, updated with every change.
-type tally struct {
-	pending, reserving, admitted int
-	// reserved is what is held, used the part of it held by admitted workloads.
-	reserved, used sums
-}
-
-func (t *tally) add(c counted, v quota.Vector, sign int) {
-	switch c.state {
-	case pending:
-		t.pending += sign
-	case reserving, admitted:
-		t.reserving += sign
-		addTo(&t.reserved, v, int64(sign))
-		if c.state == admitted {
-			t.admitted += sign
-			addTo(&t.used, v, int64(sign))
-		}
-	}
-}
-
-// sums are totals by index, without zeros.
-type sums map[quota.Index]quota.Sum
-
-func addTo(all *sums, v quota.Vector, sign int64) {
-	if *all == nil {
-		*all = sums{}
-	}
-	for _, a := range v {
-		sum := (*all)[a.Index]
-		if sum.Add(quota.SumOf(sign * a.Value)); sum == (quota.Sum{}) {
-			delete(*all, a.Index)
-		} else {
-			(*all)[a.Index] = sum
-		}
-	}
-}
 
 // tallies counts the workloads of queues, and has the queues and cohorts whose numbers may have changed.
 type tallies struct {
@@ -99,27 +28,6 @@ type tallies struct {
 	activeChanged sets.Set[Key]
 	// sharesChanged are the cohorts whose share may have changed since TakeChangedCohorts.
 	sharesChanged sets.Set[string]
-}
-
-// recount updates the numbers of the queues from one state to the next.
-func (e *Engine) recount(was, now charges) {
-	if was.queue == now.queue && was.local == now.local && was.count == now.count && slices.Equal(was.held, now.held) {
-		return
-	}
-	e.tallies.count(was, -1)
-	e.tallies.count(now, 1)
-	if was.queue != nil && was.queue != now.queue {
-		e.forgetIfUnused(was.queue)
-	}
-	if was.count.unready && e.tallies.unready == 0 && e.options.BlockUntilReady == BlockAll {
-		for _, f := range e.families {
-			f.enqueue() // all families waited for this workload
-		}
-	}
-	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
-		e.usageHistory.updateStanding(was.local)
-		e.usageHistory.updateStanding(now.local)
-	}
 }
 
 func (t *tallies) count(c charges, sign int) {
@@ -186,6 +94,12 @@ type Usage struct {
 	Consumption *Consumption
 }
 
+// Consumption is the recent usage of a LocalQueue as of a time.
+type Consumption struct {
+	Resources fair.Consumption
+	At        time.Time
+}
+
 // QueueUsage returns the usage of a ClusterQueue; ok is false if it does not exist.
 func (t *tallies) QueueUsage(name string) (u Usage, ok bool) {
 	q := t.queues[name]
@@ -196,33 +110,6 @@ func (t *tallies) QueueUsage(name string) (u Usage, ok bool) {
 	node := t.tree.Queue(name)
 	u.Cyclic, u.Share = node.Cyclic(), t.shareOf(node)
 	return u, true
-}
-
-// LocalQueueUsage returns the usage of a LocalQueue, without that of others of the same ClusterQueue; ok is false if
-// it does not exist.
-func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
-	l := e.localQueues[key]
-	if l == nil || !l.exists {
-		return Usage{}, false
-	}
-	u = e.ledgers.usageOf(l.tally)
-	u.Consumption = e.usageHistory.consumptionOf(l)
-	return u, true
-}
-
-func (l *ledgers) usageOf(t tally) Usage {
-	return Usage{
-		Reserved: l.named(t.reserved), Used: l.named(t.used),
-		Pending: t.pending, Reserving: t.reserving, Admitted: t.admitted,
-	}
-}
-
-func (l *ledgers) named(all sums) map[quota.FlavorResource]int64 {
-	out := make(map[quota.FlavorResource]int64, len(all))
-	for i, sum := range all {
-		out[l.tree.Name(i)] = sum.Value()
-	}
-	return out
 }
 
 // moveShares notes that the usage of a queue has changed.
@@ -268,4 +155,11 @@ func (t *tallies) shareOf(n *quota.Node) *int64 {
 	}
 	share := fair.Of(n, quota.Held, nil).Thousandths()
 	return &share
+}
+
+func (l *ledgers) usageOf(t tally) Usage {
+	return Usage{
+		Reserved: l.named(t.reserved), Used: l.named(t.used),
+		Pending: t.pending, Reserving: t.reserving, Admitted: t.admitted,
+	}
 }

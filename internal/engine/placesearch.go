@@ -6,7 +6,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -146,16 +145,6 @@ func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
 	return nil
 }
 
-// triesBefore reports whether the queue tries flavor a before flavor b.
-func (cq *clusterQueue) triesBefore(a, b string) bool {
-	for _, g := range cq.Groups {
-		if at := slices.Index(g.Flavors, a); at >= 0 && at < slices.Index(g.Flavors, b) {
-			return true
-		}
-	}
-	return false
-}
-
 // exclude excludes the flavor that has no places. It reports whether another choice is possible then.
 func (s *search) exclude(choice flavor.Choice, fault *find.Shortfall) bool {
 	at := flavor.PodSetFlavor{PodSet: fault.PodSet, Flavor: fault.Flavor}
@@ -209,9 +198,6 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 	out.choice.Short = s.short
 	return out
 }
-
-// maxCombinations bounds how many combinations of flavors couldRun tries.
-const maxCombinations = 16
 
 // couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
 // so that the result changes only with the nodes. Cordoned nodes and those that kube-scheduler has refused have none: a
@@ -274,95 +260,4 @@ func (s *search) hopeless(choice flavor.Choice) outcome {
 		}
 	}
 	return s.lastResort(choice)
-}
-
-// victimsOf returns the victims of a preemptor.
-func (ev *evaluator) victimsOf(p preempt.Preemptor) []preempt.Victim {
-	return preempt.Search(ev.tree, p, ev.holdersOf)
-}
-
-// holdersOf is preempt.Holders.
-func (ev *evaluator) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
-	q := ev.queues[n.Name()]
-	return q.holders, q.elasticHolders > 0
-}
-
-// searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
-// none.
-func (ev *evaluator) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
-	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.finder.TryFind(asks, place.Planned)
-		return asks, found, ok
-	}}
-	return room.victims(p), room.found
-}
-
-// nodeCapacity checks places for a search for victims.
-type nodeCapacity struct {
-	evaluator *evaluator
-	// find looks for capacity in the planned ledger.
-	find func() ([]place.Ask, []place.Assignment, bool)
-	// found is where there was capacity last, and asks for what; searches counts the searches for it.
-	asks     []place.Ask
-	found    []place.Assignment
-	searches int
-}
-
-// victims returns the victims without which there are both quota and places, none if there are none.
-func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
-	p.Nodes = n
-	n.evaluator.nodes.places.Try(func() {
-		victims = n.evaluator.victimsOf(p)
-		for i := range victims {
-			n.Without(victims[i].Holder, victims[i].Without())
-		}
-		if len(victims) > 0 && !n.Fits() {
-			victims = nil
-		}
-	})
-	return victims
-}
-
-// maxSearches bounds the time of one search for victims. After that, victims are spared only if the places found
-// last remain available.
-const maxSearches = 64
-
-// Try implements preempt.NodeCapacity.
-func (n *nodeCapacity) Try(f func()) { n.evaluator.nodes.places.Try(f) }
-
-// Without implements preempt.NodeCapacity.
-func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
-	w := n.evaluator.workloads[h.Key]
-	has := w.placed
-	switch at := w.elasticSet(); {
-	case pods == 0:
-	case pods < preempt.All:
-		if !w.held.OnNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
-			return
-		}
-		has = placed{by: w.held.Sized(at, w.held.PodSets[at].Count-pods, nil)}
-	case has.by == nil && w.held != nil:
-		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
-	case has.nominated:
-		has = n.evaluator.nodes.leftoverPods(w)
-	default:
-		has.leaving = true
-	}
-	n.evaluator.nodes.places.Hold(h.Key, n.evaluator.nodes.holding(w, has))
-}
-
-// Fits implements preempt.NodeCapacity.
-func (n *nodeCapacity) Fits() bool {
-	if n.found != nil && n.evaluator.nodes.finder.FitsAt(n.asks, n.found, place.Planned) {
-		return true
-	}
-	if n.searches == maxSearches {
-		return false
-	}
-	n.searches++
-	asks, found, ok := n.find()
-	if ok {
-		n.asks, n.found = asks, found
-	}
-	return ok
 }

@@ -1,0 +1,132 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// moreOnNodes finds nodes for more pods of a held pod set. If the pod set must be in one domain, they are in that
+// domain.
+func (n *nodes) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
+	a := &w.held.PodSets[at]
+	ask, ok := n.askOf(w.podSet(a.PodSet), a)
+	if !ok || len(a.Places) == 0 {
+		return nil, true // a matter of quota alone
+	}
+	ask.Count, ask.Avoid, ask.Limits = pods, w.avoid.nodes, w.avoid.limits
+	if len(ask.Bounds)+len(ask.Limits) > 0 {
+		ask.Kept = w.held.Places()
+	}
+	if ask.Mandatory && !n.staysIn(&ask, a.Places[0].Node) {
+		return nil, false
+	}
+	found, ok := n.finder.TryFind([]place.Ask{ask}, on)
+	if !ok {
+		return nil, false
+	}
+	return found[0].Nodes, true
+}
+
+// staysIn restricts an ask to the domain of its level that contains the node, which the levels above distinguish from
+// others of the same name. It reports whether the node has these labels.
+func (n *nodes) staysIn(ask *place.Ask, node string) bool {
+	levels := n.topologies[n.flavors[ask.Flavor].Topology]
+	ask.NodeSelector = writable(ask.NodeSelector)
+	if at := slices.Index(levels, ask.Level); at >= 0 {
+		levels = levels[:at]
+	}
+	for _, level := range append(slices.Clone(levels), ask.Level) {
+		domain, known := n.places.LabelOf(node, level)
+		if !known {
+			return false
+		}
+		ask.NodeSelector[level] = domain
+	}
+	return true
+}
+
+// findNominated determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
+func (n *nodes) findNominated(w *workload) (out verdict, found []place.Assignment) {
+	given := w.nomination.given.PodSets
+	asks := n.asksOf(w.shape.podSets, given, w.avoid)
+	n.places.Try(func() {
+		n.places.Hold(w.Key, n.holding(w, n.leftoverPods(w)))
+		out, found = n.placesOn(asks, placesOf(asks, given))
+	})
+	return out, found
+}
+
+// placesOn determines whether places are available now or will be, preferably those given.
+func (n *nodes) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
+	near := n.stillClose(asks, at)
+	if near && n.finder.FitsAt(asks, at, place.Now) {
+		return admissible, at
+	}
+	if found, ok := n.finder.TryFind(asks, place.Now); ok {
+		return admissible, found
+	}
+	if near && n.finder.FitsAt(asks, at, place.Planned) {
+		return nominable, at
+	}
+	if found, ok := n.finder.TryFind(asks, place.Planned); ok {
+		return nominable, found
+	}
+	return hopeless, nil
+}
+
+// stillClose reports whether the places are certain to be as close to each other as the asks require: node labels may
+// have changed. For groups, slices and exclusive domains only a new search can tell.
+func (n *nodes) stillClose(asks []place.Ask, at []place.Assignment) bool {
+	for i := range min(len(asks), len(at)) {
+		ask := &asks[i]
+		switch {
+		case ask.Group != "", len(ask.Slices) > 0, ask.ExclusiveKey != "":
+			return false
+		case ask.Mandatory && !n.inOneDomain(ask, at[i].Nodes):
+			return false
+		}
+	}
+	return true
+}
+
+// inOneDomain reports whether the nodes are in one domain of the ask's level.
+func (n *nodes) inOneDomain(ask *place.Ask, nodes []place.NodeCount) bool {
+	levels := n.topologies[n.flavors[ask.Flavor].Topology]
+	for _, level := range levels[:slices.Index(levels, ask.Level)+1] {
+		for _, at := range nodes {
+			domain, _ := n.places.LabelOf(nodes[0].Node, level)
+			if is, known := n.places.LabelOf(at.Node, level); !known || is != domain {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// withPlaces returns the assignments with the places that were found.
+func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
+	out := slices.Clone(given)
+	for i := range out {
+		out[i].Places = nil
+		for _, f := range found {
+			if f.PodSet == out[i].PodSet {
+				out[i].Places = f.Nodes
+			}
+		}
+	}
+	return out
+}
+
+// placesOf returns the places of the assignments, in the order of the asks.
+func placesOf(asks []place.Ask, given []Assignment) []place.Assignment {
+	var out []place.Assignment
+	for _, ask := range asks {
+		for _, a := range given {
+			if a.PodSet == ask.PodSet {
+				out = append(out, place.Assignment{PodSet: a.PodSet, Nodes: a.Places})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// yieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
+// in one step of the search as in the last, and stay as they are on the nodes.
+type yieldTrial struct {
+	growths *growths
+	q       *clusterQueue
+	t       *resizable
+	// sizes are the sizes that are tried, OnNodes those that the nodes have.
+	sizes, onNodes []int32
+	// tried counts the changes on nodes.
+	tried int
+}
+
+// tryYields runs a search, and then undoes what it did.
+func (g *growths) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
+	trial := &yieldTrial{growths: g, q: q, t: t, onNodes: t.sizes()}
+	if len(g.nodes.topologies) == 0 {
+		search(trial)
+		return
+	}
+	g.nodes.places.Try(func() { search(trial) })
+}
+
+// release runs f as if the workloads had these sizes, and the quota of the other pods were free.
+func (y *yieldTrial) release(sizes []int32, f func()) {
+	y.sizes = sizes
+	freed := map[quota.Index]int64{}
+	for i, w := range y.t.members {
+		switch size := y.t.jobs[i].Size; {
+		case sizes[i] == size:
+		case sizes[i] == 0:
+			for _, a := range w.charged.planned {
+				freed[a.Index] = quota.Add(freed[a.Index], a.Value)
+			}
+		default:
+			for _, a := range y.t.each[i] {
+				freed[a.Index] = quota.Add(freed[a.Index], quota.Times(a.Value, size-sizes[i]))
+			}
+		}
+	}
+	released := vectorOfSums(freed)
+	y.growths.tree.Release(y.q.Name, quota.Planned, released)
+	y.growths.nodes.departing++
+	defer func() {
+		y.growths.nodes.departing--
+		y.growths.tree.Charge(y.q.Name, quota.Planned, released)
+	}()
+	f()
+}
+
+// takeOffNodes makes the nodes have the sizes that are tried.
+func (y *yieldTrial) takeOffNodes() {
+	if len(y.growths.nodes.topologies) == 0 {
+		return
+	}
+	for i, w := range y.t.members {
+		to := y.sizes[i]
+		if to == y.onNodes[i] || !w.held.OnNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
+			continue
+		}
+		y.onNodes[i] = to
+		y.tried++
+		switch to {
+		case y.t.jobs[i].Size:
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, w.placed))
+		case 0:
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held, leaving: true}))
+		default:
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held.Sized(y.t.at[i], to, nil)}))
+		}
+	}
+}
