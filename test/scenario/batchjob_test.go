@@ -243,7 +243,7 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	w.UntilJob("job", "runs", running(2))
 	w.blockDeletion("job")
 	defer w.unblockDeletion("job")
-	history := w.Record()
+	history := harness.Record(w.World)
 	if err := w.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (w *world) podsOf() func() map[string]int {
 	w.Helper()
 	var mu sync.Mutex
 	made := map[string]int{}
-	w.Follow(&corev1.PodList{}, func(event watch.Event) {
+	harness.Follow(w.World, &corev1.PodList{}, func(event watch.Event) {
 		if event.Type == watch.Added {
 			made[event.Object.(*corev1.Pod).Labels[batchv1.JobNameLabel]]++
 		}
@@ -433,7 +433,7 @@ func TestPodsOfAnOrphanedLatticeJobKeepTheirQuota(t *testing.T) {
 	listed("VCJob", "")
 	orphan(vcjob)
 	w.UntilWorkload(own.Name, "has no owner", func(o *kueue.Workload) bool { return len(o.OwnerReferences) == 0 })
-	w.KillOperator()
+	w.Operator().Kill()
 	listed("Workload", "its job was deleted without its pods, which keep its quota until they end")
 	for name, pod := range running {
 		if wl := w.UntilWorkload(own.Name, "is there",

@@ -100,7 +100,7 @@ func TestATerminatingLocalQueueReservesNoQuota(t *testing.T) {
 	w.gpuQueue("gpu", 8, requireCheck(check))
 	w.Create(w.bare("a", "gpu", 1))
 	w.UntilWorkload("a", "awaits the check", awaitsCheck)
-	history := w.Record()
+	history := harness.Record(w.World)
 	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace}}
 	setFinalizers := func(finalizers string) {
 		t.Helper()

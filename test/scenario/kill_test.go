@@ -41,7 +41,7 @@ func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 		}
 		return len(names) == 9
 	})
-	w.KillOperator() // while the JobSets are being queued
+	w.Operator().Kill() // while the JobSets are being queued
 	for _, done := range []int{1, 3, 5} {
 		all.untilJobSets(fmt.Sprintf("%d JobSets of the demo have completed", done),
 			func(jobSets map[string]jobset.JobSet) bool {
@@ -53,7 +53,7 @@ func TestDemoJobsSurviveAKilledOperator(t *testing.T) {
 				}
 				return count >= done
 			})
-		w.KillOperator()
+		w.Operator().Kill()
 	}
 	all.untilCompleted(names...)
 

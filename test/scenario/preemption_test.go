@@ -55,7 +55,7 @@ func (w *world) record(exclusive ...string) *history {
 	w.Helper()
 	h := &history{}
 	held := map[string]int64{}
-	h.History = w.Record(func(event watch.Event) {
+	h.History = harness.Record(w.World, func(event watch.Event) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		o := event.Object.(*kueue.Workload)
@@ -74,7 +74,7 @@ func (w *world) record(exclusive ...string) *history {
 		h.maxGPUs = max(h.maxGPUs, sum)
 	})
 	live := map[string]map[string]bool{}
-	w.Follow(&corev1.PodList{}, func(event watch.Event) {
+	harness.Follow(w.World, &corev1.PodList{}, func(event watch.Event) {
 		pod := event.Object.(*corev1.Pod)
 		job := pod.Labels[batchv1.JobNameLabel]
 		if live[job] == nil {
@@ -139,11 +139,11 @@ func TestAHigherPriorityPreemptsAndTheVictimRunsAgain(t *testing.T) {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 			})
 			if kill {
-				w.KillOperator()
+				w.Operator().Kill()
 			}
 			preemptor := w.UntilWorkloadOf("high", "runs", runs)
 			if kill {
-				w.KillOperator()
+				w.Operator().Kill()
 			}
 			w.endPods("high-workers-0", 4)
 			w.untilCompleted("high")

@@ -51,7 +51,7 @@ func TestAGangWithRejectedPodsReleasesItsQuota(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 2)
 			allow := tc.reject(w, tc.text)
-			history := w.Record()
+			history := harness.Record(w.World)
 			gang := tc.gang(w)
 			if job, ok := gang.(*batchv1.Job); ok {
 				w.untilHeld(job)

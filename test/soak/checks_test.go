@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // createCheck creates the AdmissionCheck of some of the round's queues.
@@ -31,7 +32,7 @@ func (r *round) createCheck() kueue.AdmissionCheckReference {
 func (r *round) answerChecks() {
 	var lock sync.Mutex
 	chance := rand.New(rand.NewPCG(r.Uint64(), 0)) // r's own is not for several goroutines
-	r.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
+	harness.Follow(r.World, &kueue.WorkloadList{}, func(event watch.Event) {
 		o := event.Object.(*kueue.Workload)
 		if event.Type == watch.Deleted || len(o.Status.AdmissionChecks) == 0 ||
 			o.Status.AdmissionChecks[0].State != kueue.CheckStatePending {

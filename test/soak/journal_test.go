@@ -20,6 +20,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 const clockFormat = "15:04:05.000"
@@ -48,7 +49,7 @@ func (r *round) watch() *journal {
 	for _, list := range []client.ObjectList{&batchv1.JobList{}, &jobset.JobSetList{}, &tensorstack.GenericJobList{},
 		&lattice.LatticeJobList{}, &volcano.JobList{}, &breezeml.TrainingJobList{}, &kueue.WorkloadList{}, &corev1.PodList{},
 		&kueue.LocalQueueList{}, &kueue.ClusterQueueList{}} {
-		r.Follow(list, func(event watch.Event) {
+		harness.Follow(r.World, list, func(event watch.Event) {
 			o := event.Object.(client.Object)
 			if o.GetNamespace() == "" && !strings.HasPrefix(o.GetName(), r.Namespace) {
 				return // a queue of another round

@@ -76,7 +76,7 @@ func TestARoundSurvivesAKilledOperator(t *testing.T) {
 		[ $RANK = 1 ] && exit 3
 		sleep 1000 & wait $!`))
 	w.untilLines("runs", 2)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.createFile("go")
 	runs := w.untilLines("runs", 4)
 	w.untilJobSet("has completed", hasCondition(jobset.JobSetCompleted))

@@ -23,7 +23,7 @@ func TestAJobWhosePodsAreNeverReady(t *testing.T) {
 	w := newWorld(t)
 	job := w.Job("job", "q", 2) // its pods stay pending: there are no nodes
 	w.UntilHeld(job, true)
-	history := w.Record()
+	history := harness.Record(w.World)
 	w.Create(job)
 	last := history.UntilDeleted("job")
 	harness.Until(w.World, &batchv1.JobList{}, "the Job is deleted",

@@ -30,9 +30,9 @@ latticejob:
 }
 
 // world is a namespace with helpers for LatticeJobs and their VCJobs.
-type world struct{ *harness.World }
+type world struct{ harness.LatticeJobs }
 
-func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
+func newWorld(t *testing.T) *world { return &world{harness.LatticeJobs{World: harness.New(t)}} }
 
 // queue creates a ClusterQueue named after the namespace with this quota of CPUs, and the LocalQueue q.
 func (w *world) queue(cpu string) {

@@ -40,7 +40,7 @@ func TestUsageHistorySurvivesAnOperatorRestart(t *testing.T) {
 	w.UntilWorkload("blocker", "is admitted", harness.Runs)
 	before := w.untilConsumed("busy")
 
-	w.KillOperator()
+	w.Operator().Kill()
 	w.Create(w.workload("again", "busy", 9), w.workload("other", "idle", 0))
 	w.UntilWorkload("again", "waits for quota", waits)
 	w.UntilWorkload("other", "waits for quota", waits)

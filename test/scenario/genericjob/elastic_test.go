@@ -49,16 +49,16 @@ func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 
 	rigid := w.job("rigid", with("worker", 2, 0), inQueue(10))
 	w.Create(rigid)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilPhase("rigid", tensorstack.JobPhaseRunning)
 	pods = w.ExpectSamePods(pods, w.untilWorkers("flex", 3))
 	w.Delete(rigid)
-	w.KillOperator()
+	w.Operator().Kill()
 	pods = w.ExpectSamePods(pods, w.untilWorkers("flex", 5))
 
 	urgent := w.job("urgent", with("worker", 4, 0), inQueue(90))
 	w.Create(urgent)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilPhase("urgent", tensorstack.JobPhaseRunning)
 	pods = w.ExpectSamePods(pods, w.untilWorkers("flex", 1))
 	w.Delete(urgent)
@@ -86,7 +86,7 @@ func TestSucceededReplicasOfAnElasticTypeGiveQuotaBack(t *testing.T) {
 	for rank, next := range []string{"first", "second", "third"} {
 		w.EndReplica(fmt.Sprintf("flex-worker-%d", rank), 0, 0)
 		if rank == 1 {
-			w.KillOperator()
+			w.Operator().Kill()
 		}
 		w.untilPhase(next, tensorstack.JobPhaseRunning)
 		job := w.untilJob("flex", fmt.Sprintf("has %d succeeded workers", rank+1), func(job *tensorstack.GenericJob) bool {

@@ -230,7 +230,7 @@ func TestDeletionInEachPhase(t *testing.T) {
 			w.untilPhase("deleted", tensorstack.JobPhaseRunning)
 			w.pause("deleted", true)
 			w.untilPhase("deleted", tensorstack.JobPhasePaused)
-			w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
+			w.annotateQueue(w.Namespace, "muster.dev/closed", "true")
 			w.pause("deleted", false)
 			w.untilPhase("deleted", tensorstack.JobPhaseResuming)
 		},

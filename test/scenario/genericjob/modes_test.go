@@ -248,26 +248,26 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 	w.queue(4)
 	cleaned := func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }
 	w.Create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned))
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
 	w.Create(w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
 	w.EndReplica("one-worker-0", 0, 1)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.EndReplica("one-worker-0", 1, 0)
 	w.pause("one", true)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilPhase("two", tensorstack.JobPhaseRunning)
 	w.pause("one", false)
 	for _, pod := range []string{"two-worker-0", "two-worker-1", "two-worker-2", "two-worker-3"} {
 		w.EndReplica(pod, 0, 0)
 	}
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilPhase("two", tensorstack.JobPhaseSucceeded)
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
 	for _, pod := range []string{"one-worker-1", "one-worker-2", "one-worker-3"} {
 		w.EndReplica(pod, 0, 0)
 	}
-	w.KillOperator()
+	w.Operator().Kill()
 	job := w.untilPhase("one", tensorstack.JobPhaseSucceeded)
 	if task := job.Status.Tasks[0]; task.RestartCount != 1 || task.Replicas[0].RestartCount != 1 {
 		t.Errorf("task status = %+v, want one restart, of worker-0", task)

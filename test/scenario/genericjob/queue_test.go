@@ -23,7 +23,7 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
+	w.annotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
 	w.Create(w.job("long", with("worker", 2, 0), inQueue(0)))
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 	job := w.untilPhase("long", tensorstack.JobPhasePaused)
@@ -34,7 +34,7 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 		t.Errorf("type of the event = %s, want Warning", event.Type)
 	}
 	w.untilNoWorkload()
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "0")
+	w.annotateQueue(w.Namespace, "muster.dev/max-duration", "0")
 	w.pause("long", false)
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 }
@@ -45,7 +45,7 @@ func TestAQueueBoundsPodsThatOutliveTheirJob(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
+	w.annotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
 	w.Create(w.job("done", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) {
 		job.Spec.SuccessRules, job.Spec.CleanUpPolicy = rules("worker 0"), tensorstack.CleanUpNone
 	}))
@@ -64,7 +64,7 @@ func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
+	w.annotateQueue(w.Namespace, "muster.dev/max-duration", maxDuration)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: w.Namespace,
 		Labels: map[string]string{kueue.QueueLabel: "q"}}}
 	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
@@ -90,7 +90,7 @@ func TestAClosedQueueAdmitsNothing(t *testing.T) {
 	w.queue(4)
 	w.Create(w.job("in", with("worker", 2, 1), inQueue(0)))
 	w.untilPhase("in", tensorstack.JobPhaseRunning)
-	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
+	w.annotateQueue(w.Namespace, "muster.dev/closed", "true")
 	w.Create(w.job("out", with("worker", 2, 0), inQueue(0)))
 	w.untilWaits("out", 0)
 	w.EndReplica("in-worker-0", 0, 1)
@@ -98,7 +98,7 @@ func TestAClosedQueueAdmitsNothing(t *testing.T) {
 	w.EndReplica("in-worker-1", 0, 0)
 	w.untilPhase("in", tensorstack.JobPhaseSucceeded)
 	w.untilWaits("out", 0)
-	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
+	w.annotateQueue(w.Namespace, "muster.dev/closed", "false")
 	w.untilPhase("out", tensorstack.JobPhaseRunning)
 }
 
@@ -159,7 +159,7 @@ func TestTheVendorsExampleOfQueuePriorities(t *testing.T) {
 	w.untilPhase("d2", tensorstack.JobPhaseRunning)
 	w.untilWaits("a3", 10)
 	w.UntilOnlyPods("a1-worker-0", "a2-worker-0", "b1-worker-0", "c1-worker-0", "d1-worker-0", "d2-worker-0")
-	w.AnnotateQueue(w.Namespace+"-a", "muster.dev/preemptible", "false")
+	w.annotateQueue(w.Namespace+"-a", "muster.dev/preemptible", "false")
 	submit("d3", 0)
 	w.untilPhase("d3", tensorstack.JobPhaseRunning)
 	w.untilWaits("b1", 50)

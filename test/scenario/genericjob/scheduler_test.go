@@ -44,12 +44,12 @@ func (w *world) untilScheduler(job, scheduler string) {
 func TestAGangUsesT9kSchedulerWhereInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
-	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true") // no pods before the operator has observed the scheduler
+	w.annotateQueue(w.Namespace, "muster.dev/closed", "true") // no pods before the operator has observed the scheduler
 	definition := podGroups()
 	w.Shared(definition)
 	w.Create(w.job("gang", with("master", 1, 0), with("worker", 2, 1), inQueue(70)))
 	w.untilScheduler("gang", tensorstack.T9kSchedulerName)
-	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
+	w.annotateQueue(w.Namespace, "muster.dev/closed", "false")
 	group := harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "exists as a PodGroup",
 		func(*unstructured.Unstructured) bool { return true })
 	spec := group.Object["spec"].(map[string]any)
@@ -72,12 +72,12 @@ func TestAGangUsesT9kSchedulerWhereInstalled(t *testing.T) {
 	w.EndReplica("gang-master-0", 0, 0)
 	w.untilPhase("gang", tensorstack.JobPhaseSucceeded)
 
-	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
+	w.annotateQueue(w.Namespace, "muster.dev/closed", "true")
 	w.Create(w.job("later", with("worker", 1, 0), inQueue(0)))
 	w.untilScheduler("later", tensorstack.T9kSchedulerName)
 	w.Delete(definition)
 	w.untilScheduler("later", "")
-	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
+	w.annotateQueue(w.Namespace, "muster.dev/closed", "false")
 	w.untilPhase("later", tensorstack.JobPhaseRunning)
 }
 

@@ -40,6 +40,21 @@ func (w *world) queue(pods int64) {
 		corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
+// annotateQueue sets an annotation of the ClusterQueue of this name, which must have one flavor.
+func (w *world) annotateQueue(name, key, value string) {
+	w.Helper()
+	w.ChangeQueue(name, func(q *kueue.ClusterQueue) {
+		metav1.SetMetaDataAnnotation(&q.ObjectMeta, key, value)
+		// With a single flavor this has no effect but a new generation, whose observation shows that the operator has
+		// the annotation too.
+		next := kueue.TryNextFlavor
+		if f := q.Spec.FlavorFungibility; f != nil && f.WhenCanBorrow == next {
+			next = kueue.Borrow
+		}
+		q.Spec.FlavorFungibility = &kueue.FlavorFungibility{WhenCanBorrow: next}
+	})
+}
+
 // job returns a GenericJob in the namespace, with the options applied.
 func (w *world) job(name string, options ...func(*tensorstack.GenericJob)) *tensorstack.GenericJob {
 	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}

@@ -27,12 +27,12 @@ type History struct {
 	deleted map[string]bool
 }
 
-// Record starts a history. The functions in also handle each event before tests that wait for it continue.
-func (w *World) Record(also ...func(watch.Event)) *History {
+// Record starts a history of a world. The functions in also handle each event before tests that wait for it continue.
+func Record(w *World, also ...func(watch.Event)) *History {
 	w.Helper()
 	h := &History{world: w, states: map[string][]kueue.Workload{}, deleted: map[string]bool{}}
 	h.recorded = sync.NewCond(&h.mu)
-	w.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
+	Follow(w, &kueue.WorkloadList{}, func(event watch.Event) {
 		for _, handle := range also {
 			handle(event)
 		}
@@ -45,8 +45,8 @@ func (w *World) Record(also ...func(watch.Event)) *History {
 	return h
 }
 
-// Follow calls handle, with lock held, for every event of the namespace's objects of a kind.
-func (w *World) Follow(list client.ObjectList, handle func(watch.Event), lock sync.Locker) {
+// Follow calls handle, with lock held, for every event of the objects of a kind in the world's namespace.
+func Follow(w *World, list client.ObjectList, handle func(watch.Event), lock sync.Locker) {
 	w.Helper()
 	events, err := w.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
 	if err != nil {

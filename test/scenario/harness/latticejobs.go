@@ -9,29 +9,32 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
+// LatticeJobs is a world with LatticeJobs and their VCJobs.
+type LatticeJobs struct{ *World }
+
 // UntilLatticeJob waits until the condition holds for the LatticeJob of this name, and returns it.
-func (w *World) UntilLatticeJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
-	w.Helper()
-	return UntilOne(w, &lattice.LatticeJobList{}, name, what, holds)
+func (l LatticeJobs) UntilLatticeJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
+	l.Helper()
+	return UntilOne(l.World, &lattice.LatticeJobList{}, name, what, holds)
 }
 
 // UntilPhase waits until the LatticeJob of this name is in the phase, and returns it.
-func (w *World) UntilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
-	w.Helper()
-	return w.UntilLatticeJob(name, "is "+string(phase),
+func (l LatticeJobs) UntilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
+	l.Helper()
+	return l.UntilLatticeJob(name, "is "+string(phase),
 		func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
 }
 
 // VCJob returns the VCJob of the LatticeJob of this name, nil if there is none.
-func (w *World) VCJob(name string) *volcano.Job {
-	w.Helper()
+func (l LatticeJobs) VCJob(name string) *volcano.Job {
+	l.Helper()
 	found := &volcano.Job{}
-	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, found)
+	err := l.Client.Get(l.Context(), client.ObjectKey{Namespace: l.Namespace, Name: name}, found)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		w.Fatal(err)
+		l.Fatal(err)
 	}
 	return found
 }

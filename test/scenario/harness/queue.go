@@ -41,21 +41,7 @@ func (w *World) ChangeQueue(name string, edit func(*kueue.ClusterQueue)) {
 	w.Change(q, func() { edit(q) })
 }
 
-// AnnotateQueue sets an annotation of the ClusterQueue of this name, which must have one flavor.
-func (w *World) AnnotateQueue(name, key, value string) {
-	w.Helper()
-	w.ChangeQueue(name, func(q *kueue.ClusterQueue) {
-		metav1.SetMetaDataAnnotation(&q.ObjectMeta, key, value)
-		// With a single flavor this has no effect but a new generation, whose observation shows that the operator has
-		// the annotation too.
-		next := kueue.TryNextFlavor
-		if f := q.Spec.FlavorFungibility; f != nil && f.WhenCanBorrow == next {
-			next = kueue.Borrow
-		}
-		q.Spec.FlavorFungibility = &kueue.FlavorFungibility{WhenCanBorrow: next}
-	})
-}
-
+// isQueue reports whether the object is a queue, whose changes the operator observes.
 func isQueue(o client.Object) bool {
 	switch o.(type) {
 	case *kueue.ClusterQueue, *kueue.LocalQueue:

@@ -5,14 +5,7 @@ package harness
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	registration "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,7 +63,7 @@ func (w *World) Create(objects ...client.Object) {
 	w.create(objects...)
 	w.Cluster.UntilObserved(w.T, objects...)
 	for _, o := range objects {
-		if isQueue(o) && w.OperatorPID() != 0 {
+		if isQueue(o) && w.Operator().PID() != 0 {
 			w.untilObserved(o)
 		}
 	}
@@ -188,58 +181,5 @@ func (w *World) ChangeStatus(workload string, edit func(*kueue.WorkloadStatus)) 
 	edit(&after.Status)
 	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(seen)); err != nil {
 		w.Fatalf("changing the status of %s: %v", workload, err)
-	}
-}
-
-// OperatorPID returns the PID of the running operator, 0 if there is none.
-func (w *World) OperatorPID() int {
-	w.Helper()
-	text, err := os.ReadFile(filepath.Join(w.Cluster.Dir, "operator.pid"))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return pid
-}
-
-// kill kills the running operator and returns its PID. If it has just exited, or is not started yet, kill polls the PID
-// file for the next one.
-func (w *World) kill(deadline time.Time) (pid int) {
-	w.Helper()
-	for ; time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if pid = w.OperatorPID(); pid <= 0 {
-			continue // kill(0) would signal this whole process group
-		}
-		err := syscall.Kill(pid, syscall.SIGKILL)
-		if err == nil {
-			return pid
-		}
-		if !errors.Is(err, syscall.ESRCH) {
-			w.Fatalf("killing the operator, process %d: %v", pid, err)
-		}
-	}
-	w.Fatal("there is no operator to kill")
-	return 0
-}
-
-// KillOperator kills the operator and returns when another one runs.
-func (w *World) KillOperator() {
-	w.Helper()
-	deadline := time.Now().Add(Patience)
-	before := w.kill(deadline)
-	for {
-		if pid := w.OperatorPID(); pid != 0 && pid != before && syscall.Kill(pid, 0) == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.Fatal("no operator was started to replace the killed one")
-		}
-		time.Sleep(10 * time.Millisecond) // another process writes the PID file: poll
 	}
 }

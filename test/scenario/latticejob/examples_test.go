@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestTheDocumentedPipelineCompletes: the documented data pipeline runs unmodified. It stays pending while a kind that
@@ -77,7 +78,7 @@ func TestTheDocumentedPipelineCompletes(t *testing.T) {
 // have the annotation for it.
 func (w *world) keepPodsRunning() {
 	w.Helper()
-	w.Follow(&corev1.PodList{}, func(event watch.Event) {
+	harness.Follow(w.World, &corev1.PodList{}, func(event watch.Event) {
 		if event.Type != watch.Added {
 			return
 		}

@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 }
 
 // world is a namespace with LatticeJobs.
-type world struct{ *harness.World }
+type world struct{ harness.LatticeJobs }
 
-func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
+func newWorld(t *testing.T) *world { return &world{harness.LatticeJobs{World: harness.New(t)}} }
 
 // in returns the world in another namespace, that of an example, which it creates if it does not exist.
 func (w *world) in(namespace string) *world {
@@ -40,7 +40,7 @@ func (w *world) in(namespace string) *world {
 	}
 	other := *w.World
 	other.Namespace = namespace
-	return &world{&other}
+	return &world{harness.LatticeJobs{World: &other}}
 }
 
 // queue creates a LocalQueue and, on the simulated nodes, a ClusterQueue of its own with that much of the resource and

@@ -144,7 +144,7 @@ objectRetentionPolicies: {workloads: {afterFinished: 1s}}
 
 // recovers: a pod that failed is replaced, the new one is not ready in time, and the whole Job starts anew.
 func (w *world) recovers() {
-	history := w.Record()
+	history := harness.Record(w.World)
 	job := w.Job("job", "q", 2)
 	job.Spec.BackoffLimit = ptr.To[int32](10)
 	w.Create(job)
@@ -177,7 +177,7 @@ func (w *world) recovers() {
 
 // outlives: and does not queue again, whatever brings it to the operator's mind.
 func (w *world) outlives() {
-	history := w.Record()
+	history := harness.Record(w.World)
 	short := w.Job("short", "q", 2)
 	w.Create(short)
 	for _, pod := range w.UntilPodsOf("short", 2) {

@@ -91,12 +91,12 @@ func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
 	before := w.untilSize("js", 4)
 	rigid := w.gang("rigid", "q", 2, 8, time.Hour)
 	w.Create(rigid)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilRunning("rigid", 2)
 	smallest := w.untilSize("js", 2)
 	w.expectSamePods(before, smallest)
 	w.Delete(rigid)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.expectSamePods(smallest, w.untilSize("js", 4))
 }
 

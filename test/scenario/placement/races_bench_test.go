@@ -195,7 +195,7 @@ type observer struct {
 func (w *world) observe(list client.ObjectList) *observer {
 	w.Helper()
 	o := &observer{}
-	w.Follow(list, func(event watch.Event) {
+	harness.Follow(w.World, list, func(event watch.Event) {
 		if o.condition != nil && event.Type != watch.Deleted && o.condition(event.Object.(client.Object)) {
 			o.observed <- time.Now()
 			o.condition = nil

@@ -51,8 +51,8 @@ type ledger struct {
 
 func follow(w *harness.World) *ledger {
 	l := &ledger{pods: map[string]map[string]bool{}, holds: map[string]bool{}, admitted: map[string]time.Time{}}
-	w.Follow(&corev1.PodList{}, func(event watch.Event) { l.saw(event.Object.(*corev1.Pod)) }, l)
-	w.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
+	harness.Follow(w, &corev1.PodList{}, func(event watch.Event) { l.saw(event.Object.(*corev1.Pod)) }, l)
+	harness.Follow(w, &kueue.WorkloadList{}, func(event watch.Event) {
 		o := event.Object.(*kueue.Workload)
 		finished := harness.Is(o, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
 		if event.Type != watch.Deleted && o.Status.Admission != nil && !finished {

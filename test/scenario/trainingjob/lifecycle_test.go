@@ -257,18 +257,18 @@ func TestOperatorKilled(t *testing.T) {
 	for i := range 3 {
 		w.Create(w.job(fmt.Sprintf("job-%d", i), 2, 2))
 	}
-	w.KillOperator() // while they are being queued
+	w.Operator().Kill() // while they are being queued
 	w.untilRuns("job-0", 2)
-	w.KillOperator()
+	w.Operator().Kill()
 	for i := range 3 {
 		w.untilRuns(fmt.Sprintf("job-%d", i), 2)
 		w.end(fmt.Sprintf("job-%d-worker-0", i), 0)
 		if i == 0 { // only a few times: each restart of the operator is delayed longer than the one before
-			w.KillOperator() // while one worker runs
+			w.Operator().Kill() // while one worker runs
 		}
 		w.end(fmt.Sprintf("job-%d-worker-1", i), 0)
 		if i == 1 {
-			w.KillOperator() // while it ends
+			w.Operator().Kill() // while it ends
 		}
 		if job := w.untilStage(fmt.Sprintf("job-%d", i), breezeml.StageCompleted, 0); !isTrue(job, breezeml.JobSucceeded) {
 			t.Errorf("status of %s = %+v, want succeeded", job.Name, job.Status)

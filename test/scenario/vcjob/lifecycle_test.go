@@ -60,7 +60,7 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 		for attempt := range 3 {
 			w.EndReplica(name+"-worker-0", attempt, 137)
 			if attempt == 1 {
-				w.KillOperator()
+				w.Operator().Kill()
 			}
 		}
 		job := w.untilPhase(name, volcano.Failed)

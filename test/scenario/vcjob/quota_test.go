@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // gpus has each pod of a task ask for that many GPUs. Simulated nodes have 8.
@@ -35,7 +36,7 @@ func TestAGangThatIsScaledDownGivesQuotaBack(t *testing.T) {
 	w.untilJob("waits", "waits for quota",
 		func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
 	w.Change(gang, func() { gang.Spec.MinAvailable, gang.Spec.Tasks[0].Replicas = 1, 1 })
-	w.KillOperator()
+	w.Operator().Kill()
 	w.untilJob("waits", "runs with the quota of the removed pods",
 		func(job *volcano.Job) bool { return job.Status.Running == 2 })
 	w.UntilOnlyPods("gang-worker-0", "waits-worker-0", "waits-worker-1")
@@ -65,7 +66,7 @@ func TestCompletedPodsGiveQuotaBack(t *testing.T) {
 	w.EndReplica("urgent-worker-0", 0, 0)
 	w.untilPhase("first", volcano.Running)
 	w.EndReplica("urgent-worker-1", 0, 0)
-	w.KillOperator()
+	w.Operator().Kill()
 	w.EndReplica("urgent-worker-2", 0, 0)
 	w.untilJob("second", "runs with the quota of the completed pods",
 		func(job *volcano.Job) bool { return job.Status.Running == 2 })
@@ -122,7 +123,7 @@ func TestAJobWhosePodsStartAgainIsPending(t *testing.T) {
 func (w *world) phases() func(volcano.JobPhase) {
 	w.Helper()
 	seen := make(chan volcano.JobPhase, 1000)
-	w.Follow(&volcano.JobList{},
+	harness.Follow(w.World, &volcano.JobList{},
 		func(event watch.Event) { seen <- event.Object.(*volcano.Job).Status.State.Phase }, &sync.Mutex{})
 	return func(want volcano.JobPhase) {
 		w.Helper()
