@@ -105,8 +105,8 @@ func (r *round) endOperators() {
 	}
 }
 
-// expectReplay demands that all decisions follow from the decision logs alone, and that no job has waited although it could
-// have been admitted.
+// expectReplay demands that all decisions follow from the decision logs alone, and that no job has waited although it
+// could have been admitted.
 func (r *round) expectReplay() {
 	for i := range r.operators {
 		file, err := os.Open(r.decisionLog(i))
