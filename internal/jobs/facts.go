@@ -68,12 +68,13 @@ func (p PriorityFacts) OfPods(class string) (value int32, known bool) {
 
 // PodDefault returns the class of pods that name none, nil if there is none.
 func (p PriorityFacts) PodDefault() *schedulingv1.PriorityClass {
+	// Like the API server: of several defaults, the lowest counts.
+	isLower := func(a, b *schedulingv1.PriorityClass) bool {
+		return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.Name, b.Name)) < 0
+	}
 	var byDefault *schedulingv1.PriorityClass
 	for _, class := range p.Pod {
-		// Like the API server: of several defaults, the lowest counts.
-		if class.GlobalDefault &&
-			(byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value),
-				cmp.Compare(class.Name, byDefault.Name)) < 0) {
+		if class.GlobalDefault && (byDefault == nil || isLower(class, byDefault)) {
 			byDefault = class
 		}
 	}

@@ -94,12 +94,13 @@ func (r *router[T]) watchQueueing(watch func(client.Object, handler.EventHandler
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList,
 		predicate.LabelChangedPredicate{})
 	// The time limit of a ClusterQueue is an annotation.
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs),
-		r.read.clusterQueues.Forget(), predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.read.clusterQueues.Forget(),
+		predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
 			UpdateFunc: func(e event.UpdateEvent) bool {
-				return workloads.MaxDuration(e.ObjectOld.(*kueue.ClusterQueue)) != workloads.MaxDuration(
-					e.ObjectNew.(*kueue.ClusterQueue))
+				before, after := e.ObjectOld.(*kueue.ClusterQueue), e.ObjectNew.(*kueue.ClusterQueue)
+				return workloads.MaxDuration(before) != workloads.MaxDuration(after)
 			},
 		})
 }
@@ -232,11 +233,11 @@ func isNewToJob(e event.CreateEvent) bool {
 
 // requestsOfPods enqueues the job of a pod.
 func requestsOfPods[T client.Object](p *jobs.PodsOf[T]) handler.EventHandler {
-	return watching.BatchRequests(handler.EnqueueRequestsFromMapFunc(func(_ context.Context,
-		object client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(),
-			Name: p.JobOf(object.(*corev1.Pod))}}}
-	}), podsBatchDelay)
+	jobOf := func(_ context.Context, pod client.Object) []reconcile.Request {
+		job := client.ObjectKey{Namespace: pod.GetNamespace(), Name: p.JobOf(pod.(*corev1.Pod))}
+		return []reconcile.Request{{NamespacedName: job}}
+	}
+	return watching.BatchRequests(handler.EnqueueRequestsFromMapFunc(jobOf), podsBatchDelay)
 }
 
 // podsThatMatter filters out events of pods that cannot matter to a job.

@@ -38,16 +38,14 @@ func AddTo(mgr ctrl.Manager, x *write.Executor, settings Settings, apis ...Serve
 	if err := indexChildren(mgr, podGroups, apis); err != nil {
 		return err
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex,
-		ownerKeys); err != nil {
+	ctx, indexer := context.Background(), mgr.GetFieldIndexer()
+	if err := indexer.IndexField(ctx, &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Event{}, refusalIndex,
-		refusalKeys); err != nil {
+	if err := indexer.IndexField(ctx, &corev1.Event{}, refusalIndex, refusalKeys); err != nil {
 		return fmt.Errorf("indexing events by what they are about: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, jobs.HostnameIndex,
-		jobs.HostnameOf); err != nil {
+	if err := indexer.IndexField(ctx, &corev1.Node{}, jobs.HostnameIndex, jobs.HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
 	if err := (countForgetter{mgr.GetClient()}).addTo(mgr); err != nil {
@@ -80,8 +78,8 @@ func indexChildren(mgr ctrl.Manager, podGroups bool, apis []Served) error {
 				continue
 			}
 			indexed[gvk] = true
-			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex,
-				api.controllerOf); err != nil {
+			indexer := mgr.GetFieldIndexer()
+			if err := indexer.IndexField(context.Background(), kind, controllerIndex, api.controllerOf); err != nil {
 				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
 			}
 		}

@@ -32,11 +32,10 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 		if r.read.isFor(object, job.GetUID()) {
 			continue
 		}
-		gone := write.Warning(targetMissing,
-			fmt.Sprintf("%s %s, for which this is meant, does not exist: it is deleted without an effect",
-				r.api.Kind.Kind, name.Name))
-		err := r.executor.Run(ctx, object,
-			write.Batch{Writes: []write.Write{write.Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)}})
+		gone := write.Warning(targetMissing, fmt.Sprintf(
+			"%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
+		deletion := write.Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)
+		err := r.executor.Run(ctx, object, write.Batch{Writes: []write.Write{deletion}})
 		if err != nil && !write.IsOvertaken(err) {
 			return err
 		}

@@ -161,8 +161,8 @@ func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []write.Write) {
 		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
 			continue
 		}
-		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}).Ensure(g.js, kind,
-			g.podGroups); differs {
+		gang := jobs.Gang{Name: there.Name, Pods: pods, Waiting: true}
+		if write, differs := gang.Ensure(g.js, kind, g.podGroups); differs {
 			writes = append(writes, write)
 		}
 	}

@@ -104,8 +104,8 @@ func (v *view) succeededOf(replicatedJob string) []int32 {
 		}
 	}
 	slices.SortStableFunc(ended, func(x, y *batchv1.Job) int {
-		return jobs.TrueCondition(x,
-			batchv1.JobComplete).LastTransitionTime.Compare(jobs.TrueCondition(y, batchv1.JobComplete).LastTransitionTime.Time)
+		first, second := jobs.TrueCondition(x, batchv1.JobComplete), jobs.TrueCondition(y, batchv1.JobComplete)
+		return first.LastTransitionTime.Compare(second.LastTransitionTime.Time)
 	})
 	var out []int32
 	for _, job := range ended {

@@ -121,8 +121,8 @@ func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 	}
 	if deadline := v.job.Spec.StartingDeadlineSeconds; deadline != nil {
 		// A run is still in time within the last second of its deadline.
-		if earliest := v.seen.Now.Add(
-			-time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second); earliest.After(after) {
+		late := time.Duration(min(*deadline, maxDeadlineSeconds)+1) * time.Second
+		if earliest := v.seen.Now.Add(-late); earliest.After(after) {
 			after = earliest
 		}
 	}

@@ -108,9 +108,12 @@ func probe(namespace string) *corev1.Pod {
 			AutomountServiceAccountToken: ptr.To(false),
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{Name: "probe", Image: "registry.invalid/probe",
-				Resources: corev1.ResourceRequirements{Requests: little, Limits: little}, SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+			Containers: []corev1.Container{{
+				Name: "probe", Image: "registry.invalid/probe",
+				Resources: corev1.ResourceRequirements{Requests: little, Limits: little},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
 		},
 	}
 	jobs.InPodGroup(&pod.Spec, probeName)

@@ -33,9 +33,10 @@ func HasStrictServiceNames(ctx context.Context, c client.Client, namespace strin
 
 // probeServiceNames probes once.
 func probeServiceNames(ctx context.Context, c client.Client, namespace string) (bool, error) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: digitProbe, Namespace: namespace},
-		Spec: corev1.ServiceSpec{
-			ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": probeName}}}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: digitProbe, Namespace: namespace},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": probeName}},
+	}
 	switch err := c.Create(ctx, service, client.DryRunAll); {
 	case err == nil:
 		return false, nil

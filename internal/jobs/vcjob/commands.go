@@ -32,13 +32,12 @@ func (p *planner) executeCommand() bool {
 	case ending(p.job), stopped(p.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
 		p.plan.Events = append(p.plan.Events, write.Normal(actionReason,
 			fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, p.job.Status.State.Phase, why)))
-	case slices.Contains([]bus.Action{bus.AbortJobAction, bus.RestartJobAction, bus.TerminateJobAction,
-		bus.CompleteJobAction}, command.Action):
+	case command.Action == bus.AbortJobAction, command.Action == bus.RestartJobAction,
+		command.Action == bus.TerminateJobAction, command.Action == bus.CompleteJobAction:
 		p.status.execute(pendingAction{action: command.Action, why: why})
 	default:
-		p.plan.Events = append(p.plan.Events,
-			write.Warning(actionReason,
-				fmt.Sprintf("%q is not an action that a Command can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
+		p.plan.Events = append(p.plan.Events, write.Warning(actionReason, fmt.Sprintf("%q is not an action that a Command"+
+			" can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
 	}
 	return true
 }

@@ -166,18 +166,17 @@ func ray(arguments map[string]string) effect {
 		}
 		return out
 	}
-	return effect{objects: objects,
-		ports: ports, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
-			switch r.Group {
-			case a["head"]:
-				rayContainer(spec, a["headContainer"],
-					fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0 --port=%s --dashboard-port=%s --ray-client-server-port=%s",
-						a["port"], a["dashboardPort"], a["clientPort"]))
-			case a["worker"]:
-				rayContainer(spec, a["workerContainer"],
-					fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
-			}
-		}}
+	change := func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		switch r.Group {
+		case a["head"]:
+			rayContainer(spec, a["headContainer"], fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0"+
+				" --port=%s --dashboard-port=%s --ray-client-server-port=%s", a["port"], a["dashboardPort"], a["clientPort"]))
+		case a["worker"]:
+			rayContainer(spec, a["workerContainer"],
+				fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
+		}
+	}
+	return effect{objects: objects, ports: ports, change: change}
 }
 
 // headPorts are the ports of the Ray head, and the arguments that set them.

@@ -64,20 +64,20 @@ type hostList struct {
 // known are all plugins, in the order in which they change pods.
 var known = []plugin{
 	{name: "env", with: env},
-	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false",
-		"disable-network-policy": "false", "inject-hosts-env": "true"}},
-	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": rootsKeys, "ssh-private-key": "",
-		"ssh-public-key": "", "ssh-port": "22", "no-root": "false"}},
-	{name: "pytorch", with: pytorch,
-		needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456",
-			"wait-master-enabled": "false", "wait-master-timeout": "300", "wait-master-image": "busybox:1.36.1"}},
-	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps",
-		"worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
+	{name: "svc", with: svc, defaults: map[string]string{
+		"publish-not-ready-addresses": "false", "disable-network-policy": "false", "inject-hosts-env": "true"}},
+	{name: "ssh", with: ssh, defaults: map[string]string{
+		"ssh-key-file-path": rootsKeys, "ssh-private-key": "", "ssh-public-key": "", "ssh-port": "22", "no-root": "false"}},
+	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{
+		"master": "master", "worker": "worker", "port": "23456",
+		"wait-master-enabled": "false", "wait-master-timeout": "300", "wait-master-image": "busybox:1.36.1"}},
+	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{
+		"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
 	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"},
 		defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
-	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"},
-		defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
-			"port": "6379", "dashboardPort": "8265", "clientPort": "10001"},
+	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{
+		"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
+		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"},
 		distinct:   []string{"port", "dashboardPort", "clientPort"},
 		alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
 	{name: "hcclrank", with: hcclrank, defaults: map[string]string{"master": "master", "worker": "worker"}},

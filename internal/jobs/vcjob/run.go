@@ -88,14 +88,14 @@ func (p *planner) createPods() {
 			left[name] = p.sizes.limit(name) - p.roster.Alive(name)
 		}
 	}
-	p.createsPods = p.plan.CreateReplicas(p.roster,
-		p.seen.Admission, func(r *replicas.Replica, at podspec.Places) *corev1.Pod {
-			if left[r.Group] <= 0 {
-				return nil
-			}
-			left[r.Group]--
-			return p.objects.newPod(r, at)
-		})
+	newPod := func(r *replicas.Replica, at podspec.Places) *corev1.Pod {
+		if left[r.Group] <= 0 {
+			return nil
+		}
+		left[r.Group]--
+		return p.objects.newPod(r, at)
+	}
+	p.createsPods = p.plan.CreateReplicas(p.roster, p.seen.Admission, newPod)
 	if p.createsPods {
 		p.plan.First = append(p.plan.First, p.objects.missing()...)
 	}

@@ -108,9 +108,8 @@ func (rep *reporter) recordReady() {
 // of pods that are gone cannot, and must not be lost.
 func (v *view) isDerivedFromPods() bool {
 	before, after := &v.seen.Job.Status, &v.job.Status
-	return before.State.Phase == after.State.Phase && before.Version == after.Version &&
-		before.RetryCount == after.RetryCount &&
-		before.State.Reason == after.State.Reason &&
+	return before.State.Phase == after.State.Phase && before.State.Reason == after.State.Reason &&
+		before.Version == after.Version && before.RetryCount == after.RetryCount &&
 		before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
 		v.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Finished() })
 }

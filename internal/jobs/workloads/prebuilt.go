@@ -90,9 +90,9 @@ func outOfSyncEvent(found *kueue.Workload) write.Event {
 // finishedEvents returns an event that says why the job cannot be admitted with the finished Workload, unless that
 // ended with the job itself. What the Workload asked for cannot be compared: the cache drops it.
 func finishedEvents(job client.Object, found *kueue.Workload) []write.Event {
+	finished := meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished)
 	switch {
-	case meta.FindStatusCondition(found.Status.Conditions,
-		kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
+	case finished.Reason == kueue.WorkloadFinishedReasonOutOfSync:
 		return []write.Event{outOfSyncEvent(found)}
 	case metav1.IsControlledBy(found, job):
 		return nil

@@ -70,19 +70,17 @@ func meaningOf(spec *corev1.PodSpec) corev1.PodSpec {
 		out.Affinity = out.Affinity.DeepCopy()
 		slices.SortFunc(out.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, byText)
 	}
-	if a := spec.Affinity; a != nil && a.PodAffinity != nil &&
-		len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		out.Affinity = cmp.Or(out.Affinity, &corev1.Affinity{})
-		out.Affinity.PodAffinity =
-			&corev1.PodAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+	if a := spec.Affinity; a != nil && a.PodAffinity != nil {
+		if with := a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution; len(with) > 0 {
+			out.Affinity = cmp.Or(out.Affinity, &corev1.Affinity{})
+			out.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: with}
+		}
 	}
-	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil &&
-		len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		out.Affinity = cmp.Or(out.Affinity, &corev1.Affinity{})
-		out.Affinity.PodAntiAffinity =
-			&corev1.PodAntiAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+	if a := spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		if away := a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution; len(away) > 0 {
+			out.Affinity = cmp.Or(out.Affinity, &corev1.Affinity{})
+			out.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: away}
+		}
 	}
 	for _, c := range spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {

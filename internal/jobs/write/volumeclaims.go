@@ -61,16 +61,15 @@ func unlike(has, wants *corev1.PersistentVolumeClaimSpec) (out []string) {
 	differs := func(what, is, wanted string) {
 		out = append(out, fmt.Sprintf("its %s is %s, not %s", what, is, wanted))
 	}
-	if is, wanted := has.Resources.Requests[corev1.ResourceStorage],
-		wants.Resources.Requests[corev1.ResourceStorage]; podspec.Compare(is, wanted) != 0 {
-		differs("size", podspec.Text(is), podspec.Text(wanted))
+	size, wantedSize := has.Resources.Requests[corev1.ResourceStorage], wants.Resources.Requests[corev1.ResourceStorage]
+	if podspec.Compare(size, wantedSize) != 0 {
+		differs("size", podspec.Text(size), podspec.Text(wantedSize))
 	}
 	if !slices.Equal(has.AccessModes, wants.AccessModes) {
 		differs("access mode", join(has.AccessModes), join(wants.AccessModes))
 	}
-	if is, wanted := ptr.Deref(has.StorageClassName, ""),
-		ptr.Deref(wants.StorageClassName, ""); wants.StorageClassName != nil && is != wanted {
-		differs("storage class", fmt.Sprintf("%q", is), fmt.Sprintf("%q", wanted))
+	if class := ptr.Deref(has.StorageClassName, ""); class != ptr.Deref(wants.StorageClassName, class) {
+		differs("storage class", fmt.Sprintf("%q", class), fmt.Sprintf("%q", *wants.StorageClassName))
 	}
 	return out
 }

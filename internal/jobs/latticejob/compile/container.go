@@ -187,9 +187,8 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 	mixed map[string]*rendering) error {
 	name := fmt.Sprintf("%s-%s-env", t.full, c.Name)
 	fromSecret := func(name string) {
-		c.EnvFrom = append(c.EnvFrom,
-			corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+		secret := &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
+		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{SecretRef: secret})
 	}
 	for _, resource := range spec.EnvFrom {
 		d := t.resources[resource]
@@ -214,9 +213,8 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: t.meta(name, t.full), Data: plain,
 		})
-		c.EnvFrom = append(c.EnvFrom,
-			corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+		variables := &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
+		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: variables})
 	}
 	for i, provider := range slices.Sorted(maps.Keys(mixed)) {
 		external := name + "-eso"
