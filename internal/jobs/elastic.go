@@ -48,7 +48,7 @@ func ReplicasIn(annotations map[string]string, key string) (int32, bool) {
 // fixed size loses what its template says about sizes.
 func (b Bounds) Ask(podSet *kueue.PodSet) {
 	if !b.Elastic {
-		FixSize(podSet)
+		DropAnnotation(podSet, muster.MinReplicasAnnotation)
 		return
 	}
 	podSet.Count, podSet.MinCount = b.Most, ptr.To(b.Least)
@@ -78,11 +78,12 @@ func IsElasticTemplate(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""
 }
 
-// FixSize makes the pod set non-elastic.
-func FixSize(podSet *kueue.PodSet) {
+// DropAnnotation removes the annotation from the template of the pod set. The template may be the job's own: its map
+// of annotations is copied, not changed.
+func DropAnnotation(podSet *kueue.PodSet, key string) {
 	meta := &podSet.Template.ObjectMeta
-	if _, says := meta.Annotations[muster.MinReplicasAnnotation]; says {
-		meta.Annotations = maps.Clone(meta.Annotations) // the map may be the job's own
-		delete(meta.Annotations, muster.MinReplicasAnnotation)
+	if _, says := meta.Annotations[key]; says {
+		meta.Annotations = maps.Clone(meta.Annotations)
+		delete(meta.Annotations, key)
 	}
 }

@@ -3,6 +3,10 @@ package jobs
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
 
@@ -23,6 +27,24 @@ func TestNumbersThatTheAPIRejectsCountAsAbsent(t *testing.T) {
 		n, ok := ReplicasIn(map[string]string{muster.MaxReplicasAnnotation: text}, muster.MaxReplicasAnnotation)
 		if ok != (want > 0) || ok && n != want {
 			t.Errorf("%q counts as %d, %v; want %d", text, n, ok, want)
+		}
+	}
+}
+
+// TestAnAnnotationIsDroppedFromThePodSetAlone: the template of a pod set may share its map with the job.
+func TestAnAnnotationIsDroppedFromThePodSetAlone(t *testing.T) {
+	for _, key := range []string{muster.MinReplicasAnnotation, muster.MinPodsAnnotation} {
+		annotations := map[string]string{key: "1", "mine": "2"}
+		podSets := []kueue.PodSet{{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}},
+			{}}
+		for i := range podSets {
+			DropAnnotation(&podSets[i], key)
+		}
+		if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
+			t.Errorf("annotations of the pod set = %v, want only mine=2", got)
+		}
+		if len(annotations) != 2 {
+			t.Errorf("the job's annotations are %v, want them unchanged", annotations)
 		}
 	}
 }

@@ -20,8 +20,7 @@ type Gang struct {
 	Name string
 	// Pods is how many pods must find a node.
 	Pods int32
-	// Waiting says that some pods are not bound yet. Once all are, MinCount does not matter any more and is not
-	// updated.
+	// Waiting says that some pods are not bound yet. Once all are, MinCount does not matter any more and is not updated.
 	Waiting       bool
 	PriorityClass string
 }

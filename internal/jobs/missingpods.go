@@ -15,8 +15,7 @@ type MissingPods struct {
 	Pods  int32
 	Since time.Time
 	// Overcome is the time of the last refusal known when the job ran with no pods missing, by the clock of the event's
-	// reporter. Refusals up to then do not count: pods that are missing later may have failed and be waiting for a
-	// retry.
+	// reporter. Refusals up to then do not count: pods that are missing later may have failed and be waiting for a retry.
 	Overcome time.Time
 }
 

@@ -63,9 +63,9 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 }
 
 // IsOwned reports whether it is reported when the pods of the Workload are gone: by the controller of an owner, or, if
-// the job of the Workload was deleted without its pods, by package jobs. The owner need not be a controller reference:
-// the pods of a group own their Workload together. But a Workload that only points at a job that Muster runs is not the
-// job's, and nobody reports on it.
+// the job of the Workload was deleted without its pods, by package jobs/controller. The owner need not be a controller
+// reference: the pods of a group own their Workload together. But a Workload that only points at a job that Muster runs
+// is not the job's, and nobody reports on it.
 func IsOwned(w *kueue.Workload) bool {
 	return IsOrphaned(w) || slices.ContainsFunc(w.OwnerReferences, func(o metav1.OwnerReference) bool {
 		group, _, _ := strings.Cut(o.APIVersion, "/")

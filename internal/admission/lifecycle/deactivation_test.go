@@ -221,7 +221,7 @@ func TestAnOrphanIsFinishedOnceItHoldsNoQuota(t *testing.T) {
 			t.Errorf("%s: step = %+v, want its quota kept", name, step)
 		}
 	}
-	// It is evicted like others: package jobs stops its pods.
+	// It is evicted like others: package jobs/controller stops its pods.
 	if step := next(t, orphan(admitted().inactive()), open(), policy, 0); step.Status == nil ||
 		step.Status.Status.Admission == nil ||
 		!meta.IsStatusConditionTrue(step.Status.Status.Conditions, kueue.WorkloadEvicted) {

@@ -82,7 +82,8 @@ func Next(w *kueue.Workload, facts Facts, policy Policy, now time.Time) Step {
 		return removeFinalizer(w)
 	case workload.IsFinished(w):
 		return d.finished()
-	case workload.IsOrphaned(w) && !workload.HoldsQuota(w): // package jobs ends one with quota, once its pods are gone
+	case workload.IsOrphaned(w) && !workload.HoldsQuota(w):
+		// package jobs/controller ends one with quota, once its pods are gone
 		d.set(kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonOwnerNotFound,
 			workload.OrphanedMessage)
 	case !workload.IsActive(w):

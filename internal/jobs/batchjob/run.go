@@ -95,8 +95,7 @@ func rewrite(job, desired *batchv1.Job) write.Write {
 	}
 	change := write.Change(job, desired)
 	if job.Generation <= 1 {
-		// A Job that has never run has no status that matters here, and the Job controller writes its first status
-		// about now.
+		// A Job that has never run has no status that matters here, and the Job controller writes its first status about now.
 		return change.DespiteStatus()
 	}
 	return change

@@ -125,8 +125,7 @@ func faults(writes []string) []fault {
 	for _, write := range writes {
 		out = append(out, fault{write, false, unavailable}, fault{write, true, apierrors.NewTimeoutError("no answer", 1)})
 		if !strings.HasPrefix(write, "delete") {
-			// A patch conflicts with that of another client, a create with another one that the same ResourceQuota
-			// counts.
+			// A patch conflicts with that of another client, a create with another one that the same ResourceQuota counts.
 			out = append(out, fault{write, false,
 				apierrors.NewConflict(jobset.Resource("jobsets"), "js", errors.New("changed since"))})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/workloads"
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -81,14 +82,17 @@ func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err 
 	return o, nil
 }
 
-// described returns what the job asks for, without what its API cannot cope with.
+// described returns what the job asks for, without what its API cannot cope with. If a job that cannot be resized had
+// an elastic pod set, the engine would wait for ever for the pods that it should give up.
 func (r *reconciler[T]) described(job T, facts jobs.Facts) jobs.Description {
 	described := r.api.Describe(job, facts)
-	if !r.api.Abilities.Resizes {
-		workloads.FixSizes(described.PodSets)
-	}
-	if !r.api.Abilities.AnyPods {
-		workloads.DropMinPods(described.PodSets)
+	for i := range described.PodSets {
+		if !r.api.Abilities.Resizes {
+			jobs.DropAnnotation(&described.PodSets[i], muster.MinReplicasAnnotation)
+		}
+		if !r.api.Abilities.AnyPods {
+			jobs.DropAnnotation(&described.PodSets[i], muster.MinPodsAnnotation)
+		}
 	}
 	return described
 }

@@ -191,10 +191,10 @@ func refersTo(owner *metav1.OwnerReference, kind schema.GroupKind) bool {
 type Settings struct {
 	// Backoff applies to jobs whose pods are refused.
 	Backoff workloads.Backoff
-	// NativeGangs makes pods belong to PodGroups; see HasNativeGangs. Without it, PodGroups left from an earlier start
-	// are loosened.
+	// NativeGangs makes pods belong to PodGroups; see probe.HasNativeGangs. Without it, PodGroups left from an earlier
+	// start are loosened.
 	NativeGangs bool
-	// StrictServiceNames says that Services must have names that begin with a letter; see HasStrictServiceNames.
+	// StrictServiceNames says that Services must have names that begin with a letter; see probe.HasStrictServiceNames.
 	StrictServiceNames bool
 	// Readiness says when it is reported on Workloads that their pods are ready.
 	Readiness waiting.Readiness

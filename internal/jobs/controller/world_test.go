@@ -56,8 +56,7 @@ type world struct {
 	job    string
 	clock  *clocktesting.FakePassiveClock
 	events *recorder
-	// api is the API server. The reconciler uses another client, recordingClient, which records its writes and fails
-	// one.
+	// api is the API server. The reconciler uses another client, recordingClient, which records its writes and fails one.
 	api client.WithWatch
 	// fate returns how a ready Job ends; "" if it keeps running.
 	fate func(*batchv1.Job) batchv1.JobConditionType
@@ -81,8 +80,7 @@ type world struct {
 // kubeletsFinalizer keeps a deleted pod for the time that it takes to terminate.
 const kubeletsFinalizer = "test/kubelet"
 
-// fault makes one write of the reconciler fail with the error: before it takes
-// effect, or after.
+// fault makes one write of the reconciler fail with the error: before it takes effect, or after.
 type fault struct {
 	write string
 	after bool

@@ -13,9 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// batchDelay is how long changes of pods are batched into one reconcile: too short for users to notice,
-// and long enough that a job of thousands of pods is reconciled ten times a second, not once for each
-// pod.
+// batchDelay is how long changes of pods are batched into one reconcile: too short for users to notice, and long enough
+// that a job of thousands of pods is reconciled ten times a second, not once for each pod.
 const batchDelay = 100 * time.Millisecond
 
 // API is the GenericJob API. A GenericJob without a queue starts at once.

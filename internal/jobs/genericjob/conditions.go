@@ -80,8 +80,7 @@ func (v *view) pausedNow() conditionState {
 // pod says about its failure, and a status of any size would be refused.
 const messageBytes = 4096
 
-// setConditions writes the conditions into the status. lastTransitionTime changes only with the status
-// of a condition.
+// setConditions writes the conditions into the status. lastTransitionTime changes only with the status of a condition.
 func (v *view) setConditions(states map[tensorstack.JobConditionType]conditionState) {
 	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
 	for _, kind := range conditionOrder {

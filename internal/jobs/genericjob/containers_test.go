@@ -64,9 +64,8 @@ func listed(job jobBuilder) map[bool]int {
 	return out
 }
 
-// TestTheStatusOfTheLargestJobFitsIntoEtcd: a status that etcd refuses would keep the job from ever ending.
-// What the operator reads back stays, and containers are listed as far as there is room, those of failed
-// replicas first.
+// TestTheStatusOfTheLargestJobFitsIntoEtcd: a status that etcd refuses would keep the job from ever ending. What the
+// operator reads back stays, and containers are listed as far as there is room, those of failed replicas first.
 func TestTheStatusOfTheLargestJobFitsIntoEtcd(t *testing.T) {
 	for _, containers := range []int{1, 3, 4, 9} {
 		job, pods := large(containers)

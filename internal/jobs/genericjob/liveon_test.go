@@ -60,8 +60,7 @@ func TestAReplicaThatHasEndedHasStarted(t *testing.T) {
 	}
 }
 
-// TestThePodGroupIsMadeBeforeThePods: and again while a pod has no node, for nobody binds
-// that pod without.
+// TestThePodGroupIsMadeBeforeThePods: and again while a pod has no node, for nobody binds that pod without.
 func TestThePodGroupIsMadeBeforeThePods(t *testing.T) {
 	job := newJob().with("worker", 2)
 	job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: "q"}}

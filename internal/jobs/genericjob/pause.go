@@ -32,9 +32,8 @@ const (
 	maxDurationMessage = "The job has reached the maximum execution time of its queue and is paused; set spec.runMode.pause.enabled to false to queue it again"
 )
 
-// pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and
-// reports whether it did. Everything else waits for the next reconcile, as the status could not be
-// written over this change.
+// pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and reports
+// whether it did. Everything else waits for the next reconcile, as the status could not be written over this change.
 func (p *planner) pauseAtTimeLimit() bool {
 	if paused(p.job) || !p.timeLimitReached() {
 		return false

@@ -82,8 +82,7 @@ func TestAResumedJobThatKeptItsQuotaGetsItsFullTime(t *testing.T) {
 		writes(see(t, job.GenericJob, bounded(now.Add(-3*time.Hour)), runs)))
 }
 
-// TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit: with no clean-up, also of a job that
-// ended while it was paused.
+// TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit: with no clean-up, also of a job that ended while it was paused.
 func TestPodsThatOutliveTheJobAreStoppedAtTheTimeLimit(t *testing.T) {
 	for what, job := range map[string]jobBuilder{
 		"one that runs":   newJob().with("worker", 3).succeedsBy(rule("worker", 0)),

@@ -61,9 +61,8 @@ func (v *view) labels(own map[string]string, r *replicas.Replica) map[string]str
 	return out
 }
 
-// createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It
-// is created again, if it is missing, while a pod is missing or has no node, as nothing would bind the
-// pod without it.
+// createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It is created
+// again, if it is missing, while a pod is missing or has no node, as nothing would bind the pod without it.
 func (p *planner) createPodGroup() {
 	if p.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
 		return

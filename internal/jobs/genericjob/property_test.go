@@ -212,8 +212,7 @@ func TestEveryJobEndsOnce(t *testing.T) {
 	})
 }
 
-// TestAJobThatMayNotRunEndsUpWithoutPods: paused, or without quota, however it got
-// there.
+// TestAJobThatMayNotRunEndsUpWithoutPods: paused, or without quota, however it got there.
 func TestAJobThatMayNotRunEndsUpWithoutPods(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newCluster(t, randomJob(t), admitted)

@@ -31,8 +31,7 @@ func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*repli
 	return len(rule) > 0
 }
 
-// decisiveFailure returns a replica because of whose failure no rule can be met any more, nil if one still
-// can.
+// decisiveFailure returns a replica because of whose failure no rule can be met any more, nil if one still can.
 func decisiveFailure(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
 	if len(rules) == 0 {
 		return roster.First(hasFailed)

@@ -64,8 +64,7 @@ func schedulerLabels(job *tensorstack.GenericJob, replicaType string) map[string
 	}
 }
 
-// podGroup returns the PodGroup for t9k-scheduler, nil if the job does not use it or it is not
-// installed.
+// podGroup returns the PodGroup for t9k-scheduler, nil if the job does not use it or it is not installed.
 func podGroup(job *tensorstack.GenericJob, facts jobs.Facts) *unstructured.Unstructured {
 	s := t9k(job)
 	if s == nil || !facts.Served[t9kPodGroups] {

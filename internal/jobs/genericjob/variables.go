@@ -42,8 +42,7 @@ func (v variables) expandAll(spec *corev1.PodSpec) {
 // end each time.
 const maxName = 128
 
-// expand replaces each known $(name). As in Kubernetes, $$ escapes a $; it is kept for Kubernetes to
-// unescape.
+// expand replaces each known $(name). As in Kubernetes, $$ escapes a $; it is kept for Kubernetes to unescape.
 func (v variables) expand(text string) string {
 	if !strings.Contains(text, "$(") {
 		return text

@@ -317,8 +317,7 @@ func TestDefaultClassCreatedBetweenAGangAndItsPods(t *testing.T) {
 	}
 	same(t, "deleted", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, deleted(planWith(js, children...)))
 
-	// One Job is gone, the other terminates: the new Job waits for the other's successor in the gang that both will be
-	// in.
+	// One Job is gone, the other terminates: the new Job waits for the other's successor in the gang that both will be in.
 	terminating := children[3].(*batchv1.Job)
 	terminating.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	p := planWith(js, children[0], group, terminating)

@@ -163,9 +163,8 @@ func (s *sizes) reclaimable() map[string]int32 {
 			asked = granted.Asked
 		}
 		if boundsOf(s.js, rj).Elastic && s.jobsLeft(rj) > 0 {
-			// The queue decides how many pods there are. Only of a Job that is about to end, and must not grow any
-			// more, are ended pods reported, and no more than the pods that were not granted, so that no granted quota
-			// is given away.
+			// The queue decides how many pods there are. Only of a Job that is about to end, and must not grow any more, are
+			// ended pods reported, and no more than the pods that were not granted, so that no granted quota is given away.
 			if job := s.elasticJob(rj); job != nil {
 				if n := min(job.Status.Succeeded, asked-s.seen.Admission.PodSets[rj.Name].Count); n > 0 {
 					out[rj.Name] = n

@@ -76,8 +76,7 @@ func matters(before, after client.Object) bool {
 		was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
 }
 
-// expected reports whether a new VCJob has no status yet: the LatticeJob's status depends on the
-// VCJob's alone.
+// expected reports whether a new VCJob has no status yet: the LatticeJob's status depends on the VCJob's alone.
 func expected(child client.Object) bool {
 	vcjob, is := child.(*volcano.Job)
 	return is && vcjob.DeletionTimestamp.IsZero() && vcjob.Status.State.Phase == ""

@@ -17,13 +17,11 @@ import (
 const (
 	// generationAnnotation, on a VCJob, is the generation of the spec that it was compiled from.
 	generationAnnotation = "lattice.dev/generation"
-	// queueLabelsAnnotation, on a VCJob, holds the labels that were copied to it, as queueLabels
-	// formats them.
+	// queueLabelsAnnotation, on a VCJob, holds the labels that were copied to it, as queueLabels formats them.
 	queueLabelsAnnotation = "lattice.dev/queue-labels"
 	// gateAnnotation, on a VCJob, holds the job's gate of admission as it was copied to it.
 	gateAnnotation = "lattice.dev/admission-gated-by"
-	// domainsAnnotation, on a VCJob, holds the topology domains that it was compiled with, as domainsOf
-	// formats them.
+	// domainsAnnotation, on a VCJob, holds the topology domains that it was compiled with, as domainsOf formats them.
 	domainsAnnotation = "lattice.dev/domains"
 )
 

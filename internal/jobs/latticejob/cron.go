@@ -43,8 +43,7 @@ func (p *planner) planSchedule() {
 			ptr.To(write.Warning(compileFailedReason, err.Error())))
 		return
 	case times == schedule.Schedule{}:
-		// The schedule was changed to an invalid one: the status says so, and runs resume once it is
-		// fixed.
+		// The schedule was changed to an invalid one: the status says so, and runs resume once it is fixed.
 		last := p.job.Status.LastScheduleTime
 		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation),
 			ptr.To(write.Warning(compileFailedReason, err.Error())))
@@ -109,8 +108,7 @@ func (v *view) lastRun(runs []*lattice.LatticeJob) time.Time {
 // maxDeadlineSeconds is a hundred years in seconds; a time.Duration cannot hold much more.
 const maxDeadlineSeconds = 100 * 366 * 24 * 60 * 60
 
-// due returns the scheduled time for which to create a run now; zero if none. If several were missed,
-// it is the last.
+// due returns the scheduled time for which to create a run now; zero if none. If several were missed, it is the last.
 func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 	if ptr.Deref(v.job.Spec.Suspend, false) {
 		return time.Time{}
@@ -129,8 +127,7 @@ func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 	return times.Last(after, v.seen.Now)
 }
 
-// begin creates the run that is due. If that fails, the previous status is kept, so that the run is
-// tried again.
+// begin creates the run that is due. If that fails, the previous status is kept, so that the run is tried again.
 func (p *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := p.runsStatus(running, last)
 	event := write.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
@@ -188,8 +185,7 @@ func (v *view) runsStatus(running int, last time.Time) lattice.LatticeJobStatus 
 	return status
 }
 
-// runOf returns the run of the job for a scheduled time. Its name holds the time, so that there are
-// never two for one.
+// runOf returns the run of the job for a scheduled time. Its name holds the time, so that there are never two for one.
 func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
 	labels := maps.Clone(job.Labels)
 	if labels == nil {

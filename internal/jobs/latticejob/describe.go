@@ -9,9 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// describe returns what a LatticeJob requests of a queue. That is nothing if its VCJob or its runs
-// queue, if its queue is Volcano's alone, or before Volcano is installed; if the job was queued before,
-// it gives its quota back.
+// describe returns what a LatticeJob requests of a queue. That is nothing if its VCJob or its runs queue, if its queue
+// is Volcano's alone, or before Volcano is installed; if the job was queued before, it gives its quota back.
 func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Description {
 	switch {
 	case hasSchedule(job):

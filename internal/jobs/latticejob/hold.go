@@ -44,9 +44,8 @@ func (p *planner) deleteQueuedVCJob() {
 	p.status.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
 }
 
-// evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is
-// written first: a running job without a VCJob is otherwise taken for one whose VCJob was deleted by a
-// user.
+// evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is written first: a
+// running job without a VCJob is otherwise taken for one whose VCJob was deleted by a user.
 func (p *planner) evict() {
 	switch {
 	case p.vcjob != nil:

@@ -27,8 +27,7 @@ func (v *view) labelPods(vcjob *volcano.Job) {
 // gateOf returns the controllers that hold back the job's admission, "" if there are none.
 func gateOf(job *lattice.LatticeJob) string { return job.Annotations[kueue.AdmissionGatedByAnnotation] }
 
-// copyQueueLabels copies to the VCJob the labels that control how the job is queued, and what holds back
-// its admission.
+// copyQueueLabels copies to the VCJob the labels that control how the job is queued, and what holds back its admission.
 func (v *view) copyQueueLabels(vcjob *volcano.Job) {
 	for key, value := range v.job.Labels {
 		if isQueueLabel(key) {

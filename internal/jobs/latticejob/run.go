@@ -28,8 +28,7 @@ import (
 // and they are observed in any order.
 const missingServiceTimeout = 10 * time.Second
 
-// hardTopology is the message for a job that asks for a topology which only Volcano's scheduler
-// supports.
+// hardTopology is the message for a job that asks for a topology which only Volcano's scheduler supports.
 const hardTopology = "spec.topology is Hard, and Muster has no HyperNodes: make it Soft, or leave it out and have the annotation " +
 	kueue.PodSetRequiredTopologyAnnotation +
 	" of the LatticeJob name the label of the domain that must hold all pods of a task. The job then continues"

@@ -65,8 +65,7 @@ func (v *view) setTimes(status *lattice.LatticeJobStatus) {
 	}
 }
 
-// ignoredChange returns the end of the message for a job whose spec was changed while it runs, "" if it
-// was not.
+// ignoredChange returns the end of the message for a job whose spec was changed while it runs, "" if it was not.
 func (v *view) ignoredChange() string {
 	if ptr.Deref(v.job.Status.ObservedGeneration, v.job.Generation) == v.job.Generation {
 		return ""

@@ -19,9 +19,8 @@ type podSet struct {
 	places podspec.Ranking
 	// count is how many pods have places.
 	count int32
-	// indexLabel is the pod label with a pod's rank in its group, "" if the pod's kind of job says which;
-	// groupLabel the one with the group, "" if all pods are one group. Groups are of equal size, and their
-	// ranks follow one another.
+	// indexLabel is the pod label with a pod's rank in its group, "" if the pod's kind of job says which; groupLabel the
+	// one with the group, "" if all pods are one group. Groups are of equal size, and their ranks follow one another.
 	indexLabel, groupLabel string
 	groups                 int32
 	// slice is the size of the smallest parts that must each be in one domain, 0 if there are none.

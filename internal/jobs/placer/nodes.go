@@ -13,8 +13,7 @@ import (
 
 // nodes looks up nodes of the cluster.
 type nodes interface {
-	// hostOf returns the hostname label of the node with a name, "" if the node does not exist: it may be
-	// recreated soon.
+	// hostOf returns the hostname label of the node with a name, "" if the node does not exist: it may be recreated soon.
 	hostOf(node string) string
 	// exists reports whether a node with the hostname exists.
 	exists(host string) bool

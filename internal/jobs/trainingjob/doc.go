@@ -2,6 +2,6 @@
 // which sizes, and which pods, Services and status follow from the size that it is granted and from the state of its
 // pods. Each policy has a file of its own.
 //
-// All are pure functions, which the shared reconciler of package jobs calls through API. The executor of that package
-// does the planned writes. Pods are named, built and judged by package replicas.
+// All functions are pure: the reconciler of package controller calls them, and the executor of package write carries
+// out what they plan. Pods are named, built and judged by package replicas.
 package trainingjob

@@ -15,8 +15,7 @@ type planner struct {
 	*view
 	status *reporter
 	plan   *jobs.Plan
-	// lost holds failed pods of the roster that do not count as failures, because their nodes or places were taken
-	// away.
+	// lost holds failed pods of the roster that do not count as failures, because their nodes or places were taken away.
 	lost []*corev1.Pod
 	// cannotStart says why missing pods cannot be created, "" if they can.
 	cannotStart string

@@ -50,9 +50,8 @@ func pytorch(arguments map[string]string) effect {
 	}}
 }
 
-// awaitMaster returns an init container that waits until the master listens, and fails after the given
-// number of seconds. It requests no more than the pod does anyway and needs no privileges, so it is
-// admitted wherever the pod is.
+// awaitMaster returns an init container that waits until the master listens, and fails after the given number of
+// seconds. It requests no more than the pod does anyway and needs no privileges, so it is admitted wherever the pod is.
 func awaitMaster(spec *corev1.PodSpec, image, seconds string) corev1.Container {
 	out := corev1.Container{
 		Name: "wait-for-master", Image: image,

@@ -5,9 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// plan returns what to do about a VCJob. A decision about the job's phase is written to the status
-// first, and its consequences are left to the next reconcile, so that a failed write never makes it
-// decide twice.
+// plan returns what to do about a VCJob. A decision about the job's phase is written to the status first, and its
+// consequences are left to the next reconcile, so that a failed write never makes it decide twice.
 func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 	p := newPlanner(seen)
 	switch {

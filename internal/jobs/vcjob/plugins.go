@@ -299,8 +299,7 @@ func hostOf(job *volcano.Job, task string, index int32) string {
 	return name + "." + job.Name
 }
 
-// hostsOf returns the host names of all pods of the task; a single one if its template sets the host
-// name.
+// hostsOf returns the host names of all pods of the task; a single one if its template sets the host name.
 func hostsOf(job *volcano.Job, task string) []string {
 	out := make([]string, hostCount(job, task))
 	for index := range out {

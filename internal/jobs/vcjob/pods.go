@@ -186,8 +186,7 @@ func unschedulableSince(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// groups returns the tasks as groups of replicas. They have no restart policy of their own: the job's
-// policies decide.
+// groups returns the tasks as groups of replicas. They have no restart policy of their own: the job's policies decide.
 func groups(job *volcano.Job) []replicas.Group {
 	out := make([]replicas.Group, 0, len(job.Spec.Tasks))
 	for i := range job.Spec.Tasks {

@@ -258,9 +258,8 @@ func (v *view) lastEnd(task string) (last time.Time) {
 	return last
 }
 
-// startOf returns when the pod's first container started; zero if none has. The status of a container
-// that was restarted once also has its previous run; if one was restarted more often, it is when the
-// kubelet accepted the pod.
+// startOf returns when the pod's first container started; zero if none has. The status of a container that was
+// restarted once also has its previous run; if one was restarted more often, it is when the kubelet accepted the pod.
 func startOf(pod *corev1.Pod) (first time.Time) {
 	for i := range pod.Status.ContainerStatuses {
 		status := &pod.Status.ContainerStatuses[i]
@@ -283,8 +282,7 @@ func startOf(pod *corev1.Pod) (first time.Time) {
 	return first
 }
 
-// lastTransition returns the time of the last change of the pod's conditions, or its creation time if it has
-// none.
+// lastTransition returns the time of the last change of the pod's conditions, or its creation time if it has none.
 func lastTransition(pod *corev1.Pod) time.Time {
 	last := pod.CreationTimestamp.Time
 	for i := range pod.Status.Conditions {

@@ -100,8 +100,7 @@ func (s *sizes) lacksMinimum() bool {
 }
 
 const (
-	// admittedAnewReason is the reason of a job that gives its quota back to be admitted with changed
-	// tasks.
+	// admittedAnewReason is the reason of a job that gives its quota back to be admitted with changed tasks.
 	admittedAnewReason = "AdmittedAnew"
 	// taskWithoutQuotaReason is the reason of a job with a task that must wait for that, and of the event.
 	taskWithoutQuotaReason = "TaskWithoutQuota"
@@ -160,9 +159,8 @@ func (s *sizes) admittedWithout(task string) string {
 		strings.Join(tasks, ", "))
 }
 
-// requeue gives the quota back if all other pods of the job have finished, so that the job is admitted
-// with its current tasks, and reports whether it did. So does a job that begins again and has given back quota that it
-// needs.
+// requeue gives the quota back if all other pods of the job have finished, so that the job is admitted with its current
+// tasks, and reports whether it did. So does a job that begins again and has given back quota that it needs.
 func (p *planner) requeue() bool {
 	task := p.sizes.taskWithoutQuota()
 	switch {

@@ -201,8 +201,7 @@ func writeRanges(indices []int32) string {
 	return out.String()
 }
 
-// readValues parses "worker=1;worker/3=2,4=1", a value for a task and two for pods. Invalid entries are
-// skipped.
+// readValues parses "worker=1;worker/3=2,4=1", a value for a task and two for pods. Invalid entries are skipped.
 func readValues(text string, put func(key string, value int64)) {
 	for part := range strings.SplitSeq(text, ";") {
 		task, list, ofPods := strings.Cut(part, "/")

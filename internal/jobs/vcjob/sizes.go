@@ -69,8 +69,7 @@ func totalOf(job *volcano.Job) (total int32) {
 	return total
 }
 
-// countOf returns the number of pods of the task: the maximum in its template's annotations, if it has
-// them.
+// countOf returns the number of pods of the task: the maximum in its template's annotations, if it has them.
 func countOf(task *volcano.TaskSpec) int32 {
 	if _, most, isSet := annotated(task); isSet {
 		return most
@@ -221,9 +220,8 @@ func isAwaited(job *volcano.Job, name string) bool {
 	})
 }
 
-// elasticTask returns the task that the queue may resize while the job runs, -1 if there is none. The
-// queue can resize only one task: if several have a lower minimum, they keep their admitted size,
-// except for one with annotations.
+// elasticTask returns the task that the queue may resize while the job runs, -1 if there is none. The queue can resize
+// only one task: if several have a lower minimum, they keep their admitted size, except for one with annotations.
 func elasticTask(job *volcano.Job) int {
 	found := -1
 	if i := annotatedTask(job); i >= 0 {
@@ -244,9 +242,8 @@ func elasticTask(job *volcano.Job) int {
 	return found
 }
 
-// resizableTask returns the index of the task that the queue may resize while the job is admitted, or -1
-// if there is none. That is the task that was admitted as elastic, although the job's numbers may have
-// changed since.
+// resizableTask returns the index of the task that the queue may resize while the job is admitted, or -1 if there is
+// none. That is the task that was admitted as elastic, although the job's numbers may have changed since.
 func (s *sizes) resizableTask() int {
 	for i := range s.job.Spec.Tasks {
 		if s.seen.Admission.PodSets[nameOf(s.job, i)].ChoseCount() {

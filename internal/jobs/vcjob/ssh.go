@@ -34,8 +34,7 @@ const (
 	rootsKeys = "/root/.ssh"
 )
 
-// ssh lets the pods of a job log in to each other, with a key pair of the job's own or one that is
-// given.
+// ssh lets the pods of a job log in to each other, with a key pair of the job's own or one that is given.
 func ssh(arguments map[string]string) effect {
 	return effect{
 		change: func(job *volcano.Job, _ *replicas.Replica, spec *corev1.PodSpec) {

@@ -172,8 +172,7 @@ func (rep *reporter) setPhase(phase volcano.JobPhase, reason, message string) {
 // mostConditions bounds the list of past phases: a job may be stopped and resumed any number of times.
 const mostConditions = 64
 
-// setDerivedPhase is setPhase for a phase that also follows from the pods, so that nothing needs to wait for the
-// write.
+// setDerivedPhase is setPhase for a phase that also follows from the pods, so that nothing needs to wait for the write.
 func (rep *reporter) setDerivedPhase(phase volcano.JobPhase, reason, message string) {
 	first := rep.plan.StatusFirst
 	rep.setPhase(phase, reason, message)

@@ -18,9 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// pluginFailedReason is the reason of the event for a plugin's object that could not be changed. One
-// that could not be created is reported like pods that could not, as there are no pods without it: the
-// job then gives its quota back.
+// pluginFailedReason is the reason of the event for a plugin's object that could not be changed. One that could not be
+// created is reported like pods that could not, as there are no pods without it: the job then gives its quota back.
 const pluginFailedReason = "PluginError"
 
 // hostsFolder is where pods find the host names of each task, in one file per task.
@@ -122,9 +121,8 @@ const (
 	hostsManager = "muster-vcjob-hosts"
 )
 
-// updateHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as
-// elastic Horovod needs; new pods get them in their variables, too. A job that was never changed has
-// the right hosts from its start.
+// updateHosts updates the hosts to the current sizes of tasks. Running pods see them in their files, as elastic Horovod
+// needs; new pods get them in their variables, too. A job that was never changed has the right hosts from its start.
 func (o *objects) updateHosts() {
 	var sizes []string
 	for i := range o.job.Spec.Tasks {

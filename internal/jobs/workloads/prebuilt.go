@@ -45,8 +45,7 @@ func (j Job) takePrebuilt(found *kueue.Workload, described jobs.Description, que
 	case workload.IsFinished(found):
 		return nil, finishedEvents(j.Object, found)
 	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && j.Controls(found)):
-		// A Workload that the job already controls was compared before; differences are what its admission added to the
-		// job.
+		// A Workload that the job already controls was compared before; differences are what its admission added to the job.
 		return outOfSync(found, now)
 	case !j.Controls(found):
 		return []write.Write{write.Change(found, adopted(j.Object, j.Kind, found, queue))}, nil

@@ -2,7 +2,6 @@ package workloads
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -103,25 +102,6 @@ func pausedWrites(seen *kueue.Workload, progress jobs.Progress) []write.Write {
 		return []write.Write{write.Change(seen, free)}
 	}
 	return nil
-}
-
-// FixSizes makes all pod sets non-elastic. If a job that cannot be resized had an elastic pod set, the engine would
-// wait forever for the pods that it should give up.
-func FixSizes(podSets []kueue.PodSet) {
-	for i := range podSets {
-		jobs.FixSize(&podSets[i])
-	}
-}
-
-// DropMinPods makes all pod sets ask for pods of their own.
-func DropMinPods(podSets []kueue.PodSet) {
-	for i := range podSets {
-		meta := &podSets[i].Template.ObjectMeta
-		if _, says := meta.Annotations[muster.MinPodsAnnotation]; says {
-			meta.Annotations = maps.Clone(meta.Annotations) // the map may be the job's own
-			delete(meta.Annotations, muster.MinPodsAnnotation)
-		}
-	}
 }
 
 // isElastic reports whether the job may run at several sizes.

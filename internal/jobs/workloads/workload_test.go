@@ -606,30 +606,3 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 		})
 	}
 }
-
-func TestPodSetIsElasticOnlyIfItsAPIResizes(t *testing.T) {
-	annotations := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
-	podSets := []kueue.PodSet{{Name: "a",
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
-	FixSizes(podSets)
-	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
-		t.Errorf("annotations of the pod set = %v, want only mine=2", got)
-	}
-	if len(annotations) != 2 {
-		t.Errorf("fixSizes changed the job's annotations: %v", annotations)
-	}
-}
-
-// TestOnlyAPIsThatCanDoWithoutPodsAskForThat: no user lets a pod set of a job start without pods by an annotation.
-func TestOnlyAPIsThatCanDoWithoutPodsAskForThat(t *testing.T) {
-	annotations := map[string]string{muster.MinPodsAnnotation: "1", "mine": "2"}
-	podSets := []kueue.PodSet{{Name: "a",
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}, {Name: "b"}}
-	DropMinPods(podSets)
-	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
-		t.Errorf("annotations of the pod set = %v, want only mine=2", got)
-	}
-	if len(annotations) != 2 {
-		t.Errorf("dropMinPods changed the job's annotations: %v", annotations)
-	}
-}

@@ -14,8 +14,7 @@ type Event struct {
 	// Key, unless empty, identifies a standing event in place of its message: a new message alone does not record it
 	// again.
 	Key string
-	// Correctable says that the event is about a field that users can correct. withConsequence adds what follows from
-	// it.
+	// Correctable says that the event is about a field that users can correct. withConsequence adds what follows from it.
 	Correctable bool
 	// Immutable is like Correctable, for a field that cannot be changed.
 	Immutable bool

@@ -35,8 +35,7 @@ type compiler struct {
 	claims map[string]*corev1.PersistentVolumeClaim
 	// shared are the claims that have an id.
 	shared map[string]bool
-	// makers maps each object to the task that made it; clash is the error if two tasks make the same
-	// one.
+	// makers maps each object to the task that made it; clash is the error if two tasks make the same one.
 	makers   map[string]string
 	clash    error
 	skipped  map[schema.GroupResource]bool

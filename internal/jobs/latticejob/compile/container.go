@@ -82,8 +82,7 @@ func (t *task) sidecar(name string, spec *lattice.SidecarSpec) error {
 	return nil
 }
 
-// renderTimeImage is a placeholder for an image that deployment tools replace before they apply a
-// manifest.
+// renderTimeImage is a placeholder for an image that deployment tools replace before they apply a manifest.
 const renderTimeImage = "."
 
 // container compiles a container, without its variables and mounts.

@@ -36,15 +36,13 @@ const (
 type Facts struct {
 	// Served are the kinds above that the cluster serves.
 	Served map[schema.GroupResource]bool
-	// NeedMesh and NeedTracing say that a job must not run without its mesh members, or its
-	// TracingPolicies.
+	// NeedMesh and NeedTracing say that a job must not run without its mesh members, or its TracingPolicies.
 	NeedMesh, NeedTracing bool
 	// GPUs says which resources GPUs are requested as; WholeGPUs if empty.
 	GPUs GPUs
 	// GPUMemoryLabel says that nodes have a label with the memory of their GPUs.
 	GPUMemoryLabel bool
-	// GPUModels maps names of GPU models, in upper case, to values of the product label. They override
-	// the built-in ones.
+	// GPUModels maps names of GPU models, in upper case, to values of the product label. They override the built-in ones.
 	GPUModels map[string]string
 	// NvidiaRuntime says that the RuntimeClass nvidia exists.
 	NvidiaRuntime bool

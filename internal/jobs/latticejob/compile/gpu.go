@@ -45,8 +45,7 @@ func (u *UnsharedGPUsError) Error() string {
 		u.Compute, VGPUCores)
 }
 
-// gpus makes the first container request the task's GPUs, and restricts the pods to nodes that have
-// them.
+// gpus makes the first container request the task's GPUs, and restricts the pods to nodes that have them.
 func (t *task) gpus() error {
 	var d *dependency
 	for _, name := range t.names {
@@ -135,8 +134,7 @@ func requireGPUMemory(pod *corev1.PodSpec, mib int64) {
 	}}
 }
 
-// shareMemory gives the GPU container the shared memory that it asks for, unless it mounts a volume
-// there itself.
+// shareMemory gives the GPU container the shared memory that it asks for, unless it mounts a volume there itself.
 func (t *task) shareMemory() error {
 	first := &t.pod.Containers[0]
 	for _, m := range first.VolumeMounts {

@@ -139,8 +139,7 @@ func (r *rendering) put(key string, x *text) {
 	r.bytes += b.Len()
 }
 
-// escapeBraces writes a literal so that a Go template renders it unchanged. before says that an action
-// follows.
+// escapeBraces writes a literal so that a Go template renders it unchanged. before says that an action follows.
 func escapeBraces(b *strings.Builder, literal string, before bool) {
 	for literal != "" {
 		start := strings.IndexByte(literal, '{')

@@ -26,8 +26,7 @@ type piece struct {
 // isPath reports whether the piece is a path.
 func (p piece) isPath() bool { return p.path != nil }
 
-// parse splits a text into pieces. Its errors quote placeholders only, as the surrounding text may be
-// secret.
+// parse splits a text into pieces. Its errors quote placeholders only, as the surrounding text may be secret.
 func parse(text string, mode expansion) ([]piece, error) {
 	if mode == verbatim || !strings.Contains(text, "${") {
 		return []piece{{literal: text}}, nil

@@ -17,8 +17,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// claimPrefix is the name prefix of claims of volumes with an id, which are shared by all jobs that use
-// the id.
+// claimPrefix is the name prefix of claims of volumes with an id, which are shared by all jobs that use the id.
 const claimPrefix = "vol-"
 
 // creates reports whether the task creates the volume: only then does it have a size.
@@ -41,8 +40,7 @@ func (t *task) madeFor(d *dependency) string {
 	return t.job.Name + "/" + t.name + "/" + d.name
 }
 
-// claimVolumes compiles the claims of volumes that the task creates. They outlive the job, and so have
-// no owner.
+// claimVolumes compiles the claims of volumes that the task creates. They outlive the job, and so have no owner.
 func (t *task) claimVolumes() error {
 	for _, name := range t.names {
 		d := t.resources[name]
@@ -157,8 +155,7 @@ func (t *task) volumeFor(at string, m *lattice.VolumeMount) (string, error) {
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: d.claim()}}})
 }
 
-// empty returns the name of an empty volume for the path; containers that mount one at the same path
-// share it.
+// empty returns the name of an empty volume for the path; containers that mount one at the same path share it.
 func (v *volumes) empty(at string, m *lattice.VolumeMount) (string, error) {
 	name, ok := v.scratch[at]
 	if !ok {
