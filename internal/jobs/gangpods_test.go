@@ -1,4 +1,4 @@
-package jobs
+package jobs_test
 
 import (
 	"fmt"
@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -28,7 +30,7 @@ type crew struct {
 	pods        map[string]*corev1.Pod
 	succeeded   map[string]bool
 	groups      map[string]*schedulingv1beta1.PodGroup
-	classes     PriorityFacts
+	classes     jobs.PriorityFacts
 }
 
 var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
@@ -36,8 +38,8 @@ var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
 // reconcile lets the job create its missing pods and delete those in remove.
 func (c *crew) reconcile(remove ...string) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes},
-		Admission: Admission{Grant: Admitted}}
+	seen := jobs.Seen[*batchv1.Job]{Job: job, Facts: jobs.Facts{NativeGangs: true, Priorities: c.classes},
+		Admission: jobs.Admission{Grant: jobs.Admitted}}
 	for _, name := range c.names() {
 		if pod := c.pods[name]; pod != nil {
 			seen.Children = append(seen.Children, pod)
@@ -46,7 +48,7 @@ func (c *crew) reconcile(remove ...string) {
 	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
 		seen.Children = append(seen.Children, c.groups[name])
 	}
-	var plan Plan
+	var plan jobs.Plan
 	for _, name := range c.names() {
 		switch {
 		case c.pods[name] == nil && !c.succeeded[name]:
@@ -57,7 +59,7 @@ func (c *crew) reconcile(remove ...string) {
 			plan.Writes = append(plan.Writes, write.Delete(c.pods[name], metav1.DeletePropagationBackground))
 		}
 	}
-	JoinGangs(seen, crewKind, map[string]int32{"main": c.least}, &plan)
+	jobs.JoinGangs(seen, crewKind, map[string]int32{"main": c.least}, &plan)
 	for _, w := range plan.First {
 		group := w.Object().(*schedulingv1beta1.PodGroup)
 		if w.Verb() == write.VerbCreate {
@@ -82,13 +84,13 @@ func TestAGangOfAnEarlierStartHoldsNobodyBackOnClosedNodes(t *testing.T) {
 	closed := []corev1.Taint{{Key: "example.com/gpu", Effect: corev1.TaintEffectNoSchedule}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0",
 		Labels: map[string]string{kueue.PodSetLabel: "main"}}}
-	InPodGroup(&pod.Spec, "job-main.crew")
+	jobs.InPodGroup(&pod.Spec, "job-main.crew")
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-	group := Gang{Name: "job-main.crew", Pods: 2}.podGroup(job, crewKind)
-	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true}, Admission: placedOn(closed, closed),
-		Children: []client.Object{pod, group}}
-	var plan Plan
-	JoinGangs(seen, crewKind, map[string]int32{"main": 2}, &plan)
+	creation, _ := jobs.Gang{Name: "job-main.crew", Pods: 2}.Ensure(job, crewKind, nil)
+	seen := jobs.Seen[*batchv1.Job]{Job: job, Facts: jobs.Facts{NativeGangs: true}, Admission: placedOn(closed, closed),
+		Children: []client.Object{pod, creation.Object()}}
+	var plan jobs.Plan
+	jobs.JoinGangs(seen, crewKind, map[string]int32{"main": 2}, &plan)
 	if len(plan.First) != 1 ||
 		plan.First[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("the plan writes %v, want the PodGroup with a minimum of one", plan.First)
@@ -149,7 +151,7 @@ func (c *crew) schedule() int {
 func (c *crew) scheduleGang(group *schedulingv1beta1.PodGroup) int {
 	var running, pending []string
 	for name, pod := range c.pods {
-		if !IsInPodGroup(&pod.Spec, group.Name) {
+		if !jobs.IsInPodGroup(&pod.Spec, group.Name) {
 			continue
 		}
 		if *pod.Spec.Priority != *group.Spec.Priority {
@@ -185,7 +187,7 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 		size := rapid.Int32Range(1, 5).Draw(t, "size")
 		c := &crew{t: t, size: size, least: rapid.Int32Range(0, size).Draw(t, "least"), pods: map[string]*corev1.Pod{},
 			succeeded: map[string]bool{},
-			groups:    map[string]*schedulingv1beta1.PodGroup{}, classes: PriorityFacts{Pod: podClasses()}}
+			groups:    map[string]*schedulingv1beta1.PodGroup{}, classes: jobs.PriorityFacts{Pod: jobstest.PriorityClasses()}}
 		reclassed := rapid.Bool().Draw(t, "classes change")
 		started := reclassed // pods created before a change of the classes may be a gang of their own, smaller than least
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
@@ -194,9 +196,11 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 			switch step := rapid.SampledFrom([]string{"reconcile", "schedule", "succeed", "delete", "remove", "vanish",
 				"class"}).Draw(t, "step"); {
 			case step == "class" && reclassed:
-				c.classes.Pod = rapid.SampledFrom([]map[string]*schedulingv1.PriorityClass{podClasses(),
-					podClasses(podClass("five", 5, true)), podClasses(podClass("five", 5, false), podClass("nine", 9, true)),
-					podClasses(podClass("five", 6, false)), podClasses(podClass("none", 0, true))}).Draw(t, "classes")
+				c.classes.Pod = rapid.SampledFrom([]map[string]*schedulingv1.PriorityClass{jobstest.PriorityClasses(),
+					jobstest.PriorityClasses(jobstest.PriorityClass("five", 5, true)),
+					jobstest.PriorityClasses(jobstest.PriorityClass("five", 5, false), jobstest.PriorityClass("nine", 9, true)),
+					jobstest.PriorityClasses(jobstest.PriorityClass("five", 6, false)),
+					jobstest.PriorityClasses(jobstest.PriorityClass("none", 0, true))}).Draw(t, "classes")
 			case step == "reconcile":
 				c.reconcile()
 			case step == "remove":
@@ -235,14 +239,14 @@ func TestGangsAreBoundTogetherAndNeverWaitForever(t *testing.T) {
 }
 
 // placedOn returns the admission of two pods of the pod set main, on nodes with these taints.
-func placedOn(first, second []corev1.Taint) Admission {
-	nodes := Nodes{}
+func placedOn(first, second []corev1.Taint) jobs.Admission {
+	nodes := jobs.Nodes{}
 	for name, taints := range map[string][]corev1.Taint{"a": first, "b": second} {
 		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
 			Labels: map[string]string{corev1.LabelHostname: name}}, Spec: corev1.NodeSpec{Taints: taints}}
 	}
-	return Admission{Grant: Admitted,
-		PodSets: map[string]PodSetAdmission{"main": {Count: 2, Nodes: nodes, Places: podspec.Places{
+	return jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{"main": {Count: 2, Nodes: nodes, Places: podspec.Places{
 			{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 1},
 			{Domain: map[string]string{corev1.LabelHostname: "b"}, Count: 1}}}}}
 }
@@ -259,12 +263,12 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 	group := &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
 	for name, tc := range map[string]struct {
 		change    func(*corev1.Pod)
-		admission Admission
+		admission jobs.Admission
 		native    bool
 		least     int32
 		want      string
 	}{
-		"admitted job":            {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"admitted job":            {func(*corev1.Pod) {}, jobs.Admission{Grant: jobs.Admitted}, true, 2, "job-main.crew"},
 		"nodes for all, open":     {func(*corev1.Pod) {}, placedOn(nil, nil), true, 2, "job-main.crew"},
 		"nodes closed to others":  {func(*corev1.Pod) {}, placedOn(closed, emptied), true, 2, ""},
 		"one of the nodes open":   {func(*corev1.Pod) {}, placedOn(closed, nil), true, 2, "job-main.crew"},
@@ -272,27 +276,29 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		"nodes being drained":     {func(*corev1.Pod) {}, placedOn(drained, drained), true, 2, "job-main.crew"},
 		"a place in a rack":       {func(*corev1.Pod) {}, racks, true, 2, "job-main.crew"},
 		"a node that is gone":     {func(*corev1.Pod) {}, gone, true, 2, "job-main.crew"},
-		"minimum of one":          {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
-		"cluster without gangs":   {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
-		"job without a queue":     {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},
-		"pod of no pod set":       {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, 2, ""},
-		"group set by the user": {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted},
-			true, 2, "mine"},
+		"minimum of one":          {func(*corev1.Pod) {}, jobs.Admission{Grant: jobs.Admitted}, true, 1, ""},
+		"cluster without gangs":   {func(*corev1.Pod) {}, jobs.Admission{Grant: jobs.Admitted}, false, 2, ""},
+		"job without a queue":     {func(*corev1.Pod) {}, jobs.Admission{Grant: jobs.Unqueued}, true, 2, ""},
+		"pod of no pod set": {func(p *corev1.Pod) { p.Labels = nil },
+			jobs.Admission{Grant: jobs.Admitted}, true, 2, ""},
+		"group set by the user": {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group },
+			jobs.Admission{Grant: jobs.Admitted}, true, 2, "mine"},
 		"topology gate": {func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}
-		}, Admission{Grant: Admitted}, true, 2, ""},
+		}, jobs.Admission{Grant: jobs.Admitted}, true, 2, ""},
 		"another scheduler": {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" },
-			Admission{Grant: Admitted}, true, 2, ""},
+			jobs.Admission{Grant: jobs.Admitted}, true, 2, ""},
 		"default scheduler, by name": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName },
-			Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+			jobs.Admission{Grant: jobs.Admitted}, true, 2, "job-main.crew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0",
 				Labels: map[string]string{kueue.PodSetLabel: "main"}}}
 			tc.change(pod)
-			plan := Plan{Batch: write.Batch{Writes: []write.Write{write.Create(pod)}}}
+			plan := jobs.Plan{Batch: write.Batch{Writes: []write.Write{write.Create(pod)}}}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind,
+			jobs.JoinGangs(jobs.Seen[*batchv1.Job]{Job: job, Facts: jobs.Facts{NativeGangs: tc.native},
+				Admission: tc.admission}, crewKind,
 				map[string]int32{"main": tc.least}, &plan)
 			got := ""
 			if g := pod.Spec.SchedulingGroup; g != nil {

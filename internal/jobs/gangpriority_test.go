@@ -1,4 +1,4 @@
-package jobs
+package jobs_test
 
 import (
 	"testing"
@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
 // TestPodsOfAGangHaveItsPriority: kube-scheduler binds no pods of a PodGroup if one has another priority. So new pods
@@ -24,9 +27,9 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 		g.Spec.PreemptionPolicy = &policy
 		return g
 	}
-	polite := podClass("polite", 0, true)
+	polite := jobstest.PriorityClass("polite", 0, true)
 	polite.PreemptionPolicy = ptr.To(corev1.PreemptNever)
-	five, nine := podClass("five", 5, true), podClass("nine", 9, true)
+	five, nine := jobstest.PriorityClass("five", 5, true), jobstest.PriorityClass("nine", 9, true)
 	unprioritized := group("g", "", 0)
 	unprioritized.Spec.Priority = nil
 	type classes = []*schedulingv1.PriorityClass
@@ -39,18 +42,18 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 	}{
 		"no PodGroup yet":                  {group: "g"},
 		"no PodGroup yet, a default class": {classes: classes{five}, group: "g", pods: "five"},
-		"no PodGroup yet, a named class": {class: "nine", classes: classes{five, podClass("nine", 9, false)},
+		"no PodGroup yet, a named class": {class: "nine", classes: classes{five, jobstest.PriorityClass("nine", 9, false)},
 			group: "g", pods: "nine"},
 		"no change": {existing: []client.Object{group("g", "", 0)}, group: "g"},
-		"default replaced by another class": {classes: classes{podClass("five", 5, false), nine},
+		"default replaced by another class": {classes: classes{jobstest.PriorityClass("five", 5, false), nine},
 			existing: []client.Object{group("g", "five", 5)}, group: "g", pods: "five"},
 		"default created later": {classes: classes{nine},
 			existing: []client.Object{group("g", "", 0)}, group: "g.p9", pods: "nine"},
 		"default created later, PodGroup for it exists": {classes: classes{nine},
 			existing: []client.Object{group("g", "", 0), group("g.p9", "nine", 9)}, group: "g.p9", pods: "nine"},
-		"default of the same priority": {classes: classes{podClass("zero", 0, true)},
+		"default of the same priority": {classes: classes{jobstest.PriorityClass("zero", 0, true)},
 			existing: []client.Object{group("g", "", 0)}, group: "g"},
-		"class recreated with another value": {class: "five", classes: classes{podClass("five", -6, false)},
+		"class recreated with another value": {class: "five", classes: classes{jobstest.PriorityClass("five", -6, false)},
 			existing: []client.Object{group("g", "five", 5)}, group: "g.p-6", pods: "five"},
 		"default deleted": {existing: []client.Object{group("g", "five", 5)}, group: "g.p0"},
 		"class deleted, so that no pod can be created": {class: "five", existing: []client.Object{group("g", "five", 5)},
@@ -61,7 +64,7 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 		"PodGroup without a priority": {classes: classes{nine}, existing: []client.Object{unprioritized}, group: "g"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			group, pods := PriorityFacts{Pod: podClasses(tc.classes...)}.GangFor("g", tc.class, tc.existing)
+			group, pods := jobs.PriorityFacts{Pod: jobstest.PriorityClasses(tc.classes...)}.GangFor("g", tc.class, tc.existing)
 			if group != tc.group {
 				t.Errorf("the pods join %q, want %q", group, tc.group)
 			}
@@ -70,18 +73,4 @@ func TestPodsOfAGangHaveItsPriority(t *testing.T) {
 			}
 		})
 	}
-}
-
-// podClass returns a PriorityClass.
-func podClass(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
-	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
-}
-
-// podClasses returns the classes by name.
-func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1.PriorityClass {
-	out := map[string]*schedulingv1.PriorityClass{}
-	for _, c := range classes {
-		out[c.Name] = c
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package jobs
+package jobs_test
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // observedRefusal is a refusal event. Its timestamp, last, differs from the time at which it is observed if the event
@@ -33,21 +35,22 @@ type refusedJob struct {
 }
 
 // seen returns what a reconcile at a time sees.
-func (rj *refusedJob) seen(at int) Seen[*batchv1.Job] {
+func (rj *refusedJob) seen(at int) jobs.Seen[*batchv1.Job] {
 	after := func(seconds int) time.Time { return admission.Add(time.Duration(seconds) * time.Second) }
-	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}},
+	out := jobs.Seen[*batchv1.Job]{
+		Job:       &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}},
 		Now:       after(at),
-		Admission: Admission{Grant: Admitted, UnreadySince: admission},
-		Refusals:  map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
+		Admission: jobs.Admission{Grant: jobs.Admitted, UnreadySince: admission},
+		Refusals:  map[types.UID][]jobs.Refusal{"other": {{Message: "x", Last: after(60)}}}}
 	if rj.waits {
-		out.Admission.Grant = Waiting
+		out.Admission.Grant = jobs.Waiting
 	}
 	if at < rj.ready {
 		out.Admission.UnreadySince = time.Time{}
 	}
 	for _, r := range rj.refusals {
 		if r.observed <= at {
-			out.Refusals["u"] = append(out.Refusals["u"], Refusal{r.message, after(r.last)})
+			out.Refusals["u"] = append(out.Refusals["u"], jobs.Refusal{Message: r.message, Last: after(r.last)})
 		}
 	}
 	return out
@@ -56,7 +59,7 @@ func (rj *refusedJob) seen(at int) Seen[*batchv1.Job] {
 // refused reconciles the job for five minutes, whenever the number of missing pods changes, a refusal is observed or
 // the job is due. It returns when and why the job counts as refused; 0 for never.
 func (rj *refusedJob) refused() (at int, why string) {
-	var known MissingPods
+	var known jobs.MissingPods
 	var due time.Time
 	observed, missing := -1, int32(-1)
 	for at := rj.from; at < 300; at++ {
@@ -66,7 +69,7 @@ func (rj *refusedJob) refused() (at int, why string) {
 			continue
 		}
 		observed, missing, due = len(seen.Refusals["u"]), rj.missing(at), time.Time{}
-		p := Progress{Active: true}
+		p := jobs.Progress{Active: true}
 		seen.MissingPods = known
 		if missing > 0 {
 			due = seen.NoteRefusals(&p, "u", missing)
@@ -143,8 +146,8 @@ func TestRefused(t *testing.T) {
 // TestRefusedPodGroupCountsAsRefusedPods, since no pod of the gang can be created without it.
 func TestRefusedPodGroupCountsAsRefusedPods(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-	write, differs := Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
-	if !differs || write.RefusalReason() != FailedCreate {
+	write, differs := jobs.Gang{Name: "g", Pods: 2}.Ensure(job, crewKind, nil)
+	if !differs || write.RefusalReason() != jobs.FailedCreate {
 		t.Errorf("the event of a refused PodGroup has the reason %q, want one that counts as a refusal", write.RefusalReason())
 	}
 }

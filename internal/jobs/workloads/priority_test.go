@@ -10,21 +10,8 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
-
-// podClass returns a PriorityClass.
-func podClass(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
-	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
-}
-
-// podClasses returns the classes by name.
-func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1.PriorityClass {
-	out := map[string]*schedulingv1.PriorityClass{}
-	for _, c := range classes {
-		out[c.Name] = c
-	}
-	return out
-}
 
 // podSetsOf returns a pod set for each of these priority classes.
 func podSetsOf(classes ...string) []kueue.PodSet {
@@ -39,9 +26,10 @@ func TestPriorityOf(t *testing.T) {
 	some := jobs.PriorityFacts{
 		Workload: map[string]*kueue.WorkloadPriorityClass{
 			"urgent": {ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 7}},
-		Pod: podClasses(podClass("high", 1000, false), podClass("low", -5, false)),
+		Pod: jobstest.PriorityClasses(jobstest.PriorityClass("high", 1000, false), jobstest.PriorityClass("low", -5, false)),
 	}
-	withDefaults := jobs.PriorityFacts{Pod: podClasses(podClass("high", 1000, true), podClass("low", 3, true))}
+	withDefaults := jobs.PriorityFacts{Pod: jobstest.PriorityClasses(jobstest.PriorityClass("high", 1000, true),
+		jobstest.PriorityClass("low", 3, true))}
 	for name, tc := range map[string]struct {
 		label     string
 		described jobs.Description
@@ -90,10 +78,10 @@ func TestPriorityOf(t *testing.T) {
 func TestEqualDefaultClassesAreOrderedByName(t *testing.T) {
 	var classes []*schedulingv1.PriorityClass
 	for i := range 9 {
-		classes = append(classes, podClass(fmt.Sprintf("class-%d", i), 5, true))
+		classes = append(classes, jobstest.PriorityClass(fmt.Sprintf("class-%d", i), 5, true))
 	}
 	for range 50 {
-		got := priorityOf(jobWith(nil), jobs.Description{}, jobs.PriorityFacts{Pod: podClasses(classes...)})
+		got := priorityOf(jobWith(nil), jobs.Description{}, jobs.PriorityFacts{Pod: jobstest.PriorityClasses(classes...)})
 		if got.class != "class-0" {
 			t.Fatalf("the default class is %s, want class-0 every time", got.class)
 		}
