@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // processAgenda processes the families on the agenda, within the budget, except for those with workloads that must be
 // routed again.
 func (p *pass) processAgenda() {
-	todo := slices.DeleteFunc(p.engine.agenda, func(f *family) bool { return p.engine.families[f.name] != f }) // no longer exist
+	todo := slices.DeleteFunc(p.engine.agenda, func(f *state.Family) bool { return p.engine.families[f.Name] != f }) // no longer exist
 	p.engine.agenda = nil
-	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(todo, func(a, b *state.Family) int { return cmp.Compare(a.Name, b.Name) })
 	if p.engine.changed.Len()+p.engine.relocated.Len() > 0 {
 		todo = p.sorted(todo)
 	}
@@ -25,11 +26,11 @@ func (p *pass) processAgenda() {
 
 // sorted returns the families of which all workloads are sorted into their queues, and puts the others on the agenda of
 // the next pass. If one admission may block all others, all families wait for each other.
-func (p *pass) sorted(families []*family) (sorted []*family) {
+func (p *pass) sorted(families []*state.Family) (sorted []*state.Family) {
 	any := p.engine.markUnsorted(len(families))
-	p.engine.agenda = make(agenda, 0, len(families))
+	p.engine.agenda = make(state.Agenda, 0, len(families))
 	for _, f := range families {
-		if f.unsorted || any && p.engine.options.BlockUntilReady == BlockAll {
+		if f.Unsorted || any && p.engine.options.BlockUntilReady == BlockAll {
 			p.engine.agenda = append(p.engine.agenda, f)
 		} else {
 			sorted = append(sorted, f)
@@ -44,8 +45,8 @@ const leastShare = 50
 // takeTurns processes the families in turn, each with a share of the budget, until all are done or the budget is spent.
 // The next pass goes on after the last one. So no family has to wait for another, however much there is to evaluate in
 // that.
-func (p *pass) takeTurns(todo []*family) {
-	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00", func(f *family, name string) int { return cmp.Compare(f.name, name) })
+func (p *pass) takeTurns(todo []*state.Family) {
+	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00", func(f *state.Family, name string) int { return cmp.Compare(f.Name, name) })
 	if next < len(todo) {
 		todo = slices.Concat(todo[next:], todo[:next])
 	}
@@ -56,7 +57,7 @@ func (p *pass) takeTurns(todo []*family) {
 				again = append(again, todo[n:]...)
 				break
 			}
-			p.engine.lastDecided = f.name
+			p.engine.lastDecided = f.Name
 			share := min(p.budget, max(leastShare, p.budget/(len(todo)-n)))
 			left := true
 			p.spend(share, func() {
@@ -64,7 +65,7 @@ func (p *pass) takeTurns(todo []*family) {
 					left = p.decide(f)
 				}
 			})
-			if f.dirty = left; left {
+			if f.Dirty = left; left {
 				again = append(again, f)
 			}
 		}
@@ -75,7 +76,7 @@ func (p *pass) takeTurns(todo []*family) {
 
 // processInOrder processes the families where one admission may block all others: the family whose head comes first in
 // order goes first.
-func (p *pass) processInOrder(todo []*family) {
+func (p *pass) processInOrder(todo []*state.Family) {
 	if !p.sortByHead(todo) {
 		p.engine.agenda = append(p.engine.agenda, todo...)
 		return
@@ -85,9 +86,9 @@ func (p *pass) processInOrder(todo []*family) {
 		for left && p.budget > 0 {
 			left = p.decide(f)
 		}
-		f.dirty = false
+		f.Dirty = false
 		if left {
-			f.enqueue()
+			f.Enqueue()
 		}
 	}
 }
@@ -95,39 +96,39 @@ func (p *pass) processInOrder(todo []*family) {
 // sortByHead sorts the families by the first workload in each that can be admitted or promised something, or whose
 // promised quota is available; families without one come last. Classes found hopeless are blocked. It reports whether
 // all these workloads were found within the budget: none may be decided on before.
-func (p *pass) sortByHead(families []*family) (known bool) {
+func (p *pass) sortByHead(families []*state.Family) (known bool) {
 	cut := false
-	firsts := map[*family]order.Rank{}
-	goes := func(f *family, r order.Rank) {
+	firsts := map[*state.Family]order.Rank{}
+	goes := func(f *state.Family, r order.Rank) {
 		if first, ok := firsts[f]; !ok || order.Compare(r, first) < 0 {
 			firsts[f] = r
 		}
 	}
 	for _, f := range families {
-		for _, r := range f.nominated.All() {
-			if w := p.engine.workloads[r.Key]; fits(w.queue.node, w.nomination.usage) {
+		for _, r := range f.Nominated.All() {
+			if w := p.engine.workloads[r.Key]; state.Fits(w.ClusterQueue.Node, w.Nomination.Usage) {
 				goes(f, r)
 			}
 		}
-		f.updateHoldBacks()
-		f.waits.Settle()
-		p.engine.holdBacks.chargeAll(f)
-		for _, q := range f.queues {
+		f.UpdateHoldBacks()
+		f.Waits.Settle()
+		p.engine.holdBacks.ChargeAll(f)
+		for _, q := range f.Queues {
 			c, cutHere := p.headOf(q)
 			if c != nil {
 				goes(f, c.Rank)
 			}
 			cut = cut || cutHere
 		}
-		p.engine.holdBacks.releaseAll(f)
+		p.engine.holdBacks.ReleaseAll(f)
 	}
 	if cut {
 		for _, f := range families {
-			f.waits.Cut()
+			f.Waits.Cut()
 		}
 		return false
 	}
-	slices.SortStableFunc(families, func(a, b *family) int {
+	slices.SortStableFunc(families, func(a, b *state.Family) int {
 		first, ok := firsts[a]
 		second, okToo := firsts[b]
 		switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // A workload may need a number of pods, whichever of its pod sets they are of: a job of nine tasks of one pod that starts
@@ -16,13 +17,13 @@ import (
 // anyThatFit returns what can be done for such a workload without stopping or shrinking any other. Pods go to the pod sets
 // in their order. If these are too few, they go to those with the smallest pods first: where one pod of 8 GPUs would take
 // the place of three small ones, and three must run, the small ones do.
-func (ev *evaluator) anyThatFit(w *workload, c *class) (outcome, *anySearch) {
+func (ev *evaluator) anyThatFit(w *state.Workload, c *state.Class) (outcome, *anySearch) {
 	s := &anySearch{evaluator: ev, w: w, class: c}
 	form := ev.formOf(c)
 	if s.fill(form.InOrder()) {
 		return s.best, s
 	}
-	s.fill(form.BySize(c.queue.node))
+	s.fill(form.BySize(c.Queue.Node))
 	return s.best, s
 }
 
@@ -39,8 +40,8 @@ func (ev *evaluator) anyByEviction(s *anySearch) outcome {
 // anySearch looks for the pods that a workload gets.
 type anySearch struct {
 	evaluator *evaluator
-	w         *workload
-	class     *class
+	w         *state.Workload
+	class     *state.Class
 	mayEvict  bool
 	// counts are the pods of each pod set so far, best is what can be done for them: hopeless if they are too few.
 	counts []int32
@@ -66,7 +67,7 @@ func (a *anySearch) fill(order []int) bool {
 	if !a.isEnough() {
 		a.best = outcome{}
 	}
-	return a.best.verdict != hopeless
+	return a.best.verdict != state.Hopeless
 }
 
 // isEnough reports whether the workload can start with the pods so far.
@@ -92,8 +93,8 @@ func (a *anySearch) extend(set int) {
 // try gives the workload these pods if they are available, and reports whether they are.
 func (a *anySearch) try(counts []int32) bool {
 	found := a.evaluator.considerTaking(a.w, a.class, counts)
-	fits := found.verdict == admissible || found.verdict == nominable
-	if !fits && (found.verdict == hopeless || found.shrinksEquals || !a.mayEvict || a.best.verdict != hopeless && a.isEnough()) {
+	fits := found.verdict == state.Admissible || found.verdict == state.Nominable
+	if !fits && (found.verdict == state.Hopeless || found.shrinksEquals || !a.mayEvict || a.best.verdict != state.Hopeless && a.isEnough()) {
 		a.note(found)
 		return false
 	}
@@ -126,7 +127,7 @@ func (a *anySearch) note(found outcome) {
 func (a *anySearch) none() outcome {
 	form := a.evaluator.formOf(a.class)
 	smallest := a.evaluator.considerTaking(a.w, a.class, form.ReducedBy(form.Reducible()))
-	if smallest.verdict != hopeless && !smallest.shrinksEquals {
+	if smallest.verdict != state.Hopeless && !smallest.shrinksEquals {
 		return smallest // what earlier pod sets were given left too little for later ones
 	}
 	a.note(smallest)

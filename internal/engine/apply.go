@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // Apply updates the state with one event. It makes no decisions.
@@ -17,10 +18,10 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 
 func (c ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(c.Name)
-	q.byUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
-	q.set(c.ClusterQueue)
-	q.reorder()
-	for _, l := range q.locals {
+	q.RanksByUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
+	q.Set(c.ClusterQueue)
+	q.Reorder()
+	for _, l := range q.Locals {
 		e.usageHistory.updateStanding(l)
 	}
 	e.tree.SetQueue(c.Name, c.Cohort, c.Quotas)
@@ -32,8 +33,8 @@ func (c ClusterQueueSet) apply(e *Engine) {
 
 func (c ClusterQueueDeleted) apply(e *Engine) {
 	q := e.queue(c.Name)
-	q.set(ClusterQueue{Name: c.Name})
-	q.exists = false
+	q.Set(ClusterQueue{Name: c.Name})
+	q.Exists = false
 	e.tree.DeleteQueue(c.Name)
 	e.reshaped = true
 	e.queueChanged(q)
@@ -71,7 +72,7 @@ func (f FlavorDeleted) apply(e *Engine) {
 // flavorsChanged routes all workloads again in the queues that offer any of the flavors.
 func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
 	for _, q := range e.queues {
-		if q.offersAny(flavors) {
+		if q.OffersAny(flavors) {
 			e.queueChanged(q)
 			e.tallies.markUsage(q.Name)
 		}
@@ -96,7 +97,7 @@ func (e *Engine) namespaceChanged(name string, before labels.Set) {
 	now := e.namespaces[name]
 	for _, l := range e.localQueues {
 		q := e.queues[l.ClusterQueue]
-		if l.Key.Namespace == name && q != nil && q.namespaces.Matches(before) != q.namespaces.Matches(now) {
+		if l.Key.Namespace == name && q != nil && q.Selector.Matches(before) != q.Selector.Matches(now) {
 			e.queueChanged(q)
 		}
 	}
@@ -105,10 +106,10 @@ func (e *Engine) namespaceChanged(name string, before labels.Set) {
 func (lqs LocalQueueSet) apply(e *Engine) {
 	l := e.local(lqs.Key)
 	from := e.queues[l.ClusterQueue]
-	same := l.exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped && l.Terminating == lqs.Terminating
+	same := l.Exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped && l.Terminating == lqs.Terminating
 	e.setLocalQueue(l, lqs.LocalQueue)
-	l.exists = true
-	e.queue(lqs.ClusterQueue).locals[lqs.Key] = l
+	l.Exists = true
+	e.queue(lqs.ClusterQueue).Locals[lqs.Key] = l
 	if !same {
 		e.relocate(l, from)
 	}
@@ -119,17 +120,17 @@ func (lqd LocalQueueDeleted) apply(e *Engine) {
 	l := e.local(lqd.Key)
 	from := e.queues[l.ClusterQueue]
 	e.setLocalQueue(l, LocalQueue{Key: lqd.Key})
-	l.exists = false
+	l.Exists = false
 	e.relocate(l, from)
-	l.rank(0)
-	l.account = account{}
+	l.Rank(0)
+	l.Account = state.Account{}
 	e.dropIfUnused(l)
 }
 
 // setLocalQueue sets the spec of the LocalQueue, and with it the ClusterQueue that it points to.
-func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
+func (e *Engine) setLocalQueue(l *state.LocalQueue, to LocalQueue) {
 	if q := e.queues[l.ClusterQueue]; q != nil {
-		delete(q.locals, l.Key)
+		delete(q.Locals, l.Key)
 	}
 	l.LocalQueue = to
 	e.tallies.localUsageChanged.Insert(l.Key)
@@ -188,14 +189,14 @@ func (e *Engine) updateFlavor(name string) {
 // these.
 func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 	e.nodes.nodesVersion++
-	placed := map[Key]*workload{}
+	placed := map[Key]*state.Workload{}
 	for key, w := range e.workloads {
-		if w.placed.by.HasAny(flavors) {
+		if w.Placed.By.HasAny(flavors) {
 			placed[key] = w
 		}
 	}
-	for _, w := range sortedByKey(placed) {
-		w.placed.shape = nil
+	for _, w := range state.SortedByKey(placed) {
+		w.Placed.Shape = nil
 		e.nodes.updatePlaces(w)
 	}
 }
@@ -225,18 +226,18 @@ func (p PodEnded) apply(e *Engine) {
 
 func (p PodUnschedulable) apply(e *Engine) {
 	w := e.workloads[p.Workload]
-	if w == nil || w.held == nil || slices.Contains(w.avoid.nodes, p.Node) {
+	if w == nil || w.Held == nil || slices.Contains(w.Avoid.Nodes, p.Node) {
 		return
 	}
 	if most := e.nodes.mostOn(w, p); most > 0 {
-		w.avoid.limit(p.Node, most)
-		w.placed.shape = nil
+		w.Avoid.Limit(p.Node, most)
+		w.Placed.Shape = nil
 		e.nodes.updatePlaces(w)
 		return
 	}
-	w.avoid.nodes = slices.Sorted(slices.Values(append(slices.Clone(w.avoid.nodes), p.Node)))
-	w.avoid.why = p.Why
-	w.placed.shape = nil
+	w.Avoid.Nodes = slices.Sorted(slices.Values(append(slices.Clone(w.Avoid.Nodes), p.Node)))
+	w.Avoid.Why = p.Why
+	w.Placed.Shape = nil
 	e.nodes.updatePlaces(w)
 }
 
@@ -248,45 +249,45 @@ func (ws WorkloadSet) apply(e *Engine) {
 	}
 	switch {
 	case w == nil:
-		w = &workload{Workload: Workload{Generation: ws.Generation}, refusal: reportedRefusal(&ws.Workload)}
-		w.queueEntry.Of, w.localEntry.Of = w, w
+		w = &state.Workload{Workload: Workload{Generation: ws.Generation}, Refusal: state.ReportedRefusal(&ws.Workload)}
+		w.QueueEntry.Of, w.LocalEntry.Of = w, w
 		e.workloads[ws.Key] = w
 	case ws.Version < w.Version:
 		return // stale event
 	}
 	ws.PodSets = withinBounds(ws.PodSets)
 	shape := e.shapeOf(ws.PodSets)
-	if w.shape != nil {
-		e.releaseShape(w.shape)
+	if w.Shape != nil {
+		e.releaseShape(w.Shape)
 	}
-	if w.held == nil && ws.Admission == nil && w.shape == shape && w.WaitsLike(ws.Workload) {
+	if w.Held == nil && ws.Admission == nil && w.Shape == shape && w.WaitsLike(ws.Workload) {
 		// Nothing relevant changed: it keeps its position, and what it was promised.
 		w.Workload = ws.Workload
 		e.reports.refresh(w)
 		return
 	}
 	e.leave(w)
-	if w.local != nil && w.LocalKey() != ws.LocalKey() {
+	if w.Local != nil && w.LocalKey() != ws.LocalKey() {
 		e.leaveLocal(w)
 	}
 	if w.Generation != ws.Generation {
 		e.forgetPrecedence(w.Key)
 		e.refusals.clear(w)
 	}
-	w.Workload, w.shape = ws.Workload, shape
-	if w.local == nil {
-		w.local = e.local(w.LocalKey())
-		w.local.members.Add(&w.localEntry)
+	w.Workload, w.Shape = ws.Workload, shape
+	if w.Local == nil {
+		w.Local = e.local(w.LocalKey())
+		w.Local.Members.Add(&w.LocalEntry)
 	}
-	if w.why.Code == reason.None {
-		w.why, w.reported = reason.Reason{Code: ws.ReportedCode, Detail: ws.ReportedMessage}, ws.ReportedMessage
+	if w.Why.Code == reason.None {
+		w.Why, w.Reported = reason.Reason{Code: ws.ReportedCode, Detail: ws.ReportedMessage}, ws.ReportedMessage
 	}
 	e.observeAdmission(w, ws.Admission)
 	e.evictions.trackWithdrawn(w)
 	e.route(w)
 	e.reports.refresh(w)
-	if w.listedIn != nil && w.queue.family != nil {
-		w.queue.family.enqueue() // it may be able to grow now, or no longer
+	if w.ListedIn != nil && w.ClusterQueue.Family != nil {
+		w.ClusterQueue.Family.Enqueue() // it may be able to grow now, or no longer
 	}
 }
 
@@ -315,7 +316,7 @@ func (wg WorkloadGone) apply(e *Engine) {
 
 func (wr Written) apply(e *Engine) {
 	w := e.unconfirmed(wr.Key, wr.UID, wr.Serial)
-	if w == nil || wr.Version <= w.decidedOn {
+	if w == nil || wr.Version <= w.DecidedOn {
 		return // the last one: the result of an earlier decision
 	}
 	if w.Version > wr.Version {
@@ -323,10 +324,10 @@ func (wr Written) apply(e *Engine) {
 		e.rollBack(w)
 		return
 	}
-	w.Evicted = w.Evicted || w.assumed == evicts
-	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
-	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
-	w.assumed, w.before, w.Version = nothing, nil, wr.Version
+	w.Evicted = w.Evicted || w.Assumed == state.Evicts
+	w.Admitted = w.Admitted || w.Assumed == state.Admits && len(w.Held.Checks) == 0
+	w.LostNodes = w.LostNodes && w.Assumed != state.Admits || w.NodesFailed
+	w.Assumed, w.Before, w.Version = state.Nothing, nil, wr.Version
 	e.evictions.trackWithdrawn(w)
 	e.refusals.clear(w)
 	e.updateCharges(w)
@@ -347,8 +348,8 @@ func (f Failed) apply(e *Engine) {
 }
 
 func (t Tried) apply(e *Engine) {
-	if w := e.unconfirmed(t.Key, t.UID, t.Serial); w != nil && w.assumed == tries {
-		w.refusal.proven = true
+	if w := e.unconfirmed(t.Key, t.UID, t.Serial); w != nil && w.Assumed == state.Tries {
+		w.Refusal.Proven = true
 		e.rollBack(w)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -16,7 +17,7 @@ import (
 
 // avoidances has the workloads without places that avoid nodes.
 type avoidances struct {
-	workloads map[Key]*workload
+	workloads map[Key]*state.Workload
 	// untimed are those for which no expiry is scheduled yet; the others have one in timers.
 	untimed sets.Set[Key]
 	timers  *waiting.Timers
@@ -29,8 +30,8 @@ func (a *avoidances) forget(key Key) {
 }
 
 // limit limits how long a workload without places avoids nodes, counted from the end of the next Decide.
-func (a *avoidances) limit(w *workload) {
-	if w.held == nil && w.avoid.any() && !w.avoid.timed {
+func (a *avoidances) limit(w *state.Workload) {
+	if w.Held == nil && w.Avoid.Any() && !w.Avoid.Timed {
 		a.untimed.Insert(w.Key)
 	}
 }
@@ -38,9 +39,9 @@ func (a *avoidances) limit(w *workload) {
 // schedule schedules the expiry for workloads that have lost their places.
 func (a *avoidances) schedule(now time.Time) {
 	for key := range a.untimed {
-		of := &a.workloads[key].avoid
-		of.timed = true
-		a.timers.Set(waiting.ForgetAvoided, key, now.Add(of.duration()))
+		of := &a.workloads[key].Avoid
+		of.Timed = true
+		a.timers.Set(waiting.ForgetAvoided, key, now.Add(of.Duration()))
 	}
 	clear(a.untimed)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // refuses returns the event that kube-scheduler finds no room for a pod of the job on the node.
@@ -39,13 +41,13 @@ func TestAvoidanceGrowsWithTheNodesThatRefuse(t *testing.T) {
 	}{
 		"one node":                    {1, 0, time.Second},
 		"a hundred":                   {100, 0, 100 * time.Second},
-		"one, again and again":        {1, 50, longestRetry},
-		"a hundred, again and again":  {100, 50, longestAvoidance},
-		"a hundred thousand at once":  {100_000, 0, longestAvoidance},
-		"all there are, for the last": {100_000, 1 << 30, longestAvoidance},
+		"one, again and again":        {1, 50, state.LongestRetry},
+		"a hundred, again and again":  {100, 50, state.LongestAvoidance},
+		"a hundred thousand at once":  {100_000, 0, state.LongestAvoidance},
+		"all there are, for the last": {100_000, 1 << 30, state.LongestAvoidance},
 	} {
-		a := avoidance{nodes: make([]string, tc.nodes), times: tc.times}
-		if got := a.duration(); got != tc.want {
+		a := state.Avoidance{Nodes: make([]string, tc.nodes), Times: tc.times}
+		if got := a.Duration(); got != tc.want {
 			t.Errorf("%s: nodes are avoided for %v, want %v", name, got, tc.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // byResource returns a queue by resource with quota of cpu and gpu.
@@ -50,9 +51,9 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 	checkSmall(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			lacked := map[*class][]quota.FlavorResource{}
+			lacked := map[*state.Class][]quota.FlavorResource{}
 			for _, q := range w.engine.queues {
-				for _, c := range q.classes {
+				for _, c := range q.Classes {
 					if c.IsHead() {
 						lacked[c] = c.Lacks()
 					}
@@ -60,14 +61,14 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 			}
 			promised := map[Key]bool{}
 			for key, job := range w.engine.workloads {
-				promised[key] = job.nomination != nil
+				promised[key] = job.Nomination != nil
 			}
 			for _, d := range w.decide() {
 				job := w.engine.workloads[d.Key]
-				if d.Admit == nil || promised[d.Key] || job.queue.byUsage {
+				if d.Admit == nil || promised[d.Key] || job.ClusterQueue.RanksByUsage {
 					continue // ordered by usage, the admitted one may come after others since
 				}
-				if head := job.queue.waits.HeadBefore(&alone(job).Class); head != nil && slices.Equal(lacked[classOf(head)], head.Lacks()) {
+				if head := job.ClusterQueue.Waits.HeadBefore(&alone(job).Class); head != nil && slices.Equal(lacked[state.ClassOf(head)], head.Lacks()) {
 					w.describe(t)
 					t.Fatalf("%s was admitted before %s, which lacks %v", d.Key, head.Head().Key, head.Lacks())
 				}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -16,8 +17,8 @@ func missedWaiting(e *Engine) (missed []Key) {
 	}
 	before := e.evaluator.evaluations
 	for _, q := range e.queues {
-		for _, c := range q.classes {
-			if c.IsBlocked() && e.mayBeNext(&c.Class) && e.reevaluate(c).verdict != hopeless {
+		for _, c := range q.Classes {
+			if c.IsBlocked() && e.mayBeNext(&c.Class) && e.reevaluate(c).verdict != state.Hopeless {
 				missed = append(missed, c.Head().Key)
 			}
 		}
@@ -31,8 +32,8 @@ func missedWaiting(e *Engine) (missed []Key) {
 func TestSafetyNetFindsWhatTheEngineMissed(t *testing.T) {
 	s := newScene(t, Options{CheckWaitingEvery: time.Second}, queueOf("q", "", 4), localOf("q"), job("runs", "q", 4, 1, 0, 0))
 	s.happens(job("large", "q", 4, 1, 0, 1), job("small", "q", 1, 1, 0, 2))
-	f := s.engine.queues["q"].family
-	f.waits = waiting.NewFamily(waitsOf(f.queues), f.enqueue) // it forgets who waits for what
+	f := s.engine.queues["q"].Family
+	f.Waits = waiting.NewFamily(waitsOf(f.Queues), f.Enqueue) // it forgets who waits for what
 	s.engine.Apply(gone("runs"))
 	s.engine.Apply(job("other", "q", 3, 1, 1, 3))
 	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Admit == nil {

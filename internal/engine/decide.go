@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/contest"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // Decide evaluates what changed since the last call and returns the resulting decisions in the order in which they
@@ -57,30 +58,30 @@ func earlier(a, b time.Time) time.Time {
 
 // decide processes the queues of one family: promises first, then the heads of its queues, then the growth of running
 // workloads. It reports whether work is left.
-func (p *pass) decide(f *family) (left bool) {
+func (p *pass) decide(f *state.Family) (left bool) {
 	p.breakOvercommitted(f)
 	p.admitNominated(f)
-	f.updateHoldBacks()
-	f.waits.Settle()
-	p.engine.holdBacks.chargeAll(f)
+	f.UpdateHoldBacks()
+	f.Waits.Settle()
+	p.engine.holdBacks.ChargeAll(f)
 	p.serveHeads(f)
-	p.engine.holdBacks.releaseAll(f)
-	f.updateHoldBacks()
-	if f.waits.IsSweeping() {
+	p.engine.holdBacks.ReleaseAll(f)
+	f.UpdateHoldBacks()
+	if f.Waits.IsSweeping() {
 		return true
 	}
 	if p.reevaluateBlocked(f) {
 		return true
 	}
-	return p.growth.grow(f) || !f.waits.IsSettled() || p.reevaluateBlocked(f)
+	return p.growth.grow(f) || !f.Waits.IsSettled() || p.reevaluateBlocked(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
 // budget is spent. None is served before all are known, and then at least one: what precedes it may cost all of the
 // budget.
-func (p *pass) serveHeads(f *family) {
+func (p *pass) serveHeads(f *state.Family) {
 	heads, cut := contest.New(p.engine.options.FairSharing != nil), false
-	for _, q := range f.queues {
+	for _, q := range f.Queues {
 		c, cutHere := p.headOf(q)
 		if c != nil {
 			heads.Add(&c.Contestant)
@@ -92,9 +93,9 @@ func (p *pass) serveHeads(f *family) {
 		c := first.Of.(*contestant)
 		serve := !c.stale()
 		if serve {
-			p.engine.holdBacks.release(c.queue)
+			p.engine.holdBacks.Release(c.queue)
 			p.serve(c)
-			p.engine.holdBacks.chargeAfter(c)
+			p.engine.holdBacks.ChargeAfter(c.queue, c.takesHoldBacks)
 			if served++; p.budget <= 0 {
 				break
 			}
@@ -107,20 +108,20 @@ func (p *pass) serveHeads(f *family) {
 				heads.Recharged(v.Queue)
 			}
 			for _, y := range c.yields {
-				heads.Recharged(y.w.queue.node)
+				heads.Recharged(y.Workload.ClusterQueue.Node)
 			}
 		}
 	}
 	if p.budget <= 0 {
 		p.reportWaiting(f)
 	}
-	f.waits.Swept(cut, served, heads.First() != nil)
+	f.Waits.Swept(cut, served, heads.First() != nil)
 }
 
 // reportWaiting tells the workloads of queues that must wait, as a head that was just served is not ready yet, why they
 // are not evaluated: such a queue is no work that another pass would come back for.
-func (p *pass) reportWaiting(f *family) {
-	for _, q := range f.queues {
+func (p *pass) reportWaiting(f *state.Family) {
+	for _, q := range f.Queues {
 		if !p.engine.open(q) {
 			p.reportBehindPromised(q)
 			continue
@@ -132,23 +133,23 @@ func (p *pass) reportWaiting(f *family) {
 }
 
 // hasWork reports whether there is a workload to evaluate in the family.
-func (e *Engine) hasWork(f *family) bool {
-	return e.canAdmitNominated(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+func (e *Engine) hasWork(f *state.Family) bool {
+	return e.canAdmitNominated(f) || slices.ContainsFunc(f.Queues, func(q *state.ClusterQueue) bool {
 		return e.open(q) && e.mustWait(q).Code == reason.None
 	})
 }
 
 // reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind one
 // with a promise. Some may have come while another was before that, or in another order.
-func (p *pass) reportBehindPromised(q *clusterQueue) {
-	if q.Strategy == Strict && q.waits.Head() == nil && q.waits.Ready() > 0 {
-		p.engine.reports.reportReady(q, whyBehind(q))
+func (p *pass) reportBehindPromised(q *state.ClusterQueue) {
+	if q.Strategy == Strict && q.Waits.Head() == nil && q.Waits.Ready() > 0 {
+		p.engine.reports.reportReady(q, state.WhyBehind(q))
 	}
 }
 
 // headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it. cut
 // is set if the budget ended before it was found.
-func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
+func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 	for p.engine.open(q) {
 		if why := p.engine.mustWait(q); why.Code != reason.None {
 			p.engine.reports.reportReady(q, why)
@@ -157,18 +158,18 @@ func (p *pass) headOf(q *clusterQueue) (head *contestant, cut bool) {
 		if p.budget <= 0 {
 			return nil, true
 		}
-		c := classOf(q.waits.First())
-		if head := q.waits.HeadBefore(&c.Class); head != nil {
+		c := state.ClassOf(q.Waits.First())
+		if head := q.Waits.HeadBefore(&c.Class); head != nil {
 			p.budget--
-			why := whyBehind(q)
+			why := state.WhyBehind(q)
 			p.engine.noteWhy(c, why)
-			c.WaitBehind(head, p.engine.stateOf(q.family))
+			c.WaitBehind(head, p.engine.stateOf(q.Family))
 			p.engine.reports.report(c, why)
 			continue
 		}
 		begin := p.engine.evaluator.workSoFar()
 		found := p.engine.evaluator.evaluateInTurn(c)
-		if found.verdict != hopeless {
+		if found.verdict != state.Hopeless {
 			return newContestant(c, found), false
 		}
 		why := p.engine.evaluator.whyHopeless(c, found)
@@ -184,15 +185,15 @@ func (p *pass) serve(c *contestant) {
 	w := p.engine.workloads[c.Rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
 	p.engine.leaveClass(w)
-	c.queue.family.version++
+	c.queue.Family.Version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
-	given.Checks = c.queue.checksFor(given)
-	if c.verdict == preempting && w.mustTry() {
+	given.Checks = c.queue.ChecksFor(given)
+	if c.verdict == state.Preempting && w.MustTry() {
 		p.try(w, given)
 		return
 	}
-	c.queue.markPaid(c.class, c.choice.Usage)
-	if c.verdict == admissible {
+	c.queue.MarkPaid(c.class, c.choice.Usage)
+	if c.verdict == state.Admissible {
 		p.admit(w, given)
 		return
 	}
@@ -200,7 +201,7 @@ func (p *pass) serve(c *contestant) {
 		p.evictions.evict(v, w)
 	}
 	for _, y := range c.yields {
-		p.resize(y.w, y.at, y.given, w.Key)
+		p.resize(y.Workload, y.At, y.Given, w.Key)
 	}
 	why := c.choice.Why
 	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
@@ -235,10 +236,10 @@ func (p *pass) reportWithinBudget() {
 		if !ok {
 			return
 		}
-		if w := p.engine.workloads[key]; w.why.Code != w.ReportedCode || w.blameChanged(w.why) || w.blamesHead() {
+		if w := p.engine.workloads[key]; w.Why.Code != w.ReportedCode || w.BlameChanged(w.Why) || w.BlamesHead() {
 			p.budget--
-			w.reported, w.reportedWhy = w.why.Message(), w.why
-			p.addDecision(w, w.Priority, Decision{Why: w.why})
+			w.Reported, w.ReportedWhy = w.Why.Message(), w.Why
+			p.addDecision(w, w.Priority, Decision{Why: w.Why})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // checkElastic checks the property in worlds with elastic jobs, by quota alone and on nodes, and in those where most jobs
@@ -128,13 +129,13 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 			}
 			for _, name := range queueNames {
 				q := w.engine.queues[name]
-				if q.family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
+				if q.Family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
 					continue
 				}
 				got, want := w.engine.growths.resizableOf(q), w.engine.growths.listResizable(q)
-				if !slices.EqualFunc(got.jobs, want.jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
-					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) || !slices.Equal(got.planned, want.planned) ||
-					!slices.EqualFunc(got.each, want.each, slices.Equal[quota.Vector]) {
+				if !slices.EqualFunc(got.Jobs, want.Jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
+					!slices.Equal(got.Members, want.Members) || !slices.Equal(got.At, want.At) || !slices.Equal(got.Grows, want.Grows) || !slices.Equal(got.Planned, want.Planned) ||
+					!slices.EqualFunc(got.Each, want.Each, slices.Equal[quota.Vector]) {
 					t.Fatalf("resizable workloads of %s = %+v, want %+v", q.Name, got, want)
 				}
 			}
@@ -157,36 +158,36 @@ func TestFewestPodsYield(t *testing.T) {
 				continue
 			}
 			for _, name := range queueNames {
-				for _, c := range e.queues[name].classes {
-					waits, q := e.workloads[c.Head().Key], c.queue
-					if q.family == nil || len(q.elastic) == 0 {
+				for _, c := range e.queues[name].Classes {
+					waits, q := e.workloads[c.Head().Key], c.Queue
+					if q.Family == nil || len(q.Elastic) == 0 {
 						continue
 					}
 					least, list := e.evaluator.formOf(c).ReducedBy(e.evaluator.formOf(c).Reducible()), e.growths.resizableOf(q)
-					y := list.yieldsTo(waits.Priority)
+					y := list.YieldsTo(waits.Priority)
 					fits := func(sizes []int32) (is bool) {
 						e.growths.tryYields(q, list, func(trial *yieldTrial) {
 							trial.release(sizes, func() {
 								trial.takeOffNodes()
 								found := e.evaluator.consider(waits, c, least)
-								is = found.verdict == nominable || found.verdict == admissible
+								is = found.verdict == state.Nominable || found.verdict == state.Admissible
 							})
 						})
 						return is
 					}
 					alone := e.evaluator.consider(waits, c, least).verdict
-					if e.evaluator.formOf(c).Reducible() > 0 && (alone == admissible || alone == nominable) {
+					if e.evaluator.formOf(c).Reducible() > 0 && (alone == state.Admissible || alone == state.Nominable) {
 						continue
 					}
 					var want []int32
 					if y.Len() > 0 && fits(y.Sizes(y.Len())) {
-						want = y.Sizes(smallest(y.Len(), func(n int) bool { return fits(y.Sizes(n)) }))
+						want = y.Sizes(state.Smallest(y.Len(), func(n int) bool { return fits(y.Sizes(n)) }))
 						if fits(want) {
-							want = list.spare(want, fits)
+							want = list.Spare(want, fits)
 						}
 					}
-					for i, job := range list.jobs {
-						if want == nil || want[i] == job.Size || alone == admissible || alone == nominable || w.nodes != nil {
+					for i, job := range list.Jobs {
+						if want == nil || want[i] == job.Size || alone == state.Admissible || alone == state.Nominable || w.nodes != nil {
 							continue
 						}
 						more := slices.Clone(want)
@@ -203,8 +204,8 @@ func TestFewestPodsYield(t *testing.T) {
 					if !yields {
 						continue
 					}
-					if victims, smaller := list.changes(q, want); len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
-						func(a, b yield) bool { return a.w == b.w && a.at == b.at && a.given.Equal(b.given) }) {
+					if victims, smaller := list.Changes(q, want); len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
+						func(a, b state.Yield) bool { return a.Workload == b.Workload && a.At == b.At && a.Given.Equal(b.Given) }) {
 						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waits.Key, got.yields, got.victims, smaller, victims)
 					}
 				}
@@ -227,20 +228,20 @@ func TestNoCapacityIsLeftForGrowth(t *testing.T) {
 // wantNoneToGrow fails if a job could grow.
 func (w *world) wantNoneToGrow(t *rapid.T) {
 	for _, q := range w.engine.queues {
-		if q.node == nil || q.family == nil {
+		if q.Node == nil || q.Family == nil {
 			continue
 		}
-		w.engine.holdBacks.chargeAll(q.family)
-		for _, job := range w.engine.growths.resizableOf(q).members {
-			at := job.elasticSet()
-			each := w.engine.ledgers.vectorOfPods(&job.held.PodSets[at], 1)
+		w.engine.holdBacks.ChargeAll(q.Family)
+		for _, job := range w.engine.growths.resizableOf(q).Members {
+			at := job.ElasticSet()
+			each := w.engine.ledgers.VectorOfPods(&job.Held.PodSets[at], 1)
 			_, ok := w.engine.nodes.moreOnNodes(job, at, 1, 0)
-			if job.mayGrow() && job.held.PodSets[at].Count < job.PodSets[0].Most() && replicasFree(q.node, each) > 0 && ok {
+			if job.MayGrow() && job.Held.PodSets[at].Count < job.PodSets[0].Most() && state.ReplicasFree(q.Node, each) > 0 && ok {
 				w.describe(t)
-				t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.held.PodSets[at].Count)
+				t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.Held.PodSets[at].Count)
 			}
 		}
-		w.engine.holdBacks.releaseAll(q.family)
+		w.engine.holdBacks.ReleaseAll(q.Family)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -20,16 +21,16 @@ type Engine struct {
 	// budget is passBudget, or less in tests.
 	budget      int
 	tree        *quota.Tree
-	queues      map[string]*clusterQueue
-	localQueues map[Key]*localQueue
+	queues      map[string]*state.ClusterQueue
+	localQueues map[Key]*state.LocalQueue
 	namespaces  map[string]labels.Set
-	workloads   map[Key]*workload
-	shapes      map[string]*shape
+	workloads   map[Key]*state.Workload
+	shapes      map[string]*state.Shape
 
 	// What the engine knows and works out, by what it is about.
 	nodes        *nodes
-	ledgers      ledgers
-	holdBacks    holdBacks
+	ledgers      state.Ledgers
+	holdBacks    state.HoldBacks
 	growths      *growths
 	evaluator    *evaluator
 	reports      reports
@@ -44,9 +45,9 @@ type Engine struct {
 	waiting          *waiting.Room
 	nodesPublishedAt uint64
 
-	// families are the groups of queues that share quota, by familyName; agenda has those with work to do.
-	families map[string]*family
-	agenda   agenda
+	// families are the groups of queues that share quota, by FamilyName; agenda has those with work to do.
+	families map[string]*state.Family
+	agenda   state.Agenda
 	// lastDecided is the name of the family that was processed last.
 	lastDecided string
 
@@ -69,12 +70,12 @@ func New(options Options) *Engine {
 		options:     options,
 		budget:      passBudget,
 		tree:        &quota.Tree{},
-		queues:      map[string]*clusterQueue{},
-		localQueues: map[Key]*localQueue{},
+		queues:      map[string]*state.ClusterQueue{},
+		localQueues: map[Key]*state.LocalQueue{},
 		namespaces:  map[string]labels.Set{},
-		workloads:   map[Key]*workload{},
-		shapes:      map[string]*shape{},
-		families:    map[string]*family{},
+		workloads:   map[Key]*state.Workload{},
+		shapes:      map[string]*state.Shape{},
+		families:    map[string]*state.Family{},
 		waiting:     waiting.NewRoom(),
 		superseded:  map[Key]int64{},
 		recohorted:  sets.New[string](),
@@ -82,13 +83,13 @@ func New(options Options) *Engine {
 		relocated:   sets.New[Key](),
 	}
 	e.nodes = newNodes(e.workloads)
-	e.ledgers, e.holdBacks = ledgers{e.tree}, holdBacks{e.tree}
+	e.ledgers, e.holdBacks = state.Ledgers{Tree: e.tree}, state.HoldBacks{Tree: e.tree}
 	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
 	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
 	e.evaluator = &evaluator{options: options, tree: e.tree, queues: e.queues, workloads: e.workloads,
 		precedence: e.evictions.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
 	e.reports.workloads = e.workloads
-	e.waiting.Longest[waiting.RetryRefused], e.waiting.Longest[waiting.ForgetAvoided] = longestRetry, longestAvoidance
+	e.waiting.Longest[waiting.RetryRefused], e.waiting.Longest[waiting.ForgetAvoided] = state.LongestRetry, state.LongestAvoidance
 	e.refusals = refusals{&e.waiting.Timers}
 	e.avoidances = avoidances{workloads: e.workloads, untimed: sets.New[Key](), timers: &e.waiting.Timers}
 	e.tallies = &tallies{options: options, tree: e.tree, ledgers: e.ledgers, queues: e.queues, localQueues: e.localQueues,
@@ -107,46 +108,48 @@ type evictions struct {
 }
 
 // trackWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
-func (e *evictions) trackWithdrawn(w *workload) {
-	if w.withdrawn != nil && w.assumed == nothing {
+func (e *evictions) trackWithdrawn(w *state.Workload) {
+	if w.Withdrawn != nil && w.Assumed == state.Nothing {
 		e.written.Insert(w.Key)
 	} else {
 		e.written.Delete(w.Key)
 	}
 }
 
-func (e *Engine) queue(name string) *clusterQueue {
+func (e *Engine) queue(name string) *state.ClusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
-			waits:   e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool { return e.evaluator.formOf(classOf(c)).Asks }),
-			waiting: &order.List[*workload]{}, unrouted: &order.List[*workload]{},
-			entitled: order.NewHeap(func(a, b *class) bool { return a.Before(&b.Class) }, func(c *class) *order.Place { return &c.entitledAt })}
-		q.set(ClusterQueue{Name: name})
-		q.exists = false
+		q = &state.ClusterQueue{Fairly: e.options.FairSharing != nil, Classes: map[state.ClassKey]*state.Class{}, Locals: map[Key]*state.LocalQueue{},
+			Waits: e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool {
+				return e.evaluator.formOf(state.ClassOf(c)).Asks
+			}),
+			Waiting: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{},
+			Entitled: order.NewHeap(func(a, b *state.Class) bool { return a.Before(&b.Class) }, func(c *state.Class) *order.Place { return &c.EntitledAt })}
+		q.Set(ClusterQueue{Name: name})
+		q.Exists = false
 		e.queues[name] = q
 	}
 	return q
 }
 
 // queueChanged marks all workloads that wait in the queue to be routed again.
-func (e *Engine) queueChanged(q *clusterQueue) {
-	q.revision++
-	order.MoveAll(&q.waiting, &q.unrouted)
+func (e *Engine) queueChanged(q *state.ClusterQueue) {
+	q.Revision++
+	order.MoveAll(&q.Waiting, &q.Unrouted)
 	e.changed.Insert(q.Name)
 }
 
-func (e *Engine) local(key Key) *localQueue {
+func (e *Engine) local(key Key) *state.LocalQueue {
 	l := e.localQueues[key]
 	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &order.List[*workload]{}, unrouted: &order.List[*workload]{}, classes: map[*class]struct{}{}}
+		l = &state.LocalQueue{LocalQueue: LocalQueue{Key: key}, Members: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{}, Classes: map[*state.Class]struct{}{}}
 		e.localQueues[key] = l
 	}
 	return l
 }
 
-func (e *Engine) dropIfUnused(l *localQueue) {
-	if !l.exists && l.members.Len() == 0 && l.unrouted.Len() == 0 {
+func (e *Engine) dropIfUnused(l *state.LocalQueue) {
+	if !l.Exists && l.Members.Len() == 0 && l.Unrouted.Len() == 0 {
 		delete(e.localQueues, l.Key)
 		e.relocated.Delete(l.Key)
 		e.forgetLeft(l)
@@ -155,34 +158,34 @@ func (e *Engine) dropIfUnused(l *localQueue) {
 
 // forgetLeft forgets the ClusterQueues that the LocalQueue pointed to before, as none of its workloads waits there any
 // more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
-func (e *Engine) forgetLeft(l *localQueue) {
-	for _, q := range l.left {
+func (e *Engine) forgetLeft(l *state.LocalQueue) {
+	for _, q := range l.Left {
 		e.forgetIfUnused(q)
 	}
-	l.left = nil
+	l.Left = nil
 }
 
 // forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have changed.
-func (e *Engine) forgetIfUnused(q *clusterQueue) {
-	if q.family == nil && q.unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
+func (e *Engine) forgetIfUnused(q *state.ClusterQueue) {
+	if q.Family == nil && q.Unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
 		delete(e.queues, q.Name)
 	}
 }
 
 // relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or
 // resumed, or points to another ClusterQueue than from.
-func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
-	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
-		l.left = append(l.left, from)
+func (e *Engine) relocate(l *state.LocalQueue, from *state.ClusterQueue) {
+	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.Left, from) {
+		l.Left = append(l.Left, from)
 	}
-	order.MoveAll(&l.members, &l.unrouted)
+	order.MoveAll(&l.Members, &l.Unrouted)
 	e.relocated.Insert(l.Key)
 }
 
 // mustWait returns why the whole queue has to wait even if there is capacity.
-func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
+func (e *Engine) mustWait(q *state.ClusterQueue) reason.Reason {
 	switch {
-	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
+	case e.options.BlockUntilReady == BlockQueue && q.Unready > 0:
 		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
 	case e.options.BlockUntilReady == BlockAll && e.tallies.unready > 0:
 		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
@@ -191,7 +194,7 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 }
 
 // whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
-func (e *Engine) whyInadmissible(w *workload) reason.Reason {
+func (e *Engine) whyInadmissible(w *state.Workload) reason.Reason {
 	switch {
 	case w.Inactive:
 		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
@@ -199,22 +202,22 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
 	case w.Queue == "":
 		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
-	case !w.local.exists:
+	case !w.Local.Exists:
 		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
-	case w.local.Terminating:
+	case w.Local.Terminating:
 		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
 	case w.Refused != "":
 		return reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.inForce(w.Generation), w.assumed == tries:
-		return w.refusal.why()
-	case w.local.Stopped:
+	case w.Refusal.InForce(w.Generation), w.Assumed == state.Tries:
+		return w.Refusal.Why()
+	case w.Local.Stopped:
 		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
 	}
-	if why := w.queue.fault(); why.Code != reason.None {
+	if why := w.ClusterQueue.Fault(); why.Code != reason.None {
 		return why
 	}
 	switch {
-	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
+	case !w.ClusterQueue.Selector.Matches(e.namespaces[w.Key.Namespace]):
 		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
 	case w.BackoffReason != "":
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BackoffReason}
@@ -228,10 +231,10 @@ func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 // it does not exist.
 func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
 	l := e.localQueues[key]
-	if l == nil || !l.exists {
+	if l == nil || !l.Exists {
 		return Usage{}, false
 	}
-	u = e.ledgers.usageOf(l.tally)
+	u = e.tallies.usageOf(l.Tally)
 	u.Consumption = e.usageHistory.consumptionOf(l)
 	return u, true
 }
@@ -249,7 +252,7 @@ type Holding struct {
 // Holdings yields a Holding for each workload that holds quota, in no particular order.
 func (e *Engine) Holdings(yield func(Holding) bool) {
 	for _, w := range e.workloads {
-		if h, ok := w.holding(); ok && !yield(h) {
+		if h, ok := holdingOf(w); ok && !yield(h) {
 			return
 		}
 	}
@@ -261,15 +264,15 @@ func (e *Engine) Holding(key Key) (_ Holding, ok bool) {
 	if w == nil {
 		return Holding{}, false
 	}
-	return w.holding()
+	return holdingOf(w)
 }
 
-func (w *workload) holding() (_ Holding, ok bool) {
-	c := &w.charged
-	if w.held == nil || c.queue == nil {
+func holdingOf(w *state.Workload) (_ Holding, ok bool) {
+	c := &w.Charged
+	if w.Held == nil || c.Queue == nil {
 		return Holding{}, false
 	}
-	return Holding{Key: w.Key, ClusterQueue: c.queue.Name, Held: c.held, Assumed: w.assumed != nothing}, true
+	return Holding{Key: w.Key, ClusterQueue: c.Queue.Name, Held: c.Held, Assumed: w.Assumed != state.Nothing}, true
 }
 
 // AmountName returns the flavor and the resource of an index.
@@ -291,9 +294,3 @@ func (e *Engine) NoteEviction(evicted, preemptor Key) {
 // passBudget bounds the work of one pass, in workloads evaluated, so that events never wait longer than a few
 // milliseconds.
 const passBudget = 250
-
-// unreferenced reports whether the queue does not exist and nothing refers to it.
-func (cq *clusterQueue) unreferenced() bool {
-	return !cq.exists && len(cq.locals) == 0 && cq.waiting.Len() == 0 && cq.unrouted.Len() == 0 && len(cq.holders) == 0 &&
-		cq.pending == 0 && cq.reserving == 0
-}

@@ -50,7 +50,7 @@ func job(name, queue string, pods int32, cpu int64, priority int32, second int) 
 // Holds returns the decided or confirmed admission of the workload, or nil.
 func (e *Engine) Holds(key Key) *Admission {
 	if w := e.workloads[key]; w != nil {
-		return w.held
+		return w.Held
 	}
 	return nil
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // outcome is the result of evaluating the head of a class.
 type outcome struct {
-	verdict verdict
+	verdict state.Verdict
 	choice  flavor.Choice
 	victims []preempt.Victim
 	// yields are the workloads that shrink for it.
-	yields []yield
+	yields []state.Yield
 	// shrinksEquals is set if some victims have its queue and priority: those shrink for its minimum only.
 	shrinksEquals bool
 	// lacks is what there has to be more of before it can be admitted; empty if more would not help.
@@ -36,26 +37,26 @@ type outcome struct {
 	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
 	// would take, or into what others would give up for it. grower is one for which there is capacity; nil in the latter case.
 	waitsForGrowth bool
-	grower         *workload
+	grower         *state.Workload
 }
 
 // stopsAny reports whether the outcome stops any workload, or is not a preemption at all.
-func (o *outcome) stopsAny() bool { return o.verdict != preempting || len(o.victims) > 0 }
+func (o *outcome) stopsAny() bool { return o.verdict != state.Preempting || len(o.victims) > 0 }
 
 // sparesQueue reports whether the outcome only shrinks workloads, all of them of other queues.
-func (o *outcome) sparesQueue(q *clusterQueue) bool {
-	return !o.stopsAny() && !slices.ContainsFunc(o.yields, func(y yield) bool { return y.w.queue == q })
+func (o *outcome) sparesQueue(q *state.ClusterQueue) bool {
+	return !o.stopsAny() && !slices.ContainsFunc(o.yields, func(y state.Yield) bool { return y.Workload.ClusterQueue == q })
 }
 
 // evaluator works out what can be done for waiting workloads. It changes no state but counters and caches.
 type evaluator struct {
 	options    Options
 	tree       *quota.Tree
-	queues     map[string]*clusterQueue
-	workloads  map[Key]*workload
+	queues     map[string]*state.ClusterQueue
+	workloads  map[Key]*state.Workload
 	precedence *preempt.Precedence
 	nodes      *nodes
-	ledgers    ledgers
+	ledgers    state.Ledgers
 	growths    *growths
 	// ranking has the shares that searches for victims compare.
 	ranking fair.Ranking
@@ -66,32 +67,32 @@ type evaluator struct {
 }
 
 // offer returns the flavors that the queue offers.
-func (ev *evaluator) offer(q *clusterQueue) flavor.Offer {
+func (ev *evaluator) offer(q *state.ClusterQueue) flavor.Offer {
 	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.flavors, Topologies: ev.nodes.topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
 }
 
 // formOf returns the request of the class to its queue, independent of usage.
-func (ev *evaluator) formOf(c *class) *flavor.Form {
-	if c.form == nil || c.formedOf != c.queue.revision {
-		c.form, c.formedOf = flavor.NewForm(c.shape.podSets, ev.offer(c.queue), ev.tree), c.queue.revision
-		c.own = nil
-		if c.queue.node != nil {
-			c.own = c.form.Within(c.form.ReducedBy(c.form.Reducible()), c.queue.node.Nominal)
+func (ev *evaluator) formOf(c *state.Class) *flavor.Form {
+	if c.Form == nil || c.FormedOf != c.Queue.Revision {
+		c.Form, c.FormedOf = flavor.NewForm(c.Shape.PodSets, ev.offer(c.Queue), ev.tree), c.Queue.Revision
+		c.Own = nil
+		if c.Queue.Node != nil {
+			c.Own = c.Form.Within(c.Form.ReducedBy(c.Form.Reducible()), c.Queue.Node.Nominal)
 		}
 	}
-	return c.form
+	return c.Form
 }
 
 // firstFlavors returns what the workload takes if all its pods use the first flavors of its queue.
-func (ev *evaluator) firstFlavors(w *workload) quota.Vector {
-	form := flavor.NewForm(w.PodSets, ev.offer(w.queue), ev.tree)
+func (ev *evaluator) firstFlavors(w *state.Workload) quota.Vector {
+	form := flavor.NewForm(w.PodSets, ev.offer(w.ClusterQueue), ev.tree)
 	return form.First(form.Full())
 }
 
 // lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
 // matters only in a queue by resource.
-func (ev *evaluator) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
-	if c.queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.form.CouldFit(counts, c.queue.node) {
+func (ev *evaluator) lacksOf(c *state.Class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
+	if c.Queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.Form.CouldFit(counts, c.Queue.Node) {
 		return nil
 	}
 	out := make([]quota.FlavorResource, len(choice.Short))
@@ -145,7 +146,7 @@ const maxCombinations = 16
 
 // whyHopeless returns why the head of the class, for which nothing can be done at present, waits. While nodes are not
 // ready, nobody is told that the nodes never suffice.
-func (ev *evaluator) whyHopeless(c *class, found outcome) reason.Reason {
+func (ev *evaluator) whyHopeless(c *state.Class, found outcome) reason.Reason {
 	why := found.choice.Why
 	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !find.MentionsNotReady(why.Message()) && ev.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
@@ -155,27 +156,27 @@ func (ev *evaluator) whyHopeless(c *class, found outcome) reason.Reason {
 
 // exceedsNodes reports whether the present nodes could hold the fewest pods of the class in no choice of flavors, even if
 // nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
-func (ev *evaluator) exceedsNodes(c *class) bool {
+func (ev *evaluator) exceedsNodes(c *state.Class) bool {
 	form := ev.formOf(c)
-	now := neverOnNodes{known: true, revision: c.queue.revision, nodes: ev.nodes.nodesVersion, residents: ev.nodes.places.ResidentChanges(), never: c.never.never}
-	if c.never == now {
-		return now.never
+	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.nodes.nodesVersion, Residents: ev.nodes.places.ResidentChanges(), Never: c.Never.Never}
+	if c.Never == now {
+		return now.Never
 	}
-	c.never = now
-	if c.never.never = !c.queue.OnDemand; form.Together() > 0 {
-		c.never.never = c.never.never && ev.mostEver(c) < form.Together()
+	c.Never = now
+	if c.Never.Never = !c.Queue.OnDemand; form.Together() > 0 {
+		c.Never.Never = c.Never.Never && ev.mostEver(c) < form.Together()
 	} else {
-		c.never.never = c.never.never && !ev.everFits(c, form.ReducedBy(form.Reducible()))
+		c.Never.Never = c.Never.Never && !ev.everFits(c, form.ReducedBy(form.Reducible()))
 	}
-	return c.never.never
+	return c.Never.Never
 }
 
 // everFits reports whether the present nodes could hold these counts of the class in any choice of flavors, if nothing
 // else ran on them.
-func (ev *evaluator) everFits(c *class, counts []int32) bool {
+func (ev *evaluator) everFits(c *state.Class, counts []int32) bool {
 	ways := 0
-	for given := range ev.formOf(c).Possible(counts, c.queue.node) {
-		asks := ev.nodes.asksOf(c.shape.podSets, given, avoidance{})
+	for given := range ev.formOf(c).Possible(counts, c.Queue.Node) {
+		asks := ev.nodes.asksOf(c.Shape.PodSets, given, state.Avoidance{})
 		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.finder.EverFits(asks) {
 			return true
 		}
@@ -185,7 +186,7 @@ func (ev *evaluator) everFits(c *class, counts []int32) bool {
 
 // mostEver returns the sum of what the present nodes could hold of each pod set on its own: no more pods of the class ever
 // run together.
-func (ev *evaluator) mostEver(c *class) (sum int64) {
+func (ev *evaluator) mostEver(c *state.Class) (sum int64) {
 	form := ev.formOf(c)
 	for i := range form.Full() {
 		_, most := form.Needs(i)

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -32,14 +33,14 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 		return reason.Explanation{}, false
 	}
 	x := &explainer{engine: e, w: w, first: w, out: reason.Explanation{
-		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: requests(w.shape.podSets),
+		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: requests(w.Shape.PodSets),
 	}}
-	if w.queue != nil {
+	if w.ClusterQueue != nil {
 		x.setPosition()
 	}
 	x.out.AwaitsNodes = e.nodes.awaitsNodes(w)
 	x.out.Replacing = e.nodes.explainReplacement(w)
-	if w.held == nil {
+	if w.Held == nil {
 		x.explainWait()
 	}
 	return x.out, true
@@ -48,12 +49,12 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 // explainer is one call of Explain.
 type explainer struct {
 	engine *Engine
-	w      *workload
+	w      *state.Workload
 	out    reason.Explanation
 	// first is the workload for which others would be evicted: w, or the head of its class.
-	first *workload
+	first *state.Workload
 	// probed is the class of w alone, as it was evaluated.
-	probed *class
+	probed *state.Class
 	// nearest are the flavors that come closest to fitting, needs what they are asked for together, and short what of
 	// that is not free.
 	nearest []*flavor.FlavorFit
@@ -64,17 +65,17 @@ type explainer struct {
 	mustBeFixed bool
 }
 
-func stateOf(w *workload) reason.State {
+func stateOf(w *state.Workload) reason.State {
 	switch {
-	case w.held != nil && w.leaving():
+	case w.Held != nil && w.Leaving():
 		return reason.Leaving
-	case w.counts().state == admitted:
+	case w.Counts().Phase == state.Admitted:
 		return reason.Admitted
-	case w.held != nil:
+	case w.Held != nil:
 		return reason.Reserving
-	case w.nomination != nil:
+	case w.Nomination != nil:
 		return reason.Promised
-	case w.class != nil:
+	case w.Class != nil:
 		return reason.Waiting
 	default:
 		return reason.Aside
@@ -98,45 +99,45 @@ func requests(podSets []PodSet) []reason.PodSet {
 
 // setPosition sets the workload's position among those that wait in its queue.
 func (ex *explainer) setPosition() {
-	q := ex.w.queue
-	ex.out.ClusterQueue, ex.out.ByUsage = q.Name, q.byUsage
-	if q.node != nil {
-		ex.out.Path = path(q.node)
+	q := ex.w.ClusterQueue
+	ex.out.ClusterQueue, ex.out.ByUsage = q.Name, q.RanksByUsage
+	if q.Node != nil {
+		ex.out.Path = path(q.Node)
 	}
-	own := ex.w.turn()
+	own := ex.w.Turn()
 	first := own
-	in := ex.w.class != nil || ex.w.nomination != nil
+	in := ex.w.Class != nil || ex.w.Nomination != nil
 	if in {
 		ex.out.Position = 1
 	}
 	for p := range ex.engine.inLine(q) {
 		ex.out.Length++
-		if in && p.before(own, q) {
+		if in && p.Before(own, q) {
 			ex.out.Position++
 		}
-		if p.before(first, q) {
+		if p.Before(first, q) {
 			first = p
 		}
 	}
-	if ex.w.class == nil || q.Strategy != Strict {
+	if ex.w.Class == nil || q.Strategy != Strict {
 		return
 	}
-	if first.rank.Key != ex.w.Key {
-		ex.out.Behind = new(reason.NameOf(first.rank.Key))
+	if first.Rank.Key != ex.w.Key {
+		ex.out.Behind = new(reason.NameOf(first.Rank.Key))
 	}
 }
 
 // inLine returns the workloads that wait for quota in the queue, in no particular order.
-func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
-	return func(yield func(turn) bool) {
+func (e *Engine) inLine(q *state.ClusterQueue) func(yield func(state.Turn) bool) {
+	return func(yield func(state.Turn) bool) {
 		for _, w := range e.nominees(q) {
-			if !yield(w.turn()) {
+			if !yield(w.Turn()) {
 				return
 			}
 		}
-		for _, c := range q.classes {
+		for _, c := range q.Classes {
 			for _, r := range c.Workloads() {
-				if !yield(turn{c.from.Standing, r}) {
+				if !yield(state.Turn{Standing: c.LocalQueue.Standing, Rank: r}) {
 					return
 				}
 			}
@@ -146,46 +147,46 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 
 // explainWait explains why the workload has no quota, and what would have to happen.
 func (ex *explainer) explainWait() {
-	w, q := ex.w, ex.w.queue
-	if q != nil && (ex.engine.reshaped || ex.engine.changed.Has(q.Name)) || w.localEntry.On() == w.local.unrouted {
+	w, q := ex.w, ex.w.ClusterQueue
+	if q != nil && (ex.engine.reshaped || ex.engine.changed.Has(q.Name)) || w.LocalEntry.On() == w.Local.Unrouted {
 		ex.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
 		return
 	}
 	why := ex.engine.whyInadmissible(w)
-	if q == nil || q.node == nil {
+	if q == nil || q.Node == nil {
 		ex.setReason(why)
 		return
 	}
 	ex.engine.tentatively(func() {
-		if w.nomination != nil { // it does not have to wait for what is promised to itself
-			ex.engine.tree.Release(q.Name, quota.Planned, w.nomination.usage)
+		if w.Nomination != nil { // it does not have to wait for what is promised to itself
+			ex.engine.tree.Release(q.Name, quota.Planned, w.Nomination.Usage)
 			ex.engine.nodes.places.Hold(w.Key, nil)
 		} else {
-			ex.engine.holdBacks.chargeAll(q.family) // as in a pass
-			defer ex.engine.holdBacks.releaseAll(q.family)
+			ex.engine.holdBacks.ChargeAll(q.Family) // as in a pass
+			defer ex.engine.holdBacks.ReleaseAll(q.Family)
 			ex.findHead()
 		}
 		form, found := ex.probe(w)
-		if c := w.class; c != nil && c.Head().Key != w.Key && found.verdict == preempting {
+		if c := w.Class; c != nil && c.Head().Key != w.Key && found.verdict == state.Preempting {
 			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
 			head := ex.engine.workloads[c.Head().Key]
-			if _, of := ex.probe(head); of.verdict == hopeless {
+			if _, of := ex.probe(head); of.verdict == state.Hopeless {
 				ex.first, found = head, of
 			}
 		}
-		if w.nomination != nil && (found.verdict != admissible || !ex.hasPromised()) {
+		if w.Nomination != nil && (found.verdict != state.Admissible || !ex.hasPromised()) {
 			// No others are evicted for it, and it is given what it was promised, even if other flavors or fewer pods fit now.
-			found.verdict, found.victims, found.yields = nominable, nil, nil
+			found.verdict, found.victims, found.yields = state.Nominable, nil, nil
 			if found.choice.Why.Code == reason.None {
-				found.choice.Why = w.nomination.why
+				found.choice.Why = w.Nomination.Why
 			}
 		}
 		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
-		ex.engine.holdBacks.release(q)
+		ex.engine.holdBacks.Release(q)
 		ex.surveyFlavors(form, ex.countsOf(form, found))
 		if !ex.mustBeFixed {
 			ex.findVictims(found)
-			if found.verdict != hopeless || !ex.engine.evaluator.whyHopeless(ex.probed, found).Code.Never() {
+			if found.verdict != state.Hopeless || !ex.engine.evaluator.whyHopeless(ex.probed, found).Code.Never() {
 				ex.findHolders(found, form.OnNodes())
 			}
 		}
@@ -200,13 +201,13 @@ func (ex *explainer) explainWait() {
 // isRefusedPreemptor reports whether others would be evicted for the workload, but are not, since the API server has
 // refused its admission.
 func (ex *explainer) isRefusedPreemptor(found outcome) bool {
-	return found.verdict == preempting && ex.w.mustTry()
+	return found.verdict == state.Preempting && ex.w.MustTry()
 }
 
 // findVictims lists the workloads that would shrink or be evicted for the workload.
 func (ex *explainer) findVictims(found outcome) {
 	for _, y := range found.yields {
-		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
+		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.Workload.Key), From: y.Workload.Held.PodSets[y.At].Count, To: y.Given.PodSets[y.At].Count})
 	}
 	for _, v := range found.victims {
 		ex.out.WouldPreempt = append(ex.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
@@ -215,22 +216,22 @@ func (ex *explainer) findVictims(found outcome) {
 
 // hasPromised reports whether what the workload was promised is available now.
 func (ex *explainer) hasPromised() bool {
-	places := admissible
-	if ex.w.nomination.given.OnNodes() {
+	places := state.Admissible
+	if ex.w.Nomination.Given.OnNodes() {
 		places, _ = ex.engine.nodes.findNominated(ex.w)
 	}
-	return places == admissible && fits(ex.w.queue.node, ex.w.nomination.usage)
+	return places == state.Admissible && state.Fits(ex.w.ClusterQueue.Node, ex.w.Nomination.Usage)
 }
 
 // alone returns a class of the workload alone, which is in no queue.
-func alone(w *workload) *class {
-	c := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.LocalKey()}, queue: w.queue, from: w.local}
-	c.Class = waiting.Alone(c, w.rank())
+func alone(w *state.Workload) *state.Class {
+	c := &state.Class{ClassKey: state.ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey()}, Queue: w.ClusterQueue, LocalQueue: w.Local}
+	c.Class = waiting.Alone(c, w.Rank())
 	return c
 }
 
 // probe evaluates a workload as if it were the next in line.
-func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
+func (ex *explainer) probe(w *state.Workload) (*flavor.Form, outcome) {
 	c := alone(w)
 	if w == ex.w {
 		ex.probed = c
@@ -243,9 +244,9 @@ func (ex *explainer) probe(w *workload) (*flavor.Form, outcome) {
 func (ex *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 	given := found.choice.Assignments
 	switch {
-	case ex.w.nomination != nil:
-		given = ex.w.nomination.given.PodSets
-	case found.verdict == hopeless:
+	case ex.w.Nomination != nil:
+		given = ex.w.Nomination.Given.PodSets
+	case found.verdict == state.Hopeless:
 		return form.ReducedBy(form.Reducible())
 	}
 	counts := form.Full()
@@ -264,29 +265,29 @@ func (ex *explainer) setReason(why reason.Reason) {
 
 // whyNow returns the reason for which a workload in line waits, given its outcome.
 func (ex *explainer) whyNow(found outcome) reason.Reason {
-	q := ex.w.queue
+	q := ex.w.ClusterQueue
 	if why := ex.engine.mustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
 		ex.findUnready()
 		return why
 	}
 	switch {
 	case ex.out.BehindCode != reason.None:
-		return whyBehindStuck(q, ex.out.BehindCode)
+		return state.WhyBehindStuck(q, ex.out.BehindCode)
 	case ex.out.Behind != nil:
-		return whyBehind(q)
+		return state.WhyBehind(q)
 	}
 	why := ex.engine.evaluator.whyHopeless(ex.probed, found)
-	if c := ex.w.class; c != nil && c.IsBlocked() && (found.verdict == admissible || found.verdict == nominable) {
+	if c := ex.w.Class; c != nil && c.IsBlocked() && (found.verdict == state.Admissible || found.verdict == state.Nominable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
 	if ex.isRefusedPreemptor(found) {
-		return ex.w.refusal.why()
+		return ex.w.Refusal.Why()
 	}
 	switch found.verdict {
-	case admissible:
+	case state.Admissible:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now: it is admitted next, unless other workloads come first"}
-	case nominable, preempting:
+	case state.Nominable, state.Preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
 		if why.Preempted == 0 {
 			why.Preempted, why.Ending = ex.countAwaited()
@@ -310,8 +311,8 @@ func (ex *explainer) countAwaited() (evicted, ending int) {
 
 // findUnready lists the workloads whose pods must be ready first.
 func (ex *explainer) findUnready() {
-	for _, w := range sortedByKey(ex.engine.workloads) {
-		if w.charged.count.unready && (ex.engine.options.BlockUntilReady == BlockAll || w.charged.queue == ex.w.queue) {
+	for _, w := range state.SortedByKey(ex.engine.workloads) {
+		if w.Charged.Count.Unready && (ex.engine.options.BlockUntilReady == BlockAll || w.Charged.Queue == ex.w.ClusterQueue) {
 			ex.out.Unready = append(ex.out.Unready, reason.NameOf(w.Key))
 		}
 	}
@@ -320,15 +321,15 @@ func (ex *explainer) findUnready() {
 // findStuckHead says of the head of a strict queue that the workload waits behind whether it is never admitted with the
 // present quota and nodes.
 func (ex *explainer) findStuckHead() {
-	if ex.out.Behind == nil || ex.w.queue.Strategy != Strict {
+	if ex.out.Behind == nil || ex.w.ClusterQueue.Strategy != Strict {
 		return
 	}
 	head := ex.engine.workloads[Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
-	if head == nil || head.class == nil {
+	if head == nil || head.Class == nil {
 		return
 	}
 	c := alone(head)
-	if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == hopeless {
+	if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == state.Hopeless {
 		if code := ex.engine.evaluator.whyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
 		}
@@ -337,8 +338,8 @@ func (ex *explainer) findStuckHead() {
 
 // waitsForReadyPods reports whether the reported reason is that other workloads must be ready first.
 func (ex *explainer) waitsForReadyPods(found outcome) bool {
-	if promised := ex.w.nomination; promised != nil {
-		return fits(ex.w.queue.node, promised.usage)
+	if promised := ex.w.Nomination; promised != nil {
+		return state.Fits(ex.w.ClusterQueue.Node, promised.Usage)
 	}
 	return !ex.wasHopeless(found)
 }
@@ -346,16 +347,16 @@ func (ex *explainer) waitsForReadyPods(found outcome) bool {
 // wasHopeless reports whether the workload was found hopeless before its queue had to wait, and still is: then
 // that is the reported reason.
 func (ex *explainer) wasHopeless(found outcome) bool {
-	c := ex.w.class
-	return found.verdict == hopeless && (c != nil && c.IsBlocked() || ex.w.why.Code == found.choice.Why.Code)
+	c := ex.w.Class
+	return found.verdict == state.Hopeless && (c != nil && c.IsBlocked() || ex.w.Why.Code == found.choice.Why.Code)
 }
 
 // surveyFlavors asks each flavor for these counts of each pod set.
 func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
-	q := ex.w.queue
+	q := ex.w.ClusterQueue
 	var promised []Assignment
-	if ex.w.nomination != nil {
-		promised = ex.w.nomination.given.PodSets
+	if ex.w.Nomination != nil {
+		promised = ex.w.Nomination.Given.PodSets
 	}
 	var needs []quota.Amount
 	for i, looks := range form.Survey(counts, ex.engine.evaluator.questionOf(ex.first, q), promised) {
@@ -376,7 +377,7 @@ func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	ex.out.Together = ex.together()
 	ex.needs = quota.VectorOf(needs...)
 	for _, a := range ex.needs {
-		if q.node.Free(a.Index) < a.Value {
+		if q.Node.Free(a.Index) < a.Value {
 			ex.short = append(ex.short, a.Index)
 		}
 	}
@@ -397,7 +398,7 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 		out.Fit = reason.TooLarge
 	case l.Mode == flavor.Fits:
 		out.Fit = reason.Fits
-	case l.Mode == flavor.Awaits && (ex.w.nomination != nil || ex.fitOnceGone(asks)):
+	case l.Mode == flavor.Awaits && (ex.w.Nomination != nil || ex.fitOnceGone(asks)):
 		out.Fit = reason.FitsAfterEvicted
 	default:
 		out.Fit = reason.Short
@@ -405,7 +406,7 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		p := ex.engine.evaluator.preemptor(ex.first, ex.w.queue, wanted, shortOf(ex.w.queue.node, wanted))
+		p := ex.engine.evaluator.preemptor(ex.first, ex.w.ClusterQueue, wanted, shortOf(ex.w.ClusterQueue.Node, wanted))
 		victims := ex.engine.evaluator.victimsOf(p)
 		if len(victims) > 0 && len(asks) > 0 {
 			victims, _ = ex.engine.evaluator.searchOnNodes(p, asks) // others may have to go, or there is no way

@@ -5,31 +5,34 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // findHead determines the head that the workload waits behind in a queue by resource, even if no pass has done so
 // yet.
 func (ex *explainer) findHead() {
-	w, q := ex.w, ex.w.queue
-	if q.Strategy != ByResource || w.class == nil {
+	w, q := ex.w, ex.w.ClusterQueue
+	if q.Strategy != ByResource || w.Class == nil {
 		return
 	}
-	earlier := make([]*class, 0, len(q.classes))
-	for _, c := range q.classes {
-		if c != w.class && c.turn().before(w.turn(), q) {
+	earlier := make([]*state.Class, 0, len(q.Classes))
+	for _, c := range q.Classes {
+		if c != w.Class && c.Turn().Before(w.Turn(), q) {
 			earlier = append(earlier, c)
 		}
 	}
-	slices.SortFunc(earlier, func(a, b *class) int {
+	slices.SortFunc(earlier, func(a, b *state.Class) int {
 		if a.Before(&b.Class) {
 			return -1
 		}
 		return 1
 	})
-	var heads []*class
-	lacks := map[*class][]quota.FlavorResource{}
-	waitsBehind := func(c *class) func(*class) bool {
-		return func(head *class) bool { return slices.ContainsFunc(lacks[head], ex.engine.evaluator.formOf(c).Asks) }
+	var heads []*state.Class
+	lacks := map[*state.Class][]quota.FlavorResource{}
+	waitsBehind := func(c *state.Class) func(*state.Class) bool {
+		return func(head *state.Class) bool {
+			return slices.ContainsFunc(lacks[head], ex.engine.evaluator.formOf(c).Asks)
+		}
 	}
 	for _, c := range earlier {
 		switch {
@@ -37,12 +40,12 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.Lacks()
 		case c.IsBlocked() || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == state.Hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}
 	}
-	if n := slices.IndexFunc(heads, waitsBehind(w.class)); n >= 0 {
+	if n := slices.IndexFunc(heads, waitsBehind(w.Class)); n >= 0 {
 		ex.out.Behind = new(reason.NameOf(heads[n].Head().Key))
 		for _, fr := range lacks[heads[n]] {
 			ex.out.BehindLacks = append(ex.out.BehindLacks, fr.Resource)

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // What quota alone says is no promise: nodes may lack the capacity, or other queues may keep what becomes free. So a
@@ -52,17 +53,17 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 
 // endsForQuota returns a small set of holders after whose end the nearest flavors would have the quota; ok is false if
 // there is none.
-func (ex *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) {
+func (ex *explainer) endsForQuota(holders []holder) (ends []*state.Workload, ok bool) {
 	fits := func() bool {
-		return !slices.ContainsFunc(ex.needs, func(a quota.Amount) bool { return ex.w.queue.node.Free(a.Index) < a.Value })
+		return !slices.ContainsFunc(ex.needs, func(a quota.Amount) bool { return ex.w.ClusterQueue.Node.Free(a.Index) < a.Value })
 	}
 	ex.engine.tree.Try(func() {
 		for _, h := range holders {
 			if fits() {
 				break
 			}
-			ex.end(h.workload)
-			ends = append(ends, h.workload)
+			ex.end(h.Workload)
+			ends = append(ends, h.Workload)
 		}
 		if ok = fits(); !ok {
 			return
@@ -82,8 +83,8 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*workload, ok bool) 
 // stay makes the workloads that are leaving count on nodes, so that the trials show which of them have to be gone.
 func (ex *explainer) stay() {
 	for _, w := range ex.engine.workloads {
-		if has := w.placed; has.leaving && has.by != nil && !w.gone {
-			has.leaving = false
+		if has := w.Placed; has.Leaving && has.By != nil && !w.Gone {
+			has.Leaving = false
 			ex.engine.nodes.places.Hold(w.Key, ex.engine.nodes.holding(w, has))
 		}
 	}
@@ -98,68 +99,68 @@ type endTrial struct {
 func (e *endTrial) spent() bool { return e.trials >= maxEndTrials || e.ended >= maxEndsTried }
 
 // fitsWithout reports whether the workload would be admitted, and would evict none, if those had ended.
-func (e *endTrial) fitsWithout(ended []*workload) (is bool) {
+func (e *endTrial) fitsWithout(ended []*state.Workload) (is bool) {
 	e.trials++
 	e.ended += len(ended)
-	q := e.explainer.w.queue
-	heldBack := map[*clusterQueue]quota.Vector{}
-	for _, other := range q.family.queues {
-		heldBack[other] = other.heldBack
+	q := e.explainer.w.ClusterQueue
+	heldBack := map[*state.ClusterQueue]quota.Vector{}
+	for _, other := range q.Family.Queues {
+		heldBack[other] = other.HeldBack
 	}
 	nodes := &nodeCapacity{evaluator: e.explainer.engine.evaluator}
 	e.explainer.engine.tentatively(func() {
-		e.explainer.engine.holdBacks.releaseAll(q.family)
+		e.explainer.engine.holdBacks.ReleaseAll(q.Family)
 		for _, w := range ended {
-			if w.charged.queue != nil {
+			if w.Charged.Queue != nil {
 				e.explainer.end(w)
 			}
 			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
 		}
-		e.explainer.engine.holdBacks.chargeAll(q.family)
+		e.explainer.engine.holdBacks.ChargeAll(q.Family)
 		_, found := e.explainer.probe(e.explainer.w)
-		is = found.verdict == admissible || found.verdict == nominable && fits(q.node, found.choice.Usage)
+		is = found.verdict == state.Admissible || found.verdict == state.Nominable && state.Fits(q.Node, found.choice.Usage)
 	})
 	for other, v := range heldBack {
-		other.heldBack = v
+		other.HeldBack = v
 	}
 	return is
 }
 
 // search returns a small set of the workloads without which the explained one fits; nil if there is none. The first of
 // them are preferred.
-func (e *endTrial) search(list []*workload) []*workload {
+func (e *endTrial) search(list []*state.Workload) []*state.Workload {
 	if len(list) == 0 || !e.fitsWithout(list) {
 		return nil
 	}
-	var needed []*workload
+	var needed []*state.Workload
 	for len(list) > 0 && !e.spent() {
-		with := func(n int) []*workload { return slices.Concat(list[:n], needed) }
+		with := func(n int) []*state.Workload { return slices.Concat(list[:n], needed) }
 		n := sort.Search(len(list), func(n int) bool { return !e.spent() && e.fitsWithout(with(n)) })
 		if n == 0 {
 			return needed
 		}
-		needed, list = append([]*workload{list[n-1]}, needed...), list[:n-1]
+		needed, list = append([]*state.Workload{list[n-1]}, needed...), list[:n-1]
 	}
 	return slices.Concat(list, needed)
 }
 
 // endersOnNodes returns the workloads whose end might let the explained one fit: those that are leaving first, then
 // domain by domain of the level that it requires, in each the largest first.
-func (ex *explainer) endersOnNodes(holders []holder) []*workload {
+func (ex *explainer) endersOnNodes(holders []holder) []*state.Workload {
 	levels := ex.requiredLevels()
 	type ender struct {
 		holder
 		domain string
 	}
-	ofShort := map[*workload]bool{}
+	ofShort := map[*state.Workload]bool{}
 	for _, h := range holders {
-		ofShort[h.workload] = true
+		ofShort[h.Workload] = true
 	}
 	var list []ender
 	amounts := map[string]int64{}
 	for _, w := range ex.engine.workloads {
 		nodes := ex.nodesUnder(w)
-		if w == ex.w || w.gone || len(nodes) == 0 && !ofShort[w] {
+		if w == ex.w || w.Gone || len(nodes) == 0 && !ofShort[w] {
 			continue
 		}
 		e := ender{holder: holder{w, 1}}
@@ -173,21 +174,21 @@ func (ex *explainer) endersOnNodes(holders []holder) []*workload {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b ender) int {
-		return cmp.Or(order.TrueFirst(a.leaving(), b.leaving()), cmp.Compare(amounts[b.domain], amounts[a.domain]), cmp.Compare(a.domain, b.domain),
+		return cmp.Or(order.TrueFirst(a.Leaving(), b.Leaving()), cmp.Compare(amounts[b.domain], amounts[a.domain]), cmp.Compare(a.domain, b.domain),
 			cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
 	})
-	var out []*workload
+	var out []*state.Workload
 	for _, e := range list[:min(len(list), maxEnders)] {
-		out = append(out, e.workload)
+		out = append(out, e.Workload)
 	}
 	return out
 }
 
 // nodesUnder returns the nodes that hold places or pods of the workload, or were promised to it.
-func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
-	has := w.held
-	if has == nil && w.nomination != nil {
-		has = w.nomination.given
+func (ex *explainer) nodesUnder(w *state.Workload) (nodes []place.NodeCount) {
+	has := w.Held
+	if has == nil && w.Nomination != nil {
+		has = w.Nomination.Given
 	}
 	if has == nil {
 		return nil
@@ -197,8 +198,8 @@ func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 		switch {
 		case len(a.Places) > 0:
 			nodes = append(nodes, a.Places...)
-		case len(w.within[a.PodSet]) > 0:
-			nodes = append(nodes, w.within[a.PodSet]...)
+		case len(w.Within[a.PodSet]) > 0:
+			nodes = append(nodes, w.Within[a.PodSet]...)
 		case ex.engine.nodes.podCounts[w.Key] > 0:
 			nodes = append(nodes, ex.engine.nodes.places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
@@ -209,8 +210,8 @@ func (ex *explainer) nodesUnder(w *workload) (nodes []place.NodeCount) {
 // requiredLevels returns the node labels that make up a domain of the level at which the workload requires one; none if
 // it requires none.
 func (ex *explainer) requiredLevels() []string {
-	for i := range ex.w.shape.podSets {
-		t := ex.w.shape.podSets[i].Topology
+	for i := range ex.w.Shape.PodSets {
+		t := ex.w.Shape.PodSets[i].Topology
 		if t == nil || !t.Mandatory {
 			continue
 		}

@@ -12,11 +12,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // holder is another workload that holds what is short.
 type holder struct {
-	*workload
+	*state.Workload
 	size int64
 }
 
@@ -28,12 +29,12 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 		return // it would not help if any of them ended
 	}
 	if len(ex.short) == 0 {
-		if onNodes && found.verdict == hopeless {
+		if onNodes && found.verdict == state.Hopeless {
 			ex.findEnds(nil, onNodes)
 		}
 		return
 	}
-	q := ex.w.queue
+	q := ex.w.ClusterQueue
 	explainer := preempt.NewExplainer(ex.engine.tree, ex.engine.evaluator.preemptor(ex.first, q, ex.needs, ex.short), ex.engine.evaluator.holdersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range ex.out.WouldPreempt {
@@ -41,12 +42,12 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 	}
 	holders := ex.holdersOfShort()
 	for _, h := range holders {
-		ex.out.Holders = append(ex.out.Holders, ex.holderOf(h.workload, explainer, victims))
-		if h.leaving() {
+		ex.out.Holders = append(ex.out.Holders, ex.holderOf(h.Workload, explainer, victims))
+		if h.Leaving() {
 			ex.out.Awaits = append(ex.out.Awaits, reason.NameOf(h.Key))
 		}
 	}
-	if found.verdict != nominable {
+	if found.verdict != state.Nominable {
 		ex.findEnds(holders, onNodes)
 	}
 }
@@ -54,26 +55,26 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 // holdersOfShort returns the workloads without which there would be more of what is short: leaving ones first, then
 // by size, descending.
 func (ex *explainer) holdersOfShort() []holder {
-	root := ex.w.queue.node.Root()
+	root := ex.w.ClusterQueue.Node.Root()
 	var out []holder
 	for _, w := range ex.engine.workloads {
-		q := w.charged.queue
-		if w == ex.w || q == nil || q.node == nil || q.node.Root() != root {
+		q := w.Charged.Queue
+		if w == ex.w || q == nil || q.Node == nil || q.Node.Root() != root {
 			continue
 		}
-		if len(w.charged.held) == 0 && len(w.charged.planned) == 0 || !ex.hinders(w) {
+		if len(w.Charged.Held) == 0 && len(w.Charged.Planned) == 0 || !ex.hinders(w) {
 			continue
 		}
 		out = append(out, holder{w, ex.hasOfShort(w, ex.short[0])})
 	}
 	slices.SortFunc(out, func(a, b holder) int {
-		return cmp.Or(order.TrueFirst(a.leaving(), b.leaving()), cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
+		return cmp.Or(order.TrueFirst(a.Leaving(), b.Leaving()), cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
 	})
 	return out
 }
 
 // hinders reports whether there would be more of anything that is short if the workload ended.
-func (ex *explainer) hinders(w *workload) (helps bool) {
+func (ex *explainer) hinders(w *state.Workload) (helps bool) {
 	has := slices.ContainsFunc(ex.short, func(i quota.Index) bool { return ex.hasOfShort(w, i) > 0 })
 	if !has {
 		return false
@@ -86,36 +87,36 @@ func (ex *explainer) hinders(w *workload) (helps bool) {
 	return helps
 }
 
-func (ex *explainer) hasOfShort(w *workload, i quota.Index) int64 {
-	return max(w.charged.held.Of(i), w.charged.planned.Of(i))
+func (ex *explainer) hasOfShort(w *state.Workload, i quota.Index) int64 {
+	return max(w.Charged.Held.Of(i), w.Charged.Planned.Of(i))
 }
 
 // available returns what is left of what is short, in both ledgers.
 func (ex *explainer) available() (out []int64) {
 	for _, i := range ex.short {
 		for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
-			out = append(out, ex.w.queue.node.Available(l, i))
+			out = append(out, ex.w.ClusterQueue.Node.Available(l, i))
 		}
 	}
 	return out
 }
 
 // end removes the workload from the ledgers. It is called within Try.
-func (ex *explainer) end(w *workload) {
-	ex.engine.tree.Release(w.charged.queue.Name, quota.Held, w.charged.held)
-	ex.engine.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
+func (ex *explainer) end(w *state.Workload) {
+	ex.engine.tree.Release(w.Charged.Queue.Name, quota.Held, w.Charged.Held)
+	ex.engine.tree.Release(w.Charged.Queue.Name, quota.Planned, w.Charged.Planned)
 }
 
-func (ex *explainer) restore(w *workload) {
-	ex.engine.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
-	ex.engine.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
+func (ex *explainer) restore(w *state.Workload) {
+	ex.engine.tree.Charge(w.Charged.Queue.Name, quota.Held, w.Charged.Held)
+	ex.engine.tree.Charge(w.Charged.Queue.Name, quota.Planned, w.Charged.Planned)
 }
 
 // holderOf describes a holder for users. The victims are those to evict for the explained workload.
-func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims sets.Set[reason.Name]) reason.Holder {
+func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer, victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
-		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
-		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.nomination != nil,
+		Name: reason.NameOf(w.Key), ClusterQueue: w.Charged.Queue.Name, Priority: w.Priority,
+		Holds: corev1.ResourceList{}, Leaving: w.Leaving(), Promised: w.Nomination != nil,
 	}
 	for _, i := range ex.short {
 		if amount := ex.hasOfShort(w, i); amount > 0 {
@@ -125,11 +126,11 @@ func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims
 			out.Holds[name] = sum
 		}
 	}
-	switch h := w.charged.holder; {
-	case w.leaving():
+	switch h := w.Charged.Holder; {
+	case w.Leaving():
 		out.NotPreemptable = "is already being evicted"
-	case w.isRefused(reductionChange):
-		out.NotPreemptable = "the API server rejected a change to it: " + w.refusal.message
+	case w.IsRefused(state.ReductionChange):
+		out.NotPreemptable = "the API server rejected a change to it: " + w.Refusal.Message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
 	case ex.first != ex.w && ex.engine.evictions.precedence.Over(ex.first.Key).Has(w.Key):
@@ -138,8 +139,8 @@ func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims
 		out.Preemptable = true
 	default:
 		// Elastic workloads shrink for a higher priority in their queue regardless of its policy.
-		yields := w.charged.queue == ex.w.queue && h.Pod != nil && h.Priority < ex.w.Priority
-		if out.NotPreemptable = explainer.Why(h, w.charged.queue.node); out.NotPreemptable == "" && !yields {
+		yields := w.Charged.Queue == ex.w.ClusterQueue && h.Pod != nil && h.Priority < ex.w.Priority
+		if out.NotPreemptable = explainer.Why(h, w.Charged.Queue.Node); out.NotPreemptable == "" && !yields {
 			out.NotPreemptable = ex.borrowingBar()
 		}
 		out.Preemptable = out.NotPreemptable == ""
@@ -150,8 +151,8 @@ func (ex *explainer) holderOf(w *workload, explainer *preempt.Explainer, victims
 // borrowingBar returns why the queue may not evict any workload for what it would have to borrow.
 func (ex *explainer) borrowingBar() string {
 	for _, i := range ex.short {
-		if !mayPreempt(ex.w.queue, i, ex.needs.Of(i)) {
-			return "the workload asks for more than the quota of ClusterQueue " + ex.w.queue.Name + ", which may not preempt while it borrows"
+		if !mayPreempt(ex.w.ClusterQueue, i, ex.needs.Of(i)) {
+			return "the workload asks for more than the quota of ClusterQueue " + ex.w.ClusterQueue.Name + ", which may not preempt while it borrows"
 		}
 	}
 	return ""

@@ -41,7 +41,7 @@ func (w *world) calm(t *rapid.T, of Key) (admitted bool, forOthers []Decision) {
 		decided := w.decideNow()
 		for _, d := range decided {
 			admitted = admitted || d.Key == of && d.Admit != nil
-			if d.Key != of && d.Why.Code == reason.None && w.engine.workloads[of].held == nil {
+			if d.Key != of && d.Why.Code == reason.None && w.engine.workloads[of].Held == nil {
 				forOthers = append(forOthers, d)
 			}
 		}
@@ -81,7 +81,7 @@ func TestWorkloadFitsAfterTheEndsThatAreNamed(t *testing.T) {
 		w.settle(t)
 		var waiting []Key
 		for key, j := range w.engine.workloads {
-			if j.class != nil || j.nomination != nil {
+			if j.Class != nil || j.Nomination != nil {
 				waiting = append(waiting, key)
 			}
 		}
@@ -101,7 +101,7 @@ func TestWorkloadFitsAfterTheEndsThatAreNamed(t *testing.T) {
 		}
 		x, _ := w.engine.Explain(of)
 		for _, h := range x.Holders {
-			if w.engine.workloads[Key(h.Name)].charged.held == nil && w.engine.workloads[Key(h.Name)].charged.planned == nil {
+			if w.engine.workloads[Key(h.Name)].Charged.Held == nil && w.engine.workloads[Key(h.Name)].Charged.Planned == nil {
 				t.Fatalf("%s holds nothing, but is named as a holder for %s: %+v", h.Name, of, x)
 			}
 		}
@@ -153,7 +153,7 @@ func TestEndsInOneRackAreNamed(t *testing.T) {
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	racks := map[string]bool{}
 	for _, name := range x.WouldFitAfter {
-		value, _ := s.engine.nodes.places.LabelOf(s.engine.workloads[Key(name)].held.PodSets[0].Places[0].Node, rack)
+		value, _ := s.engine.nodes.places.LabelOf(s.engine.workloads[Key(name)].Held.PodSets[0].Places[0].Node, rack)
 		racks[value] = true
 	}
 	if len(x.WouldFitAfter) != 2 || len(racks) != 1 {

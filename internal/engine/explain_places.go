@@ -4,17 +4,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // nodesOf diagnoses the nodes of a flavor for a pod set, regardless of quota; nil if the pod set is not placed on
 // nodes.
 func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
-	ps := &ex.w.shape.podSets[podSet]
+	ps := &ex.w.Shape.PodSets[podSet]
 	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.places.IsPlaced(l.Flavor) {
 		return nil
 	}
 	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
+	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
 	said := ex.engine.nodes.finder.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
 		said.Relaxation = ex.engine.nodes.finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
@@ -28,31 +29,31 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 	if nodes == nil || nodes.Fits || count == 0 {
 		return nil
 	}
-	ps := &ex.w.shape.podSets[podSet]
+	ps := &ex.w.Shape.PodSets[podSet]
 	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid, ask.Limits = ex.w.avoid.nodes, ex.w.avoid.limits
+	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
 	return []place.Ask{ask}
 }
 
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
 // they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.engine.nodes.finder.Fits(asks, place.Planned) || ex.w.queue.OnDemand && !ex.engine.nodes.finder.EverFits(asks)
+	return len(asks) == 0 || ex.engine.nodes.finder.Fits(asks, place.Planned) || ex.w.ClusterQueue.OnDemand && !ex.engine.nodes.finder.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
 // than the rest.
 func (ex *explainer) groupOf(group, of string) []place.Ask {
 	var given []Assignment
-	for i := range ex.w.shape.podSets {
-		ps := &ex.w.shape.podSets[i]
+	for i := range ex.w.Shape.PodSets {
+		ps := &ex.w.Shape.PodSets[i]
 		a := Assignment{PodSet: ps.Name, Flavors: map[string]string{"": of}}
 		if ps.Topology != nil && ps.Topology.Group == group {
 			a.Count = ps.Needed()
 		}
 		given = append(given, a)
 	}
-	return ex.engine.nodes.asksOf(ex.w.shape.podSets, given, ex.w.avoid)
+	return ex.engine.nodes.asksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
@@ -61,7 +62,7 @@ func (ex *explainer) together() *find.Diagnosis {
 	var given []Assignment
 	looks := 0
 	for i := range ex.out.PodSets {
-		ps := &ex.w.shape.podSets[i]
+		ps := &ex.w.Shape.PodSets[i]
 		a := Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{}}
 		for _, said := range ex.out.PodSets[i].Flavors {
 			if !said.Nearest || said.Nodes == nil {
@@ -81,7 +82,7 @@ func (ex *explainer) together() *find.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := ex.engine.nodes.finder.Diagnose(ex.engine.nodes.asksOf(ex.w.shape.podSets, given, ex.w.avoid))
+	said := ex.engine.nodes.finder.Diagnose(ex.engine.nodes.asksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
 	if said.Fits {
 		return nil
 	}
@@ -90,11 +91,11 @@ func (ex *explainer) together() *find.Diagnosis {
 
 // awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and not all
 // of its pods have one.
-func (n *nodes) awaitsNodes(w *workload) bool {
-	if w.held == nil || w.Ready || w.leaving() || w.held.OnNodes() || int64(n.podCounts[w.Key]) >= w.held.Pods() {
+func (n *nodes) awaitsNodes(w *state.Workload) bool {
+	if w.Held == nil || w.Ready || w.Leaving() || w.Held.OnNodes() || int64(n.podCounts[w.Key]) >= w.Held.Pods() {
 		return false
 	}
-	for _, a := range w.held.PodSets {
+	for _, a := range w.Held.PodSets {
 		if a.Count > 0 && n.places.IsPlaced(n.placedBy(&a)) {
 			return true
 		}

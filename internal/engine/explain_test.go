@@ -413,7 +413,7 @@ func TestExplainChangesNoDecision(t *testing.T) {
 		}
 		for key, job := range explained.workloads {
 			x, _ := explained.Explain(key)
-			if explained.Busy() || (x.State == reason.Waiting) != (job.class != nil) {
+			if explained.Busy() || (x.State == reason.Waiting) != (job.Class != nil) {
 				continue
 			}
 			fits := strings.HasPrefix(x.Message, "it fits now")
@@ -426,8 +426,8 @@ func TestExplainChangesNoDecision(t *testing.T) {
 			case x.Code == reason.WaitingForPodsReady:
 				continue // the reported shortage is that of its last evaluation
 			}
-			if x.Behind == nil && job.why.Code != x.Code {
-				t.Fatalf("%s has the reported reason %s, but is explained as %s: %s", key, job.why.Code, x.Code, x.Message)
+			if x.Behind == nil && job.Why.Code != x.Code {
+				t.Fatalf("%s has the reported reason %s, but is explained as %s: %s", key, job.Why.Code, x.Code, x.Message)
 			}
 		}
 	})

@@ -50,7 +50,7 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 		}
 		var used []int64
 		for n := range queues {
-			used = append(used, e.queues[fmt.Sprint("q", n)].node.Used(quota.Held, e.tree.Index(quota.FlavorResource{Flavor: "default", Resource: "cpu"})))
+			used = append(used, e.queues[fmt.Sprint("q", n)].Node.Used(quota.Held, e.tree.Index(quota.FlavorResource{Flavor: "default", Resource: "cpu"})))
 		}
 		if slices.Max(used)-slices.Min(used) > 1 {
 			t.Fatalf("usage of %d cpu = %v, want equal shares", size, used)

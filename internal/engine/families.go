@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -16,31 +17,31 @@ import (
 // are.
 func (e *Engine) reshape() {
 	e.nodes.nodesVersion++
-	concerned := sets.New[*clusterQueue]()
+	concerned := sets.New[*state.ClusterQueue]()
 	e.markAffected(concerned) // by the tree as it was
-	groups := map[string][]*clusterQueue{}
+	groups := map[string][]*state.ClusterQueue{}
 	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
 		q := e.queues[name]
-		if q.unreferenced() {
+		if q.Unreferenced() {
 			delete(e.queues, name)
 			e.changed.Delete(name)
 			continue
 		}
-		was := q.node
-		if q.node = e.tree.Queue(name); q.node != nil && q.node.Cyclic() {
-			q.node = nil
+		was := q.Node
+		if q.Node = e.tree.Queue(name); q.Node != nil && q.Node.Cyclic() {
+			q.Node = nil
 		}
-		q.waits.Node = q.node
-		if was != q.node {
+		q.Waits.Node = q.Node
+		if was != q.Node {
 			e.queueChanged(q)
 		}
-		key := q.familyName()
+		key := q.FamilyName()
 		groups[key] = append(groups[key], q)
 	}
 	e.markAffected(concerned)            // by the tree as it is now
 	e.evaluator.ranking = fair.Ranking{} // forget cohorts that no longer exist
 	before := e.families
-	e.families = map[string]*family{}
+	e.families = map[string]*state.Family{}
 	e.reshaped = false
 	e.recohorted.Clear()
 	for key, queues := range groups {
@@ -53,14 +54,14 @@ func (e *Engine) reshape() {
 }
 
 // markAffected adds the queues that share a family with a changed queue or cohort. Queues without a node are in none.
-func (e *Engine) markAffected(concerned sets.Set[*clusterQueue]) {
-	byRoot := map[*quota.Node][]*clusterQueue{}
+func (e *Engine) markAffected(concerned sets.Set[*state.ClusterQueue]) {
+	byRoot := map[*quota.Node][]*state.ClusterQueue{}
 	hit := sets.New[*quota.Node]()
 	for _, q := range e.queues {
-		if q.node == nil {
+		if q.Node == nil {
 			continue
 		}
-		root := q.node
+		root := q.Node
 		for root.Parent() != nil && !root.Cyclic() { // the node of a queue below a cycle is about to go
 			root = root.Parent()
 		}
@@ -83,51 +84,51 @@ func (e *Engine) recohortedUnder(n *quota.Node) bool {
 }
 
 // startFamily starts a family without promises, in which every class is evaluated.
-func (e *Engine) startFamily(key string, queues []*clusterQueue) {
-	f := &family{name: key, queues: queues, agenda: &e.agenda}
+func (e *Engine) startFamily(key string, queues []*state.ClusterQueue) {
+	f := &state.Family{Name: key, Queues: queues, Agenda: &e.agenda}
 	if key != "" {
 		e.families[key] = f
-		f.enqueue()
-		f.waits = waiting.NewFamily(waitsOf(queues), f.enqueue)
+		f.Enqueue()
+		f.Waits = waiting.NewFamily(waitsOf(queues), f.Enqueue)
 	}
 	for _, q := range queues {
 		e.tallies.markUsage(q.Name)
 		e.tallies.markShares(q)
-		q.family, q.published, q.resizable = nil, holdBack{}, nil
+		q.Family, q.Published, q.Resizable = nil, state.HoldBack{}, nil
 		if key != "" {
-			q.family = f
+			q.Family = f
 		} else {
-			q.waits.LeaveFamily()
+			q.Waits.LeaveFamily()
 		}
 		for _, w := range e.nominees(q) {
 			e.route(w)
 		}
-		for _, h := range q.holders {
+		for _, h := range q.Holders {
 			e.forgetPrecedence(h.Key) // an earlier preemption may not be justified any more
 		}
-		for _, c := range q.classes {
+		for _, c := range q.Classes {
 			c.MakeReady()
 		}
 	}
 }
 
 // waitsOf returns what the waiting room knows of the queues.
-func waitsOf(queues []*clusterQueue) []*waiting.Queue {
+func waitsOf(queues []*state.ClusterQueue) []*waiting.Queue {
 	out := make([]*waiting.Queue, len(queues))
 	for i, q := range queues {
-		out[i] = q.waits
+		out[i] = q.Waits
 	}
 	return out
 }
 
 // open reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
 // its blocked head, and by a workload with a promise unless the next class comes before it.
-func (e *Engine) open(q *clusterQueue) bool {
-	if q.waits.Head() != nil || q.waits.Ready() == 0 {
+func (e *Engine) open(q *state.ClusterQueue) bool {
+	if q.Waits.Head() != nil || q.Waits.Ready() == 0 {
 		return false
 	}
-	first := classOf(q.waits.First()).turn()
-	return q.Strategy != Strict || !slices.ContainsFunc(q.nominated.All(), func(r order.Rank) bool {
-		return !first.before(e.workloads[r.Key].turn(), q)
+	first := state.ClassOf(q.Waits.First()).Turn()
+	return q.Strategy != Strict || !slices.ContainsFunc(q.Nominated.All(), func(r order.Rank) bool {
+		return !first.Before(e.workloads[r.Key].Turn(), q)
 	})
 }

@@ -4,19 +4,20 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // moreOnNodes finds nodes for more pods of a held pod set. If the pod set must be in one domain, they are in that
 // domain.
-func (n *nodes) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
-	a := &w.held.PodSets[at]
-	ask, ok := n.askOf(w.podSet(a.PodSet), a)
+func (n *nodes) moreOnNodes(w *state.Workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
+	a := &w.Held.PodSets[at]
+	ask, ok := n.askOf(w.PodSet(a.PodSet), a)
 	if !ok || len(a.Places) == 0 {
 		return nil, true // a matter of quota alone
 	}
-	ask.Count, ask.Avoid, ask.Limits = pods, w.avoid.nodes, w.avoid.limits
+	ask.Count, ask.Avoid, ask.Limits = pods, w.Avoid.Nodes, w.Avoid.Limits
 	if len(ask.Bounds)+len(ask.Limits) > 0 {
-		ask.Kept = w.held.Places()
+		ask.Kept = w.Held.Places()
 	}
 	if ask.Mandatory && !n.staysIn(&ask, a.Places[0].Node) {
 		return nil, false
@@ -47,9 +48,9 @@ func (n *nodes) staysIn(ask *place.Ask, node string) bool {
 }
 
 // findNominated determines whether the promised places, or equivalent ones, are available now or will be, and returns them.
-func (n *nodes) findNominated(w *workload) (out verdict, found []place.Assignment) {
-	given := w.nomination.given.PodSets
-	asks := n.asksOf(w.shape.podSets, given, w.avoid)
+func (n *nodes) findNominated(w *state.Workload) (out state.Verdict, found []place.Assignment) {
+	given := w.Nomination.Given.PodSets
+	asks := n.asksOf(w.Shape.PodSets, given, w.Avoid)
 	n.places.Try(func() {
 		n.places.Hold(w.Key, n.holding(w, n.leftoverPods(w)))
 		out, found = n.placesOn(asks, placesOf(asks, given))
@@ -58,21 +59,21 @@ func (n *nodes) findNominated(w *workload) (out verdict, found []place.Assignmen
 }
 
 // placesOn determines whether places are available now or will be, preferably those given.
-func (n *nodes) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
+func (n *nodes) placesOn(asks []place.Ask, at []place.Assignment) (state.Verdict, []place.Assignment) {
 	near := n.stillClose(asks, at)
 	if near && n.finder.FitsAt(asks, at, place.Now) {
-		return admissible, at
+		return state.Admissible, at
 	}
 	if found, ok := n.finder.TryFind(asks, place.Now); ok {
-		return admissible, found
+		return state.Admissible, found
 	}
 	if near && n.finder.FitsAt(asks, at, place.Planned) {
-		return nominable, at
+		return state.Nominable, at
 	}
 	if found, ok := n.finder.TryFind(asks, place.Planned); ok {
-		return nominable, found
+		return state.Nominable, found
 	}
-	return hopeless, nil
+	return state.Hopeless, nil
 }
 
 // stillClose reports whether the places are certain to be as close to each other as the asks require: node labels may

@@ -9,17 +9,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
-func (g *growths) podsOnNodes(t *resizable, i int, most int32) int32 {
+func (g *growths) podsOnNodes(t *state.Resizable, i int, most int32) int32 {
 	return g.podsOn(place.Planned, t, i, most)
 }
 
 // podsOn is podsOnNodes in either ledger.
-func (g *growths) podsOn(on place.Ledger, t *resizable, i int, most int32) int32 {
+func (g *growths) podsOn(on place.Ledger, t *state.Resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
-		_, ok := g.nodes.moreOnNodes(t.members[i], t.at[i], pods, on)
+		_, ok := g.nodes.moreOnNodes(t.Members[i], t.At[i], pods, on)
 		return ok
 	}
 	switch {
@@ -35,13 +36,13 @@ func (g *growths) podsOn(on place.Ledger, t *resizable, i int, most int32) int32
 // are limited, if these grow as well. It is found for those that are asked for.
 type headroom struct {
 	growths *growths
-	queue   *clusterQueue
-	of      *resizable
+	queue   *state.ClusterQueue
+	of      *state.Resizable
 	on      place.Ledger
 	sizes   map[int]int32
 }
 
-func (g *growths) headroomOf(q *clusterQueue, t *resizable, on place.Ledger) *headroom {
+func (g *growths) headroomOf(q *state.ClusterQueue, t *state.Resizable, on place.Ledger) *headroom {
 	return &headroom{growths: g, queue: q, of: t, on: on, sizes: map[int]int32{}}
 }
 
@@ -49,12 +50,12 @@ func (g *growths) headroomOf(q *clusterQueue, t *resizable, on place.Ledger) *he
 func (h *headroom) hold(i int, size int32) bool {
 	most, known := h.sizes[i]
 	if !known {
-		job := &h.of.jobs[i]
+		job := &h.of.Jobs[i]
 		most = job.Size + h.growths.podsOn(h.on, h.of, i, job.Max-job.Size)
 		h.sizes[i] = most
 	}
 	if size > most {
-		h.queue.cramped = true
+		h.queue.Cramped = true
 	}
 	return size <= most
 }
@@ -67,7 +68,7 @@ func (h *headroom) share(first, later []int, free func(quota.Index) int64) []ela
 	jobs := make([]elastic.Job, len(indices))
 	for tries := 0; ; tries++ {
 		for n, i := range indices {
-			jobs[n] = h.of.jobs[i]
+			jobs[n] = h.of.Jobs[i]
 			if jobs[n].Priority = ranks[jobs[n].Priority]; n >= len(first) {
 				jobs[n].Priority--
 			}
@@ -76,7 +77,7 @@ func (h *headroom) share(first, later []int, free func(quota.Index) int64) []ela
 		var steps []int
 		h.growths.policy.Grow(jobs, func(n int) bool {
 			i := indices[n]
-			if !h.hold(i, jobs[n].Size+1) || !taken.take(h.of.each[i], free) {
+			if !h.hold(i, jobs[n].Size+1) || !taken.take(h.of.Each[i], free) {
 				return false
 			}
 			steps = append(steps, i)
@@ -92,7 +93,7 @@ func (h *headroom) share(first, later []int, free func(quota.Index) int64) []ela
 func (h *headroom) ranks(indices []int) map[int32]int32 {
 	out := map[int32]int32{}
 	for _, i := range indices {
-		out[h.of.jobs[i].Priority] = 0
+		out[h.of.Jobs[i].Priority] = 0
 	}
 	for n, priority := range slices.Sorted(maps.Keys(out)) {
 		out[priority] = 2 * int32(n)
@@ -113,13 +114,13 @@ func (h *headroom) limit(steps []int) bool {
 	}
 	n := sort.Search(len(steps)-1, func(n int) bool { return !h.holdTogether(steps[:n+1]) })
 	last := steps[n]
-	h.sizes[last] = h.of.jobs[last].Size
+	h.sizes[last] = h.of.Jobs[last].Size
 	for _, i := range steps[:n] {
 		if i == last {
 			h.sizes[last]++
 		}
 	}
-	h.queue.cramped = true
+	h.queue.Cramped = true
 	return true
 }
 
@@ -134,7 +135,7 @@ func (h *headroom) holdTogether(steps []int) (fit bool) {
 		return true
 	}
 	jobs := slices.SortedFunc(maps.Keys(more), func(a, b int) int {
-		return cmp.Or(cmp.Compare(h.of.jobs[b].Priority, h.of.jobs[a].Priority), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(h.of.Jobs[b].Priority, h.of.Jobs[a].Priority), cmp.Compare(a, b))
 	})
 	h.growths.nodes.places.Try(func() {
 		fit = !slices.ContainsFunc(jobs, func(i int) bool { return !h.enlarge(i, more[i]) })
@@ -144,10 +145,10 @@ func (h *headroom) holdTogether(steps []int) (fit bool) {
 
 // enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
 func (h *headroom) enlarge(i int, pods int32) bool {
-	w, at := h.of.members[i], h.of.at[i]
+	w, at := h.of.Members[i], h.of.At[i]
 	nodes, ok := h.growths.nodes.moreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
-		h.growths.nodes.places.Hold(w.Key, h.growths.nodes.holding(w, placed{by: w.held.Sized(at, w.held.PodSets[at].Count+pods, nodes)}))
+		h.growths.nodes.places.Hold(w.Key, h.growths.nodes.holding(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // A priority has all that it can use before a lower one has anything. If a running workload is to grow soon, nothing
@@ -13,31 +14,31 @@ import (
 
 // blocksGrowth returns a workload of higher priority in the queue that could grow less if the workload were given the
 // choice, nil if there is none.
-func (g *growths) blocksGrowth(w *workload, q *clusterQueue, choice flavor.Choice) *workload {
-	if len(q.elastic) == 0 {
+func (g *growths) blocksGrowth(w *state.Workload, q *state.ClusterQueue, choice flavor.Choice) *state.Workload {
+	if len(q.Elastic) == 0 {
 		return nil
 	}
 	t := g.resizableOf(q)
-	above := t.above(w.Priority)
+	above := t.Above(w.Priority)
 	switch {
-	case len(above.indices) == 0:
+	case len(above.Indices) == 0:
 		return nil
-	case g.competes(q, choice.Usage, above.all):
-		return g.firstToGrow(q, t, above.indices)
+	case g.competes(q, choice.Usage, above.All):
+		return g.firstToGrow(q, t, above.Indices)
 	}
 	given := &Admission{ClusterQueue: q.Name, PodSets: choice.Assignments}
 	if !given.OnNodes() {
 		return nil
 	}
-	return g.blocksGrowthOnNodes(w, q, t, above.indices, given)
+	return g.blocksGrowthOnNodes(w, q, t, above.Indices, given)
 }
 
 // competes reports whether there is any amount that both usage and all contain, of which less would be left in
 // the planned ledger beside usage than all needs.
-func (g *growths) competes(q *clusterQueue, usage, all quota.Vector) bool {
+func (g *growths) competes(q *state.ClusterQueue, usage, all quota.Vector) bool {
 	return slices.ContainsFunc(usage, func(a quota.Amount) bool {
 		wanted := all.Of(a.Index)
-		return wanted > 0 && quota.Sub(q.node.Available(quota.Planned, a.Index), a.Value) < wanted
+		return wanted > 0 && quota.Sub(q.Node.Available(quota.Planned, a.Index), a.Value) < wanted
 	})
 }
 
@@ -45,12 +46,12 @@ func (g *growths) competes(q *clusterQueue, usage, all quota.Vector) bool {
 const maxGrowthChecks = 8
 
 // firstToGrow returns the first of them that has capacity to grow soon, nil if there is none.
-func (g *growths) firstToGrow(q *clusterQueue, t *resizable, indices []int) *workload {
+func (g *growths) firstToGrow(q *state.ClusterQueue, t *state.Resizable, indices []int) *state.Workload {
 	left := maxGrowthChecks
 	for _, i := range indices {
 		if most := g.growsSoon(q, t, i); most > 0 {
 			if g.podsOnNodes(t, i, most) > 0 {
-				return t.members[i]
+				return t.Members[i]
 			}
 			if left--; left == 0 {
 				return nil
@@ -62,9 +63,9 @@ func (g *growths) firstToGrow(q *clusterQueue, t *resizable, indices []int) *wor
 
 // growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone. What is planned for it comes
 // as soon as others have left.
-func (g *growths) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
-	job, planned := &t.jobs[i], t.planned[i]
-	most := int32(min(int64(job.Max-job.Size), int64(planned)+replicasPlanned(q.node, t.each[i])))
+func (g *growths) growsSoon(q *state.ClusterQueue, t *state.Resizable, i int) int32 {
+	job, planned := &t.Jobs[i], t.Planned[i]
+	most := int32(min(int64(job.Max-job.Size), int64(planned)+state.ReplicasPlanned(q.Node, t.Each[i])))
 	if most > planned && g.reserveFrom(job, job.Size+most).After(g.now) {
 		return planned
 	}
@@ -72,7 +73,7 @@ func (g *growths) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 }
 
 // blocksGrowthOnNodes returns the first of them that would have less capacity on nodes, beside those before it.
-func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (grower *workload) {
+func (g *growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, t *state.Resizable, indices []int, given *Admission) (grower *state.Workload) {
 	var growing []int
 	var wanted []int32
 	for _, i := range indices {
@@ -95,10 +96,10 @@ func (g *growths) blocksGrowthOnNodes(w *workload, q *clusterQueue, t *resizable
 	}
 	before := grown()
 	g.nodes.places.Try(func() {
-		g.nodes.places.Hold(w.Key, g.nodes.holding(w, placed{by: given, nominated: true}))
+		g.nodes.places.Hold(w.Key, g.nodes.holding(w, state.Placed{By: given, Nominated: true}))
 		for n, most := range grown() {
 			if grower == nil && most < before[n] {
-				grower = t.members[growing[n]]
+				grower = t.Members[growing[n]]
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // Workloads of several queues that share quota grow beside each other: the highest priority first, and each queue into its
@@ -14,16 +15,16 @@ import (
 
 // inOrderOfGrowth returns the queues of the family with elastic workloads, those with the highest priority that could
 // grow first; of equal ones, those where such a workload need not rest.
-func (g *growthPass) inOrderOfGrowth(f *family) []*clusterQueue {
-	queues := slices.DeleteFunc(slices.Clone(f.queues), func(q *clusterQueue) bool { return len(q.elastic) == 0 })
+func (g *growthPass) inOrderOfGrowth(f *state.Family) []*state.ClusterQueue {
+	queues := slices.DeleteFunc(slices.Clone(f.Queues), func(q *state.ClusterQueue) bool { return len(q.Elastic) == 0 })
 	if len(queues) < 2 {
 		return queues
 	}
-	turns := make(map[*clusterQueue]growthTurn, len(queues))
+	turns := make(map[*state.ClusterQueue]growthTurn, len(queues))
 	for _, q := range queues {
 		turns[q] = g.growthTurnOf(g.pass.engine.growths.resizableOf(q))
 	}
-	slices.SortStableFunc(queues, func(a, b *clusterQueue) int { return turns[a].compare(turns[b]) })
+	slices.SortStableFunc(queues, func(a, b *state.ClusterQueue) int { return turns[a].compare(turns[b]) })
 	return queues
 }
 
@@ -35,10 +36,10 @@ type growthTurn struct {
 }
 
 // growthTurnOf returns that of a queue.
-func (g *growthPass) growthTurnOf(t *resizable) growthTurn {
+func (g *growthPass) growthTurnOf(t *state.Resizable) growthTurn {
 	turn := growthTurn{math.MinInt32, true}
-	for n, i := range t.above(math.MinInt32).indices {
-		job := &t.jobs[i]
+	for n, i := range t.Above(math.MinInt32).Indices {
+		job := &t.Jobs[i]
 		if n > 0 && job.Priority < turn.highest {
 			break
 		}
@@ -76,18 +77,18 @@ func (g growthTurn) compare(other growthTurn) int {
 // if queues held the same quota back from each other, none would ever grow.
 type ownGrowths struct {
 	pass   *pass
-	queues []*clusterQueue
-	// heldBack is what each queue holds back, nil until it is asked for.
-	heldBack map[*clusterQueue]quota.Vector
+	queues []*state.ClusterQueue
+	// HeldBack is what each queue holds back, nil until it is asked for.
+	heldBack map[*state.ClusterQueue]quota.Vector
 }
 
-// holdBack has all queues but the one whose turn it is hold their own growth back, if they do not yet. It reports whether
+// HoldBack has all queues but the one whose turn it is hold their own growth back, if they do not yet. It reports whether
 // they do so from now on.
-func (o *ownGrowths) holdBack(turn *clusterQueue) (news bool) {
+func (o *ownGrowths) holdBack(turn *state.ClusterQueue) (news bool) {
 	if o.heldBack != nil || len(o.queues) < 2 {
 		return false
 	}
-	o.heldBack = make(map[*clusterQueue]quota.Vector, len(o.queues))
+	o.heldBack = make(map[*state.ClusterQueue]quota.Vector, len(o.queues))
 	for _, q := range o.queues {
 		if o.pass.growth.growsIn(q) {
 			o.end(q, true)
@@ -99,12 +100,12 @@ func (o *ownGrowths) holdBack(turn *clusterQueue) (news bool) {
 }
 
 // begin begins the turn of a queue: it may use what it holds back.
-func (o *ownGrowths) begin(turn *clusterQueue) {
+func (o *ownGrowths) begin(turn *state.ClusterQueue) {
 	o.pass.engine.tree.Release(turn.Name, quota.Planned, o.heldBack[turn])
 }
 
 // end ends the turn of a queue: it holds back what it is to grow into after that.
-func (o *ownGrowths) end(turn *clusterQueue, changed bool) {
+func (o *ownGrowths) end(turn *state.ClusterQueue, changed bool) {
 	if o.heldBack == nil {
 		return
 	}
@@ -122,22 +123,22 @@ func (o *ownGrowths) release() {
 }
 
 // ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
-func (g *growthPass) ownGrowthOf(q *clusterQueue) quota.Vector {
+func (g *growthPass) ownGrowthOf(q *state.ClusterQueue) quota.Vector {
 	t := g.pass.engine.growths.resizableOf(q)
 	var indices []int
-	for _, i := range t.above(math.MinInt32).indices {
-		if t.planned[i] == 0 {
+	for _, i := range t.Above(math.MinInt32).Indices {
+		if t.Planned[i] == 0 {
 			indices = append(indices, i)
 		}
 	}
 	grown, _, _ := g.pass.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 {
-		return min(q.node.Available(quota.Planned, i), quota.Sub(q.node.Nominal(i), q.node.Used(quota.Planned, i)))
+		return min(q.Node.Available(quota.Planned, i), quota.Sub(q.Node.Nominal(i), q.Node.Used(quota.Planned, i)))
 	})
 	sums := map[quota.Index]int64{}
 	for n, more := range grown {
-		for _, a := range t.each[indices[n]] {
+		for _, a := range t.Each[indices[n]] {
 			sums[a.Index] = quota.Add(sums[a.Index], quota.Times(a.Value, more))
 		}
 	}
-	return vectorOfSums(sums)
+	return state.VectorOfSums(sums)
 }

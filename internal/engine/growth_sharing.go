@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // growth is a larger size for a workload that runs.
 type growth struct {
-	w  *workload
+	w  *state.Workload
 	at int
 	to int32
 }
@@ -19,29 +20,29 @@ type growth struct {
 // growthsOf shares out free capacity, one replica at a time, among the workloads for which the time since their last
 // resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
 // higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
-func (g *growthPass) growthsOf(q *clusterQueue) []growth {
+func (g *growthPass) growthsOf(q *state.ClusterQueue) []growth {
 	g.pass.engine.waiting.Stop(waiting.Grow, Key{Name: q.Name})
-	if mine := q.holdBackOf(); mine.class != nil && mine.class.priority < math.MaxInt32 {
-		g.pass.engine.holdBacks.release(q)
-		if out := g.growthsFrom(q, mine.class.priority+1); len(out) > 0 {
+	if mine := q.HoldBackOf(); mine.Class != nil && mine.Class.ClassKey.Priority < math.MaxInt32 {
+		g.pass.engine.holdBacks.Release(q)
+		if out := g.growthsFrom(q, mine.Class.ClassKey.Priority+1); len(out) > 0 {
 			return out // the others have their turn in the next pass
 		}
-		g.pass.engine.holdBacks.charge(q)
+		g.pass.engine.holdBacks.Charge(q)
 	}
 	return g.growthsFrom(q, math.MinInt32)
 }
 
 // growthsFrom is growthsOf for workloads of at least this priority. What one will grow into soon is not given to lower
 // priorities meanwhile: they would have to give it back.
-func (g *growthPass) growthsFrom(q *clusterQueue, priority int32) []growth {
+func (g *growthPass) growthsFrom(q *state.ClusterQueue, priority int32) []growth {
 	t := g.pass.engine.growths.resizableOf(q)
 	var may, soon []int
-	for i, w := range t.members {
-		if t.jobs[i].Size == t.jobs[i].Max || w.held.HasSurplus() || len(w.growing) > 0 || w.Priority < priority || !w.mayGrow() {
+	for i, w := range t.Members {
+		if t.Jobs[i].Size == t.Jobs[i].Max || w.Held.HasSurplus() || len(w.Growing) > 0 || w.Priority < priority || !w.MayGrow() {
 			continue // it is at its maximum, or pods of it or for it have not terminated yet
 		}
-		to := int32(min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+replicasFree(q.node, t.each[i])))
-		if to <= t.jobs[i].Size {
+		to := int32(min(int64(t.Jobs[i].Max), int64(t.Jobs[i].Size)+state.ReplicasFree(q.Node, t.Each[i])))
+		if to <= t.Jobs[i].Size {
 			continue
 		}
 		switch g.whenGrows(q, t, i, to) {
@@ -65,13 +66,13 @@ const (
 )
 
 // whenGrows returns when a resizable workload may grow to the size, and notes the time if it is not now.
-func (g *growthPass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) growthTime {
-	at := g.pass.engine.growths.policy.GrowsAt(&t.jobs[i], to)
+func (g *growthPass) whenGrows(q *state.ClusterQueue, t *state.Resizable, i int, to int32) growthTime {
+	at := g.pass.engine.growths.policy.GrowsAt(&t.Jobs[i], to)
 	if !at.After(g.pass.engine.growths.now) {
 		return atOnce
 	}
 	g.scheduleGrowth(q, at)
-	if g.pass.engine.growths.reserveFrom(&t.jobs[i], to).After(g.pass.engine.growths.now) {
+	if g.pass.engine.growths.reserveFrom(&t.Jobs[i], to).After(g.pass.engine.growths.now) {
 		return muchLater
 	}
 	return shortly
@@ -80,23 +81,23 @@ func (g *growthPass) whenGrows(q *clusterQueue, t *resizable, i int, to int32) g
 // share shares out capacity among the workloads that may grow now and, before lower priorities, those that may soon, and
 // returns the growth of the former. None gets quota for pods that have no nodes, since others may have nodes for theirs,
 // nor, where it would grow by less than it was thought to, for growth that is not worth its cost.
-func (g *growthPass) share(q *clusterQueue, t *resizable, may, soon []int) []growth {
+func (g *growthPass) share(q *state.ClusterQueue, t *state.Resizable, may, soon []int) []growth {
 	for len(may) > 0 {
 		soon = onlyAbove(t, soon, may)
-		jobs := g.pass.engine.growths.headroomOf(q, t, place.Now).share(may, soon, q.node.Free)
+		jobs := g.pass.engine.growths.headroomOf(q, t, place.Now).share(may, soon, q.Node.Free)
 		var out []growth
 		var stillMay, stillSoon []int
 		for n, i := range slices.Concat(may, soon) {
 			now, to := n < len(may), jobs[n].Size
 			when := atOnce
-			if to > t.jobs[i].Size {
+			if to > t.Jobs[i].Size {
 				when = g.whenGrows(q, t, i, to)
 			}
 			switch {
 			case now && when == atOnce:
 				stillMay = append(stillMay, i)
-				if to > t.jobs[i].Size {
-					out = append(out, growth{t.members[i], t.at[i], to})
+				if to > t.Jobs[i].Size {
+					out = append(out, growth{t.Members[i], t.At[i], to})
 				}
 			case when != muchLater:
 				stillSoon = append(stillSoon, i)
@@ -112,8 +113,8 @@ func (g *growthPass) share(q *clusterQueue, t *resizable, may, soon []int) []gro
 }
 
 // onlyAbove returns those of the indices whose priority is above the lowest one of the others, of which there are some.
-func onlyAbove(t *resizable, indices, others []int) []int {
-	priority := func(i int) int32 { return t.jobs[i].Priority }
+func onlyAbove(t *state.Resizable, indices, others []int) []int {
+	priority := func(i int) int32 { return t.Jobs[i].Priority }
 	lowest := priority(slices.MinFunc(others, func(a, b int) int { return cmp.Compare(priority(a), priority(b)) }))
 	return slices.DeleteFunc(indices, func(i int) bool { return priority(i) <= lowest })
 }

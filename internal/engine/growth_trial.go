@@ -2,14 +2,15 @@ package engine
 
 import (
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // yieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
 // in one step of the search as in the last, and stay as they are on the nodes.
 type yieldTrial struct {
 	growths *growths
-	q       *clusterQueue
-	t       *resizable
+	q       *state.ClusterQueue
+	t       *state.Resizable
 	// sizes are the sizes that are tried, OnNodes those that the nodes have.
 	sizes, onNodes []int32
 	// tried counts the changes on nodes.
@@ -17,8 +18,8 @@ type yieldTrial struct {
 }
 
 // tryYields runs a search, and then undoes what it did.
-func (g *growths) tryYields(q *clusterQueue, t *resizable, search func(*yieldTrial)) {
-	trial := &yieldTrial{growths: g, q: q, t: t, onNodes: t.sizes()}
+func (g *growths) tryYields(q *state.ClusterQueue, t *state.Resizable, search func(*yieldTrial)) {
+	trial := &yieldTrial{growths: g, q: q, t: t, onNodes: t.Sizes()}
 	if len(g.nodes.topologies) == 0 {
 		search(trial)
 		return
@@ -30,20 +31,20 @@ func (g *growths) tryYields(q *clusterQueue, t *resizable, search func(*yieldTri
 func (y *yieldTrial) release(sizes []int32, f func()) {
 	y.sizes = sizes
 	freed := map[quota.Index]int64{}
-	for i, w := range y.t.members {
-		switch size := y.t.jobs[i].Size; {
+	for i, w := range y.t.Members {
+		switch size := y.t.Jobs[i].Size; {
 		case sizes[i] == size:
 		case sizes[i] == 0:
-			for _, a := range w.charged.planned {
+			for _, a := range w.Charged.Planned {
 				freed[a.Index] = quota.Add(freed[a.Index], a.Value)
 			}
 		default:
-			for _, a := range y.t.each[i] {
+			for _, a := range y.t.Each[i] {
 				freed[a.Index] = quota.Add(freed[a.Index], quota.Times(a.Value, size-sizes[i]))
 			}
 		}
 	}
-	released := vectorOfSums(freed)
+	released := state.VectorOfSums(freed)
 	y.growths.tree.Release(y.q.Name, quota.Planned, released)
 	y.growths.nodes.departing++
 	defer func() {
@@ -58,20 +59,20 @@ func (y *yieldTrial) takeOffNodes() {
 	if len(y.growths.nodes.topologies) == 0 {
 		return
 	}
-	for i, w := range y.t.members {
+	for i, w := range y.t.Members {
 		to := y.sizes[i]
-		if to == y.onNodes[i] || !w.held.OnNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
+		if to == y.onNodes[i] || !w.Held.OnNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
 			continue
 		}
 		y.onNodes[i] = to
 		y.tried++
 		switch to {
-		case y.t.jobs[i].Size:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, w.placed))
+		case y.t.Jobs[i].Size:
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, w.Placed))
 		case 0:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held, leaving: true}))
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, state.Placed{By: w.Held, Leaving: true}))
 		default:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, placed{by: w.held.Sized(y.t.at[i], to, nil)}))
+			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, state.Placed{By: w.Held.Sized(y.t.At[i], to, nil)}))
 		}
 	}
 }

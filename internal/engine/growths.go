@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -23,8 +23,8 @@ type growths struct {
 	policy  elastic.Policy
 	speeds  elastic.Speeds
 	tree    *quota.Tree
-	ledgers ledgers
-	queues  map[string]*clusterQueue
+	ledgers state.Ledgers
+	queues  map[string]*state.ClusterQueue
 	nodes   *nodes
 	// timers says, by queue, when a workload that may not grow yet may grow; now is the time of the last Decide.
 	timers *waiting.Timers
@@ -33,33 +33,33 @@ type growths struct {
 	surplus sets.Set[Key]
 }
 
-func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*clusterQueue, nodes *nodes, timers *waiting.Timers) *growths {
-	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: ledgers{tree}, queues: queues, nodes: nodes,
+func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes, timers *waiting.Timers) *growths {
+	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree}, queues: queues, nodes: nodes,
 		timers: timers, surplus: sets.New[Key]()}
 }
 
 // list lists the workload among the elastic ones of its queue, or removes it.
-func (g *growths) list(w *workload) {
-	was, may := w.listedIn, w.queue != nil && w.resizableSet() >= 0
-	if was != nil && (!may || was != w.queue) {
-		was.removeElastic(w)
-		w.listedIn = nil
+func (g *growths) list(w *state.Workload) {
+	was, may := w.ListedIn, w.ClusterQueue != nil && w.ResizableSet() >= 0
+	if was != nil && (!may || was != w.ClusterQueue) {
+		was.RemoveElastic(w)
+		w.ListedIn = nil
 	}
-	if may && w.listedIn == nil {
-		w.queue.addElastic(w)
-		w.listedIn = w.queue
+	if may && w.ListedIn == nil {
+		w.ClusterQueue.AddElastic(w)
+		w.ListedIn = w.ClusterQueue
 	}
-	for _, q := range []*clusterQueue{was, w.listedIn} {
-		if q != nil && (q.resizable == nil || len(q.stale) > 0 || !q.resizable.has(w)) {
-			q.markStale(w)
-			q.waits.GrowthChanged()
+	for _, q := range []*state.ClusterQueue{was, w.ListedIn} {
+		if q != nil && (q.Resizable == nil || len(q.Stale) > 0 || !q.Resizable.Has(w)) {
+			q.MarkStale(w)
+			q.Waits.GrowthChanged()
 		}
 	}
 }
 
 // noteSurplus notes whether the workload holds more pods than its job wants.
-func (g *growths) noteSurplus(w *workload) {
-	if at := w.elasticSet(); at >= 0 && w.held.PodSets[at].Count > w.podSet(w.held.PodSets[at].PodSet).Most() {
+func (g *growths) noteSurplus(w *state.Workload) {
+	if at := w.ElasticSet(); at >= 0 && w.Held.PodSets[at].Count > w.PodSet(w.Held.PodSets[at].PodSet).Most() {
 		g.surplus.Insert(w.Key)
 	} else {
 		g.surplus.Delete(w.Key)
@@ -74,21 +74,21 @@ func (g *growths) reserveFrom(job *elastic.Job, to int32) time.Time {
 // grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
 // sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
 // them.
-func (g *growths) grownAs(q *clusterQueue, t *resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
+func (g *growths) grownAs(q *state.ClusterQueue, t *state.Resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
 	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
 	for n, i := range indices {
-		if !slices.ContainsFunc(t.each[i], func(a quota.Amount) bool { return free(a.Index) < a.Value }) {
+		if !slices.ContainsFunc(t.Each[i], func(a quota.Amount) bool { return free(a.Index) < a.Value }) {
 			able, members = append(able, n), append(members, i)
 		}
 	}
 	jobs := g.headroomOf(q, t, place.Planned).share(members, nil, free)
 	for at, n := range able {
 		i := indices[n]
-		if more[n] = jobs[at].Size - t.jobs[i].Size; more[n] == 0 {
+		if more[n] = jobs[at].Size - t.Jobs[i].Size; more[n] == 0 {
 			continue
 		}
-		if soon := g.reserveFrom(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(g.now) {
+		if soon := g.reserveFrom(&t.Jobs[i], t.Jobs[i].Size+more[n]); soon.After(g.now) {
 			more[n] = 0
 			if later.IsZero() || soon.Before(later) {
 				later = soon
@@ -102,63 +102,39 @@ func (g *growths) grownAs(q *clusterQueue, t *resizable, indices []int, free fun
 // elasticPerBudget is how many elastic workloads cost as much to evaluate as one waiting workload.
 const elasticPerBudget = 50
 
-// addElastic adds the workload to the elastic ones of the queue, which are sorted by key; removeElastic removes it.
-func (cq *clusterQueue) addElastic(w *workload) {
-	at, _ := cq.indexOfElastic(w)
-	cq.elastic = slices.Insert(cq.elastic, at, w)
-}
-
-func (cq *clusterQueue) removeElastic(w *workload) {
-	if at, ok := cq.indexOfElastic(w); ok {
-		cq.elastic = slices.Delete(cq.elastic, at, at+1)
-		cq.markStale(w)
-	}
-}
-
-// markStale notes that the workload's entry in the queue's resizable is stale.
-func (cq *clusterQueue) markStale(w *workload) {
-	if cq.resizable != nil {
-		cq.stale = append(cq.stale, w)
-	}
-}
-
-func (cq *clusterQueue) indexOfElastic(w *workload) (int, bool) {
-	return slices.BinarySearchFunc(cq.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
-}
-
 // resizableOf returns the snapshot for the queue. If only a few workloads have changed, only their entries are
 // updated.
-func (g *growths) resizableOf(q *clusterQueue) *resizable {
-	switch t := q.resizable; {
-	case t == nil || len(q.stale) > fewStale+len(q.elastic)/elasticPerStale:
-		q.resizable = g.listResizable(q)
-	case len(q.stale) == 0:
+func (g *growths) resizableOf(q *state.ClusterQueue) *state.Resizable {
+	switch t := q.Resizable; {
+	case t == nil || len(q.Stale) > fewStale+len(q.Elastic)/elasticPerStale:
+		q.Resizable = g.listResizable(q)
+	case len(q.Stale) == 0:
 		return t
 	default:
-		for _, w := range q.stale {
+		for _, w := range q.Stale {
 			g.refreshEntry(t, q, w)
 		}
-		clear(t.yieldings)
-		clear(t.growers)
+		clear(t.Yieldings)
+		clear(t.Growers)
 	}
-	clear(q.stale)
-	q.stale = q.stale[:0]
-	q.listings++
-	if q.family != nil {
-		q.family.listings++
+	clear(q.Stale)
+	q.Stale = q.Stale[:0]
+	q.Listings++
+	if q.Family != nil {
+		q.Family.Listings++
 	}
-	return q.resizable
+	return q.Resizable
 }
 
 // listResizable builds the list for the queue.
-func (g *growths) listResizable(q *clusterQueue) *resizable {
-	n := len(q.elastic)
-	t := &resizable{policy: g.policy, yieldings: map[int32]*elastic.Yielding{}, growers: map[int32]*growers{},
-		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n), planned: make([]int32, 0, n)}
-	for _, w := range q.elastic {
-		if job, at, ok := w.elasticJob(); ok {
-			t.insert(len(t.members))
-			g.setEntry(t, len(t.members)-1, w, job, at)
+func (g *growths) listResizable(q *state.ClusterQueue) *state.Resizable {
+	n := len(q.Elastic)
+	t := &state.Resizable{Policy: g.policy, Yieldings: map[int32]*elastic.Yielding{}, Growers: map[int32]*state.Growers{},
+		Jobs: make([]elastic.Job, 0, n), Members: make([]*state.Workload, 0, n), At: make([]int, 0, n), Each: make([]quota.Vector, 0, n), Grows: make([]bool, 0, n), Planned: make([]int32, 0, n)}
+	for _, w := range q.Elastic {
+		if job, at, ok := w.ElasticJob(); ok {
+			t.Insert(len(t.Members))
+			g.setEntry(t, len(t.Members)-1, w, job, at)
 		}
 	}
 	return t
@@ -166,24 +142,24 @@ func (g *growths) listResizable(q *clusterQueue) *resizable {
 
 // refreshEntry updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
 // longer resizable.
-func (g *growths) refreshEntry(t *resizable, q *clusterQueue, w *workload) {
-	n, known := t.find(w.Key)
-	job, at, ok := w.elasticJob()
-	switch ok = ok && w.listedIn == q; {
+func (g *growths) refreshEntry(t *state.Resizable, q *state.ClusterQueue, w *state.Workload) {
+	n, known := t.Find(w.Key)
+	job, at, ok := w.ElasticJob()
+	switch ok = ok && w.ListedIn == q; {
 	case ok:
 		if !known {
-			t.insert(n)
+			t.Insert(n)
 		}
 		g.setEntry(t, n, w, job, at)
-	case known && t.members[n] == w:
-		t.remove(n)
+	case known && t.Members[n] == w:
+		t.Remove(n)
 	}
 }
 
 // setEntry sets the entry at an index.
-func (g *growths) setEntry(t *resizable, n int, w *workload, job elastic.Job, at int) {
+func (g *growths) setEntry(t *state.Resizable, n int, w *state.Workload, job elastic.Job, at int) {
 	job.Speeds = g.speeds.Of(job.Exponent, job.Max)
-	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n], t.planned[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job), w.podsPlanned()
+	t.Jobs[n], t.Members[n], t.At[n], t.Each[n], t.Grows[n], t.Planned[n] = job, w, at, w.Charged.Holder.Pod, w.CouldGrow(&job), w.PodsPlanned()
 }
 
 // fewStale and elasticPerStale bound the entries that are updated in place: with more stale ones than fewStale plus one

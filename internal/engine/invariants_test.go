@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // checkSmall checks the property in worlds of cpu in one flavor; check also does so in wide, node and elastic worlds.
@@ -28,7 +29,7 @@ func check(t *testing.T, property func(t *rapid.T, w *world)) {
 
 // overdrawn returns the resources of which a ledger has more than the quota of a queue and the cohorts above it.
 func (w *world) overdrawn(l quota.Ledger, queue string) (short []quota.FlavorResource) {
-	n := w.engine.queues[queue].node
+	n := w.engine.queues[queue].Node
 	for i := range quota.Index(w.resources()) {
 		if n.Available(l, i) < 0 {
 			short = append(short, w.engine.tree.Name(i))
@@ -127,8 +128,8 @@ func TestUnreadyWorkloadBlocksOthers(t *testing.T) {
 			w.losePod(t)
 			starting := map[Key]string{}
 			for key, job := range w.engine.workloads {
-				if job.counts().unready {
-					starting[key] = job.held.ClusterQueue
+				if job.Counts().Unready {
+					starting[key] = job.Held.ClusterQueue
 				}
 			}
 			for _, d := range w.decide() {
@@ -180,35 +181,35 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 			var count [4]int
 			holders := 0
 			for _, job := range w.engine.workloads {
-				if job.queue != q {
+				if job.ClusterQueue != q {
 					continue
 				}
-				count[job.counts().state]++
+				count[job.Counts().Phase]++
 				switch {
-				case job.held != nil:
-					held = append(held, w.engine.ledgers.vectorOf(job.held)...)
-					if !job.leaving() || job.lostItsNodes() {
-						planned = append(planned, w.engine.ledgers.plannedOf(job)...)
+				case job.Held != nil:
+					held = append(held, w.engine.ledgers.VectorOf(job.Held)...)
+					if !job.Leaving() || job.LostItsNodes() {
+						planned = append(planned, w.engine.ledgers.PlannedOf(job)...)
 					}
-				case job.nomination != nil:
-					planned = append(planned, w.engine.ledgers.vectorOf(job.nomination.given)...)
+				case job.Nomination != nil:
+					planned = append(planned, w.engine.ledgers.VectorOf(job.Nomination.Given)...)
 				case job.Unheld: // its pods count although it holds nothing
 					unheld = append(unheld, w.engine.evaluator.firstFlavors(job)...)
 				}
-				if job.charged.holder != nil {
+				if job.Charged.Holder != nil {
 					holders++
 				}
 			}
 			reserved := []quota.Amount{}
-			for i, sum := range q.reserved {
+			for i, sum := range q.Reserved {
 				reserved = append(reserved, quota.Amount{Index: i, Value: sum.Value()})
 			}
-			got := []any{q.node.Charges(quota.Held), q.node.Charges(quota.Planned), quota.VectorOf(reserved...), q.pending, q.reserving, len(q.holders)}
-			want := []any{quota.VectorOf(slices.Concat(held, unheld)...), quota.VectorOf(slices.Concat(planned, unheld)...), quota.VectorOf(held...), count[pending], count[reserving] + count[admitted], holders}
+			got := []any{q.Node.Charges(quota.Held), q.Node.Charges(quota.Planned), quota.VectorOf(reserved...), q.Pending, q.Reserving, len(q.Holders)}
+			want := []any{quota.VectorOf(slices.Concat(held, unheld)...), quota.VectorOf(slices.Concat(planned, unheld)...), quota.VectorOf(held...), count[state.Pending], count[state.Reserving] + count[state.Admitted], holders}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("sums of queue %s (-from scratch +incremental):\n%s", name, diff)
 			}
-			if !slices.IsSortedFunc(q.holders, preempt.CompareHolders) {
+			if !slices.IsSortedFunc(q.Holders, preempt.CompareHolders) {
 				t.Fatalf("holders of %s are not sorted", name)
 			}
 		}
@@ -228,12 +229,12 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 			t.Fatalf("a second pass without events: got decisions %+v, want none", again)
 		}
 		for _, q := range w.engine.queues {
-			for _, c := range q.classes {
+			for _, c := range q.Classes {
 				if !w.engine.mayBeNext(&c.Class) {
 					continue
 				}
 				found := w.engine.reevaluate(c)
-				if found.verdict != hopeless {
+				if found.verdict != state.Hopeless {
 					t.Fatalf("%s waits in %s, but could be admitted: %+v", c.Head().Key, q.Name, found)
 				}
 			}
@@ -291,11 +292,11 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 		}
 		for name := range preemptors {
 			by := w.engine.workloads[w.jobs[name].Key]
-			if by.nomination == nil {
+			if by.Nomination == nil {
 				continue
 			}
-			for _, a := range by.nomination.usage {
-				if by.queue.node.Available(quota.Planned, a.Index) < 0 {
+			for _, a := range by.Nomination.Usage {
+				if by.ClusterQueue.Node.Available(quota.Planned, a.Index) < 0 {
 					t.Fatalf("others were evicted for %s, but it will not fit", name)
 				}
 			}
@@ -331,7 +332,7 @@ func TestRestartComesToTheSameEnd(t *testing.T) {
 func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 	byUsage := slices.ContainsFunc(queueNames, func(name string) bool {
 		q := w.engine.queues[name]
-		return q != nil && q.byUsage
+		return q != nil && q.RanksByUsage
 	})
 	for _, d := range decideAll(fresh, w.clock) {
 		switch {
@@ -343,7 +344,7 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 			return // it does not know the usage of LocalQueues since the last sample
 		case w.elastic && (d.Evict != nil || d.Resize != nil && d.Resize.For != (Key{})):
 			return // it does not know which growths failed after others had shrunk
-		case d.Admit != nil && len(w.engine.workloads[d.Key].avoid.nodes) > 0:
+		case d.Admit != nil && len(w.engine.workloads[d.Key].Avoid.Nodes) > 0:
 			return // it does not know which nodes kube-scheduler has refused
 		case d.Admit != nil || d.Evict != nil || d.Resize != nil:
 			w.describe(t)

@@ -65,7 +65,7 @@ func TestAllBehindAHeadThatNeverStartsAreToldSo(t *testing.T) {
 				if x.BehindCode != tc.code || !strings.Contains(x.Message, "never starts with") {
 					t.Errorf("%s is behind %s, explained as: %s", behind, x.BehindCode, x.Message)
 				}
-				if said := s.engine.workloads[Key{Namespace: "ns", Name: behind}].why.Message(); said != x.Message {
+				if said := s.engine.workloads[Key{Namespace: "ns", Name: behind}].Why.Message(); said != x.Message {
 					t.Errorf("%s is told %q, and explained as %q", behind, said, x.Message)
 				}
 			}

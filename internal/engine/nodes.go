@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // nodes is where pods can be, and where those of workloads are: the map of nodes, and what the engine keeps beside it. It
@@ -20,9 +21,9 @@ type nodes struct {
 	finder     *find.Finder
 	topologies map[string][]string
 	flavors    map[string]flavor.Flavor
-	workloads  map[Key]*workload
+	workloads  map[Key]*state.Workload
 	// nominatedPlaces are the workloads that were promised places.
-	nominatedPlaces map[Key]*workload
+	nominatedPlaces map[Key]*state.Workload
 	// placesVersion counts the changes that may affect where there is capacity.
 	placesVersion int
 	// nodesVersion counts the changes of nodes, topologies, flavors and quota after which a workload may fit, or may never
@@ -43,90 +44,90 @@ type nodes struct {
 	// within are the workloads whose assignment names domains only, and whose nodes must be counted again.
 	within sets.Set[Key]
 	// replacing are the workloads that wait for other places in place of those that they lost.
-	replacing map[Key]*workload
+	replacing map[Key]*state.Workload
 }
 
-func newNodes(workloads map[Key]*workload) *nodes {
+func newNodes(workloads map[Key]*state.Workload) *nodes {
 	places := place.New()
 	return &nodes{places: places, finder: find.New(places), topologies: map[string][]string{}, flavors: map[string]flavor.Flavor{}, workloads: workloads,
-		nominatedPlaces: map[Key]*workload{}, deferredRepairs: sets.New[Key](), workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{},
-		lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*workload{}}
+		nominatedPlaces: map[Key]*state.Workload{}, deferredRepairs: sets.New[Key](), workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{},
+		lingering: sets.New[Key](), within: sets.New[Key](), replacing: map[Key]*state.Workload{}}
 }
 
 // updatePlaces updates place.Map to what the workload holds or was promised.
-func (n *nodes) updatePlaces(w *workload) {
-	was, now := w.placed, n.placedNow(w)
-	if w.replacement != nil && (w.leaving() || !w.replacement.of.Equal(now.by)) {
+func (n *nodes) updatePlaces(w *state.Workload) {
+	was, now := w.Placed, n.placedNow(w)
+	if w.Replacement != nil && (w.Leaving() || !w.Replacement.Of.Equal(now.By)) {
 		n.dropReplacement(w)
 	}
 	if now == was {
 		return
 	}
-	if w.gone && now.by != nil {
+	if w.Gone && now.By != nil {
 		n.lingering.Insert(w.Key)
 	} else if n.lingering.Has(w.Key) {
 		n.lingering.Delete(w.Key)
 		n.departing--
 	}
-	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.nominated == was.nominated && now.leaving == was.leaving && now.releases == was.releases {
-		w.placed = now // the same in a new Admission
+	if was.By != nil && now.By.Equal(was.By) && now.Shape == was.Shape && now.Nominated == was.Nominated && now.Leaving == was.Leaving && now.Releases == was.Releases {
+		w.Placed = now // the same in a new Admission
 		return
 	}
-	if now.by != was.by {
+	if now.By != was.By {
 		n.scheduleWithin(w)
 	}
-	w.placed = now
+	w.Placed = now
 	n.places.Hold(w.Key, n.holding(w, now))
 	n.placesVersion++
-	if was.releases {
+	if was.Releases {
 		n.departing--
 	}
-	if now.releases {
+	if now.Releases {
 		n.departing++
 	}
 	delete(n.nominatedPlaces, w.Key)
-	if now.nominated {
+	if now.Nominated {
 		n.nominatedPlaces[w.Key] = w
 	}
 }
 
 // placedNow returns what place.Map should have of the workload.
-func (n *nodes) placedNow(w *workload) (now placed) {
+func (n *nodes) placedNow(w *state.Workload) (now state.Placed) {
 	switch {
-	case w.held != nil:
-		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lostItsNodes()}
-	case w.nomination != nil:
-		now = placed{by: w.nomination.given, shape: w.shape, nominated: true}
+	case w.Held != nil:
+		now = state.Placed{By: w.Held, Shape: w.Shape, Leaving: w.Leaving() && !w.LostItsNodes()}
+	case w.Nomination != nil:
+		now = state.Placed{By: w.Nomination.Given, Shape: w.Shape, Nominated: true}
 	default:
 		now = n.leftoverPods(w)
 	}
-	now.releases = now.leaving || now.nominated && n.podCounts[w.Key] > 0 || now.by != nil && n.hasPodsBeyondPlaces(w)
-	if now.by != nil && !now.by.OnNodes() && (!now.releases || len(n.topologies) == 0) {
-		return placed{}
+	now.Releases = now.Leaving || now.Nominated && n.podCounts[w.Key] > 0 || now.By != nil && n.hasPodsBeyondPlaces(w)
+	if now.By != nil && !now.By.OnNodes() && (!now.Releases || len(n.topologies) == 0) {
+		return state.Placed{}
 	}
 	return now
 }
 
 // leftoverPods returns what nodes have of a workload that holds nothing and was promised nothing: pods that have not
 // terminated yet.
-func (n *nodes) leftoverPods(w *workload) placed {
+func (n *nodes) leftoverPods(w *state.Workload) state.Placed {
 	if n.podCounts[w.Key] == 0 {
-		return placed{}
+		return state.Placed{}
 	}
-	return placed{by: &Admission{}, leaving: true}
+	return state.Placed{By: &Admission{}, Leaving: true}
 }
 
 // holding returns the workload as place.Map has it.
-func (n *nodes) holding(w *workload, has placed) *place.Holding {
-	if has.by == nil {
+func (n *nodes) holding(w *state.Workload, has state.Placed) *place.Holding {
+	if has.By == nil {
 		return nil
 	}
-	out := &place.Holding{Nominated: has.nominated, Leaving: has.leaving}
-	for i := range has.by.PodSets {
-		a := &has.by.PodSets[i]
-		ps, places := w.podSet(a.PodSet), a.Places
-		if len(places) == 0 && has.by == w.held {
-			places = w.within[a.PodSet]
+	out := &place.Holding{Nominated: has.Nominated, Leaving: has.Leaving}
+	for i := range has.By.PodSets {
+		a := &has.By.PodSets[i]
+		ps, places := w.PodSet(a.PodSet), a.Places
+		if len(places) == 0 && has.By == w.Held {
+			places = w.Within[a.PodSet]
 		}
 		if ps == nil || len(places) == 0 {
 			continue
@@ -136,7 +137,7 @@ func (n *nodes) holding(w *workload, has placed) *place.Holding {
 			count += p.Count
 		}
 		ask, _ := n.askOf(ps, a)
-		ask.Count, ask.Avoid, ask.Limits = count, w.avoid.nodes, w.avoid.limits
+		ask.Count, ask.Avoid, ask.Limits = count, w.Avoid.Nodes, w.Avoid.Limits
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
 		set.Excess = n.podsBeyondPlaces(w, a)
 		out.PodSets = append(out.PodSets, set)
@@ -146,29 +147,29 @@ func (n *nodes) holding(w *workload, has placed) *place.Holding {
 
 // podsBeyondPlaces returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if
 // no surplus is recorded any more.
-func (n *nodes) podsBeyondPlaces(w *workload, a *Assignment) []place.NodeCount {
-	if ps := w.podSet(a.PodSet); ps == nil || ps.Elastic <= 0 || len(a.Places) == 0 {
+func (n *nodes) podsBeyondPlaces(w *state.Workload, a *Assignment) []place.NodeCount {
+	if ps := w.PodSet(a.PodSet); ps == nil || ps.Elastic <= 0 || len(a.Places) == 0 {
 		return nil
 	}
 	there := beyond(n.places.PodNodes(w.Key, a.PodSet, nil), a.Places)
 	if a.Surplus == nil {
 		return there
 	}
-	return append(there, beyond(w.vacated, there)...) // more of them may still be created
+	return append(there, beyond(w.Vacated, there)...) // more of them may still be created
 }
 
 // hasPodsBeyondPlaces reports whether any such pods exist.
-func (n *nodes) hasPodsBeyondPlaces(w *workload) bool {
-	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(n.podsBeyondPlaces(w, &a)) > 0 })
+func (n *nodes) hasPodsBeyondPlaces(w *state.Workload) bool {
+	return w.Held != nil && w.Shape != nil && w.Shape.Elastic && slices.ContainsFunc(w.Held.PodSets, func(a Assignment) bool { return len(n.podsBeyondPlaces(w, &a)) > 0 })
 }
 
 // scheduleWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
 // none.
-func (n *nodes) scheduleWithin(w *workload) {
-	if w.held.IsWithin() {
+func (n *nodes) scheduleWithin(w *state.Workload) {
+	if w.Held.IsWithin() {
 		n.within.Insert(w.Key)
 	} else {
-		w.within = nil
+		w.Within = nil
 	}
 }
 
@@ -177,23 +178,23 @@ func (n *nodes) scheduleWithin(w *workload) {
 func replacementKey(of Key) Key { return Key{Namespace: of.Namespace, Name: of.Name + "/replacement"} }
 
 // dropReplacement takes back what was promised, if anything was.
-func (n *nodes) dropReplacement(w *workload) {
-	if w.replacement == nil {
+func (n *nodes) dropReplacement(w *state.Workload) {
+	if w.Replacement == nil {
 		return
 	}
-	w.replacement = nil
+	w.Replacement = nil
 	delete(n.replacing, w.Key)
 	n.places.Hold(replacementKey(w.Key), nil)
 	n.placesVersion++
 }
 
 // queueRepair queues a workload whose repair had to wait.
-func (n *nodes) queueRepair(w *workload) {
-	if w.assumed != nothing || !n.deferredRepairs.Has(w.Key) {
+func (n *nodes) queueRepair(w *state.Workload) {
+	if w.Assumed != state.Nothing || !n.deferredRepairs.Has(w.Key) {
 		return
 	}
 	n.deferredRepairs.Delete(w.Key)
-	n.toRepair.Push(w.rank())
+	n.toRepair.Push(w.Rank())
 }
 
 // askOf returns the pod set's request for places on the nodes of its assigned flavors; ok is false if none has a
@@ -258,14 +259,14 @@ func writable(labels map[string]string) map[string]string {
 }
 
 // asksOf returns the requests for places of the workload's pods in their assigned flavors.
-func (n *nodes) asksOf(podSets []PodSet, given []Assignment, avoid avoidance) []place.Ask {
+func (n *nodes) asksOf(podSets []PodSet, given []Assignment, avoid state.Avoidance) []place.Ask {
 	var asks []place.Ask
 	for i := range given {
 		if given[i].Count == 0 {
 			continue
 		}
 		if ask, ok := n.askOf(&podSets[i], &given[i]); ok {
-			ask.Avoid, ask.Limits = avoid.nodes, avoid.limits
+			ask.Avoid, ask.Limits = avoid.Nodes, avoid.Limits
 			asks = append(asks, ask)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // nodeWorld is the part of a world with nodes, and with the pods that kube-scheduler has bound to them.
@@ -237,10 +238,10 @@ func (w *world) claims() (cpu, pods map[string]int64) {
 		}
 	}
 	for _, j := range w.engine.workloads {
-		if j.held == nil {
+		if j.Held == nil {
 			continue
 		}
-		for _, p := range j.held.PodSets[0].Places {
+		for _, p := range j.Held.PodSets[0].Places {
 			absent := int64(max(0, p.Count-there[j.Key.Name+"/"+p.Node]))
 			cpu[p.Node] += absent * j.PodSets[0].PerPod["cpu"]
 			pods[p.Node] += absent
@@ -268,7 +269,7 @@ func TestNoNodeIsOverItsCapacityByADecision(t *testing.T) {
 			w.step(t)
 			before := map[Key]*Admission{}
 			for key, j := range w.engine.workloads {
-				before[key] = j.held
+				before[key] = j.Held
 			}
 			for _, d := range w.decide() {
 				given := d.Admit
@@ -337,15 +338,15 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 		}
 		w.settle(t)
 		for _, q := range w.engine.queues {
-			for _, c := range q.classes {
-				if c.why.Code != "TopologyPlacementFailed" && c.why.Code != "ExceedsNodes" || c.HeldBy() != nil || q.waits.Head() != nil && q.waits.Head() != &c.Class {
+			for _, c := range q.Classes {
+				if c.Why.Code != "TopologyPlacementFailed" && c.Why.Code != "ExceedsNodes" || c.HeldBy() != nil || q.Waits.Head() != nil && q.Waits.Head() != &c.Class {
 					continue
 				}
 				job := w.engine.workloads[c.Head().Key]
-				asks := w.engine.nodes.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, avoidance{})
+				asks := w.engine.nodes.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, state.Avoidance{})
 				if w.engine.nodes.finder.Fits(asks, place.Now) {
 					w.describe(t)
-					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.why.Message())
+					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.Why.Message())
 				}
 			}
 		}

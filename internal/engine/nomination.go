@@ -7,51 +7,52 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // admitNominated admits the workloads whose promised capacity is available. It routes the others again if nothing is
 // left that they could wait for. A workload that has to wait for ready pods keeps its promise: others were evicted
 // for it.
-func (p *pass) admitNominated(f *family) {
-	ranks := slices.Clone(f.nominated.All())
+func (p *pass) admitNominated(f *state.Family) {
+	ranks := slices.Clone(f.Nominated.All())
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		usage, onNodes := w.nomination.usage, w.nomination.given.OnNodes()
-		if why := p.engine.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
+		usage, onNodes := w.Nomination.Usage, w.Nomination.Given.OnNodes()
+		if why := p.engine.mustWait(w.ClusterQueue); why.Code != reason.None && state.Fits(w.ClusterQueue.Node, usage) {
 			p.engine.reports.set(w, why)
 			continue
 		}
 		switch p.placesFor(w) {
-		case admissible:
-			if fits(w.queue.node, usage) {
-				given := w.nomination.given
+		case state.Admissible:
+			if state.Fits(w.ClusterQueue.Node, usage) {
+				given := w.Nomination.Given
 				p.engine.withdrawNomination(w)
-				f.version++
+				f.Version++
 				p.admit(w, given)
 				continue
 			}
-		case hopeless:
+		case state.Hopeless:
 			p.engine.route(w)
 			continue
 		}
-		if f.leaving() == 0 && (!onNodes || p.engine.nodes.departing == 0) {
+		if f.Leaving() == 0 && (!onNodes || p.engine.nodes.departing == 0) {
 			p.engine.route(w)
 			continue
 		}
-		p.engine.reports.set(w, w.nomination.why) // it may have reported that it waits for ready pods
+		p.engine.reports.set(w, w.Nomination.Why) // it may have reported that it waits for ready pods
 	}
 }
 
 // breakOvercommitted takes back promises that exceed the quota because a workload was not evicted after all: first
 // those without evictions of their own, and of these the last in order.
-func (p *pass) breakOvercommitted(f *family) {
-	ranks := slices.Clone(f.nominated.All())
-	cost := func(r order.Rank) int { return min(1, p.engine.workloads[r.Key].nomination.why.Preempted) }
+func (p *pass) breakOvercommitted(f *state.Family) {
+	ranks := slices.Clone(f.Nominated.All())
+	cost := func(r order.Rank) int { return min(1, p.engine.workloads[r.Key].Nomination.Why.Preempted) }
 	slices.SortFunc(ranks, func(a, b order.Rank) int { return cmp.Or(cmp.Compare(cost(a), cost(b)), order.Compare(b, a)) })
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		if slices.ContainsFunc(w.nomination.usage, func(a quota.Amount) bool { return w.queue.node.Available(quota.Planned, a.Index) < 0 }) {
+		if slices.ContainsFunc(w.Nomination.Usage, func(a quota.Amount) bool { return w.ClusterQueue.Node.Available(quota.Planned, a.Index) < 0 }) {
 			p.engine.route(w)
 		}
 	}
@@ -59,44 +60,44 @@ func (p *pass) breakOvercommitted(f *family) {
 
 // canAdmitNominated reports whether admitNominated has something to do. A promise may depend only on workloads that had no
 // more than a promise themselves.
-func (e *Engine) canAdmitNominated(f *family) bool {
-	if f.nominated.Len() == 0 {
+func (e *Engine) canAdmitNominated(f *state.Family) bool {
+	if f.Nominated.Len() == 0 {
 		return false
 	}
-	left := f.leaving() > 0
-	return slices.ContainsFunc(f.nominated.All(), func(r order.Rank) bool {
+	left := f.Leaving() > 0
+	return slices.ContainsFunc(f.Nominated.All(), func(r order.Rank) bool {
 		w := e.workloads[r.Key]
-		there := fits(w.queue.node, w.nomination.usage)
+		there := state.Fits(w.ClusterQueue.Node, w.Nomination.Usage)
 		switch {
-		case there && e.mustWait(w.queue).Code != reason.None:
+		case there && e.mustWait(w.ClusterQueue).Code != reason.None:
 			return false
-		case !w.nomination.given.OnNodes():
+		case !w.Nomination.Given.OnNodes():
 			return !left || there
 		}
-		return !left && e.nodes.departing == 0 || w.nomination.checkedAt != e.nodes.placesVersion && there
+		return !left && e.nodes.departing == 0 || w.Nomination.CheckedAt != e.nodes.placesVersion && there
 	})
 }
 
 // placesFor determines whether the promised places, or equivalent ones, are available now (admissible), will be
 // (nominable), or not (hopeless). It replaces the promised places by those that it found.
-func (p *pass) placesFor(w *workload) verdict {
-	promised := w.nomination
-	if !promised.given.OnNodes() {
-		return admissible
+func (p *pass) placesFor(w *state.Workload) state.Verdict {
+	promised := w.Nomination
+	if !promised.Given.OnNodes() {
+		return state.Admissible
 	}
-	if promised.checkedAt == p.engine.nodes.placesVersion {
-		return nominable
+	if promised.CheckedAt == p.engine.nodes.placesVersion {
+		return state.Nominable
 	}
 	out, found := p.engine.nodes.findNominated(w)
-	if out == hopeless {
-		return hopeless
+	if out == state.Hopeless {
+		return state.Hopeless
 	}
-	given := *promised.given
+	given := *promised.Given
 	given.PodSets = withPlaces(given.PodSets, found)
-	promised.given = &given
+	promised.Given = &given
 	p.engine.updateCharges(w)
-	if out == nominable {
-		promised.checkedAt = p.engine.nodes.placesVersion
+	if out == state.Nominable {
+		promised.CheckedAt = p.engine.nodes.placesVersion
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/fair"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 	halfLife = 10 * time.Minute
 )
 
-// byUsage returns options that order ClusterQueues by usage with this half-life.
+// RanksByUsage returns options that order ClusterQueues by usage with this half-life.
 func byUsage(halfLife time.Duration) Options {
 	return Options{AdmissionFairSharing: &AdmissionFairSharing{HalfLife: halfLife, Interval: sampling}}
 }
@@ -118,8 +119,8 @@ func TestEachAdmissionPaysForOneInterval(t *testing.T) {
 	if a, b := s.consumed("a"), s.consumed("b"); a != paid || b != paid {
 		t.Errorf("the running workload was charged %d, the deleted one %d, want %d each", a, b, paid)
 	}
-	if l := s.engine.localQueues[Key{Namespace: "ns", Name: "a"}]; len(l.entered) > 0 || len(l.prepaid) > 0 {
-		t.Errorf("open charges = %v and %v, want none after the sample", l.entered, l.prepaid)
+	if l := s.engine.localQueues[Key{Namespace: "ns", Name: "a"}]; len(l.Entered) > 0 || len(l.Prepaid) > 0 {
+		t.Errorf("open charges = %v and %v, want none after the sample", l.Entered, l.Prepaid)
 	}
 }
 
@@ -132,12 +133,12 @@ func TestUnwrittenAdmissionIsNotCharged(t *testing.T) {
 	l := e.localQueues[Key{Namespace: "ns", Name: "a"}]
 	for range 3 {
 		decideAll(e, epoch)
-		if len(l.entered) != 1 || l.Standing == 0 {
-			t.Fatalf("while the write is open: entered = %v, standing = %v, want one charge", l.entered, l.Standing)
+		if len(l.Entered) != 1 || l.Standing == 0 {
+			t.Fatalf("while the write is open: entered = %v, standing = %v, want one charge", l.Entered, l.Standing)
 		}
 		e.Apply(Failed{Key: Key{Namespace: "ns", Name: "a1"}, UID: "a1-uid"})
-		if len(l.entered) != 0 || l.Standing != 0 {
-			t.Fatalf("after the write failed: entered = %v, standing = %v, want no charge", l.entered, l.Standing)
+		if len(l.Entered) != 0 || l.Standing != 0 {
+			t.Fatalf("after the write failed: entered = %v, standing = %v, want no charge", l.Entered, l.Standing)
 		}
 	}
 }
@@ -180,11 +181,11 @@ func TestRestartRemembersUsage(t *testing.T) {
 
 // TestQueuesStayInOrderOfUsage: after any changes, the first of the waiting classes comes before all others.
 func TestQueuesStayInOrderOfUsage(t *testing.T) {
-	isFirst := func(t *rapid.T, w *world, first *class, all ...*class) {
+	isFirst := func(t *rapid.T, w *world, first *state.Class, all ...*state.Class) {
 		for _, c := range all {
 			if c.Before(&first.Class) {
 				w.describe(t)
-				t.Fatalf("%+v is first in %s, want %+v", first.turn(), c.queue.Name, c.turn())
+				t.Fatalf("%+v is first in %s, want %+v", first.Turn(), c.Queue.Name, c.Turn())
 			}
 		}
 	}
@@ -192,11 +193,11 @@ func TestQueuesStayInOrderOfUsage(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 			for _, q := range w.engine.queues {
-				for _, c := range q.waits.All() {
-					isFirst(t, w, classOf(q.waits.First()), classOf(c))
+				for _, c := range q.Waits.All() {
+					isFirst(t, w, state.ClassOf(q.Waits.First()), state.ClassOf(c))
 				}
-				if q.entitled.Len() > 0 {
-					isFirst(t, w, q.entitled.First(), q.entitled.All()...)
+				if q.Entitled.Len() > 0 {
+					isFirst(t, w, q.Entitled.First(), q.Entitled.All()...)
 				}
 			}
 		}

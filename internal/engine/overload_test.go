@@ -81,7 +81,7 @@ func TestManySizesInOneQueueDoNotStopOthers(t *testing.T) {
 						arrivals = append(arrivals, Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: 1}, ready(e, d.Key, done))
 					}
 				}
-				if left := e.queues["evil"].waits.Ready(); pass == 0 && left < waiting-passBudget {
+				if left := e.queues["evil"].Waits.Ready(); pass == 0 && left < waiting-passBudget {
 					t.Errorf("%d workloads are left to evaluate after a pass, want at least %d", left, waiting-passBudget)
 				}
 			}

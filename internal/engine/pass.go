@@ -1,10 +1,10 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // pass is one call of Decide: all that has changed since the last one is looked at.
@@ -34,30 +34,30 @@ func (p *pass) spend(share int, do func()) {
 }
 
 // addDecision appends a decision about the workload with the given urgency.
-func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
+func (p *pass) addDecision(w *state.Workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
 	if d.Why.Code == reason.None {
 		if !d.Withdraw {
 			p.engine.serial++
-			w.serial = p.engine.serial
+			w.Serial = p.engine.serial
 		}
-		d.Serial = w.serial
+		d.Serial = w.Serial
 	}
 	p.decisions = append(p.decisions, d)
 }
 
 // resize gives the workload another size.
-func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
-	from, to := w.held.PodSets[at].Count, given.PodSets[at].Count
-	if !w.held.HasSurplus() {
-		w.vacated = nil
+func (p *pass) resize(w *state.Workload, at int, given *Admission, by Key) {
+	from, to := w.Held.PodSets[at].Count, given.PodSets[at].Count
+	if !w.Held.HasSurplus() {
+		w.Vacated = nil
 	}
-	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
-	w.before, w.held = w.held, given
-	w.assumed, w.decidedOn = resizes, w.Version
-	w.resizedBefore, w.ResizedAt, w.growthFailed = w.ResizedAt, p.engine.growths.now.Truncate(time.Second), false
+	w.Vacated = merge(w.Vacated, beyond(w.Held.PodSets[at].Places, given.PodSets[at].Places))
+	w.Before, w.Held = w.Held, given
+	w.Assumed, w.DecidedOn = state.Resizes, w.Version
+	w.ResizedBefore, w.ResizedAt, w.GrowthFailed = w.ResizedAt, p.engine.growths.now.Truncate(time.Second), false
 	if to < from {
-		w.growing = nil // a workload that was asked for pods is not given others soon
+		w.Growing = nil // a workload that was asked for pods is not given others soon
 	}
 	p.engine.updateCharges(w)
 	sake := w
@@ -77,33 +77,21 @@ type repairPass struct{ pass *pass }
 type growthPass struct{ pass *pass }
 
 // admit gives the workload its quota.
-func (p *pass) admit(w *workload, given *Admission) {
-	w.held, w.assumed, w.decidedOn = given, admits, w.Version
+func (p *pass) admit(w *state.Workload, given *Admission) {
+	w.Held, w.Assumed, w.DecidedOn = given, state.Admits, w.Version
 	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
 	w.ReservedAt = p.engine.growths.now.Truncate(time.Second)
-	w.why = reason.Reason{}
+	w.Why = reason.Reason{}
 	p.engine.usageHistory.prepay(w)
-	w.queueEntry.Remove()
+	w.QueueEntry.Remove()
 	p.engine.reports.unreported.drop(w.Key)
 	p.engine.updateCharges(w)
 	p.addDecision(w, w.Priority, Decision{Admit: given})
 }
 
 // try asks the API server whether it would accept this admission. The workload waits aside until the answer.
-func (p *pass) try(w *workload, given *Admission) {
-	w.assumed, w.decidedOn = tries, w.Version
-	p.engine.reports.set(w, w.refusal.why())
+func (p *pass) try(w *state.Workload, given *Admission) {
+	w.Assumed, w.DecidedOn = state.Tries, w.Version
+	p.engine.reports.set(w, w.Refusal.Why())
 	p.addDecision(w, w.Priority, Decision{Try: given})
-}
-
-// checksFor returns the names of the checks of the queue that apply to the given flavors, without duplicates: a queue
-// may list a check several times, each for some flavors.
-func (cq *clusterQueue) checksFor(given *Admission) []string {
-	var names []string
-	for _, check := range cq.Checks {
-		if check.AppliesTo(given) && !slices.Contains(names, check.Name) {
-			names = append(names, check.Name)
-		}
-	}
-	return names
 }

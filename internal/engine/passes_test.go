@@ -47,7 +47,7 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			e.Apply(tc.change)
 			passes, admitted := 0, 0
 			for e.Busy() {
-				if left := e.queues["q0"].unrouted.Len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unrouted.Len(); left > max(0, waiting-passes*passBudget) {
+				if left := e.queues["q0"].Unrouted.Len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].Unrouted.Len(); left > max(0, waiting-passes*passBudget) {
 					t.Fatalf("%d workloads are not routed after %d passes", left, passes)
 				}
 				if passes == 1 {
@@ -73,7 +73,7 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			}
 			counted := 0
 			for _, q := range e.queues {
-				counted += q.pending
+				counted += q.Pending
 			}
 			if _, gone := tc.change.(LocalQueueDeleted); !gone && counted != waiting-admitted || gone && counted != 0 {
 				t.Errorf("%d workloads are pending, want %d", counted, waiting-admitted)
@@ -100,17 +100,17 @@ func TestSearchesForWorkloadsThatYieldAreSpreadOverPasses(t *testing.T) {
 	}
 	passes, reported := 0, map[Key]bool{}
 	for e.Busy() {
-		before := e.queues["q"].waits.Ready()
+		before := e.queues["q"].Waits.Ready()
 		for _, d := range e.Decide(epoch) {
 			reported[d.Key] = true
 		}
 		passes++
-		if evaluated, most := before-e.queues["q"].waits.Ready(), 1+passBudget/(elastic/triedPerBudget); evaluated > most {
+		if evaluated, most := before-e.queues["q"].Waits.Ready(), 1+passBudget/(elastic/triedPerBudget); evaluated > most {
 			t.Errorf("pass %d has evaluated %d workloads, want at most %d", passes, evaluated, most)
 		}
 	}
-	if len(reported) != waiting || len(e.queues["q"].elastic) != elastic {
-		t.Errorf("%d of %d waiting workloads have a reason, beside %d elastic ones", len(reported), waiting, len(e.queues["q"].elastic))
+	if len(reported) != waiting || len(e.queues["q"].Elastic) != elastic {
+		t.Errorf("%d of %d waiting workloads have a reason, beside %d elastic ones", len(reported), waiting, len(e.queues["q"].Elastic))
 	}
 }
 
@@ -164,8 +164,8 @@ func TestPassCountsFewShapes(t *testing.T) {
 		}
 	}
 	for _, w := range e.workloads {
-		if w.why.Code != reason.ExceedsNodes {
-			t.Errorf("%s waits for %q, want it told that no node is large enough", w.Key, w.why.Code)
+		if w.Why.Code != reason.ExceedsNodes {
+			t.Errorf("%s waits for %q, want it told that no node is large enough", w.Key, w.Why.Code)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestEqualFlavorRoutesNothing(t *testing.T) {
 		want    int
 	}{{false, 0}, {true, 10}, {true, 0}, {false, 10}} {
 		e.Apply(set(tc.tainted))
-		if got := e.queues["q"].unrouted.Len(); got != tc.want {
+		if got := e.queues["q"].Unrouted.Len(); got != tc.want {
 			t.Errorf("a flavor with a taint: %v, routes %d workloads again, want %d", tc.tainted, got, tc.want)
 		}
 		decideAll(e, epoch)
@@ -214,26 +214,26 @@ func TestAdmissionLooksAtNoneThatCannotEvict(t *testing.T) {
 	decideAll(e, epoch)
 	q := e.queues["q"]
 	blocked := 0
-	for _, c := range q.classes {
+	for _, c := range q.Classes {
 		if c.IsBlocked() {
 			blocked++
 		}
 	}
-	if blocked != waiting || q.waits.Ready() != 0 {
-		t.Fatalf("%d classes are blocked and %d ready, want all %d blocked", blocked, q.waits.Ready(), waiting)
+	if blocked != waiting || q.Waits.Ready() != 0 {
+		t.Fatalf("%d classes are blocked and %d ready, want all %d blocked", blocked, q.Waits.Ready(), waiting)
 	}
 	shortest := time.Hour // so that other load of the machine does not matter
 	for range 20 {
 		began := time.Now()
 		for range 1_000 { // two million looks at classes otherwise
-			q.waits.Charged(nil, &preempt.Holder{Priority: 5})
+			q.Waits.Charged(nil, &preempt.Holder{Priority: 5})
 		}
 		shortest = min(shortest, time.Since(began))
 	}
 	if shortest > 5*time.Millisecond {
 		t.Errorf("1,000 admissions took %v to find that nobody can evict them", shortest)
 	}
-	if q.waits.Charged(nil, &preempt.Holder{Priority: 3}); q.waits.Ready() != waiting/5 {
-		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.waits.Ready(), waiting/5)
+	if q.Waits.Charged(nil, &preempt.Holder{Priority: 3}); q.Waits.Ready() != waiting/5 {
+		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.Waits.Ready(), waiting/5)
 	}
 }

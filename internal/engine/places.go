@@ -13,8 +13,8 @@ func (e *Engine) publishNodes() {
 	if now := e.nodes.places.Changes(); now != e.nodesPublishedAt {
 		e.nodesPublishedAt = now
 		for _, f := range e.families {
-			if f.waits.DependsOnUse() {
-				f.enqueue()
+			if f.Waits.DependsOnUse() {
+				f.Enqueue()
 			}
 		}
 	}
@@ -26,17 +26,17 @@ func (e *Engine) publishNodes() {
 		return
 	}
 	for _, q := range e.queues {
-		if q.cramped && q.family != nil {
-			q.cramped = false
-			q.family.enqueue()
+		if q.Cramped && q.Family != nil {
+			q.Cramped = false
+			q.Family.Enqueue()
 		}
 	}
 	for _, name := range freed {
 		e.waiting.NodesFreed(name)
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.nominatedPlaces), order.CompareKeys) {
-		if f := e.nodes.nominatedPlaces[key].queue.family; f != nil {
-			f.enqueue()
+		if f := e.nodes.nominatedPlaces[key].ClusterQueue.Family; f != nil {
+			f.Enqueue()
 		}
 	}
 }

@@ -97,7 +97,7 @@ func BenchmarkYield(b *testing.B) {
 			found := outcome{}
 			b.ReportAllocs()
 			for b.Loop() {
-				found = e.evaluator.evaluate(e.workloads[w.Key].class)
+				found = e.evaluator.evaluate(e.workloads[w.Key].Class)
 			}
 			b.ReportMetric(float64(len(found.yields)+len(found.victims)), "yields")
 			e.Apply(gone(w.Key.Name))

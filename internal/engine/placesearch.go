@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // A flavor whose pods are placed on nodes needs quota, like any flavor, and then capacity on nodes for all pods
@@ -16,8 +17,8 @@ import (
 // search looks for flavors and places for one workload with given counts of each pod set.
 type search struct {
 	evaluator *evaluator
-	w         *workload
-	class     *class
+	w         *state.Workload
+	class     *state.Class
 	counts    []int32
 	// excluded are the flavors without places; short is all quota that was short in the process, fullFlavors the
 	// flavors whose nodes lacked capacity, and lacks the resources that these lacked.
@@ -32,7 +33,7 @@ type search struct {
 }
 
 // considerPlaces determines what can be done for these counts of each pod set if some pods are placed on nodes.
-func (ev *evaluator) considerPlaces(w *workload, c *class, counts []int32) outcome {
+func (ev *evaluator) considerPlaces(w *state.Workload, c *state.Class, counts []int32) outcome {
 	s := &search{evaluator: ev, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
 	for {
 		choice := s.choose()
@@ -52,7 +53,7 @@ func (ev *evaluator) considerPlaces(w *workload, c *class, counts []int32) outco
 
 // choose chooses flavors by quota.
 func (s *search) choose() flavor.Choice {
-	choice := s.class.form.Assign(s.counts, s.question())
+	choice := s.class.Form.Assign(s.counts, s.question())
 	if choice.Mode > flavor.Blocked {
 		return choice
 	}
@@ -64,13 +65,13 @@ func (s *search) choose() flavor.Choice {
 
 // split chooses flavors that have quota for all pod sets together.
 func (s *search) split() flavor.Choice {
-	split := s.class.form.Split(s.counts, s.question())
+	split := s.class.Form.Split(s.counts, s.question())
 	s.note(split.Short)
 	return split
 }
 
 func (s *search) question() flavor.Question {
-	question := s.evaluator.questionOf(s.w, s.class.queue)
+	question := s.evaluator.questionOf(s.w, s.class.Queue)
 	question.Excluded = s.excluded
 	return question
 }
@@ -80,33 +81,33 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
-	asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+	asks := s.evaluator.nodes.asksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
-	verdict, ledger := admissible, place.Now
+	verdict, ledger := state.Admissible, place.Now
 	if choice.Mode == flavor.Awaits {
-		verdict, ledger = nominable, place.Planned
+		verdict, ledger = state.Nominable, place.Planned
 	}
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
-	if verdict == admissible && s.evaluator.nodes.departing > 0 {
+	if verdict == state.Admissible && s.evaluator.nodes.departing > 0 {
 		if found, ok := s.evaluator.nodes.finder.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
-		verdict, ledger = nominable, place.Planned
+		verdict, ledger = state.Nominable, place.Planned
 	}
 	found, fault := s.evaluator.nodes.finder.Find(asks, ledger)
 	switch {
 	case fault == nil:
 		return placedAt(verdict, choice, found), nil
-	case s.class.queue.OnDemand && !s.evaluator.nodes.finder.EverFits(asks):
+	case s.class.Queue.OnDemand && !s.evaluator.nodes.finder.EverFits(asks):
 		if choice.Mode == flavor.Fits {
-			verdict = admissible
+			verdict = state.Admissible
 		}
 		return outcome{verdict: verdict, choice: choice}, nil
-	case !s.class.queue.Fungibility.NextBeforePreempting:
+	case !s.class.Queue.Fungibility.NextBeforePreempting:
 		return s.byPreemption(choice, asks, fault)
 	}
 	s.postponed = append(s.postponed, choice)
@@ -114,7 +115,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 }
 
 // placedAt returns the outcome of a choice with these places.
-func placedAt(v verdict, choice flavor.Choice, places []place.Assignment) outcome {
+func placedAt(v state.Verdict, choice flavor.Choice, places []place.Assignment) outcome {
 	choice.Assignments = withPlaces(choice.Assignments, places)
 	return outcome{verdict: v, choice: choice}
 }
@@ -122,9 +123,9 @@ func placedAt(v verdict, choice flavor.Choice, places []place.Assignment) outcom
 // splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors. It is for the pod set whose
 // flavor the queue tries first: the other pod set was refused that flavor already.
 func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
-	for i, ps := range s.class.shape.podSets {
+	for i, ps := range s.class.Shape.PodSets {
 		for j := range i {
-			other := s.class.shape.podSets[j]
+			other := s.class.Shape.PodSets[j]
 			if ps.Topology == nil || other.Topology == nil || ps.Topology.Group == "" || ps.Topology.Group != other.Topology.Group {
 				continue
 			}
@@ -134,7 +135,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
 			}
 			if a, b := s.evaluator.nodes.placedBy(first), s.evaluator.nodes.placedBy(second); a != b && a != "" && b != "" {
 				has, flavor := other.Name, a
-				if s.class.queue.triesBefore(b, a) {
+				if s.class.Queue.TriesBefore(b, a) {
 					has, flavor = ps.Name, b
 				}
 				return &find.Shortfall{PodSet: has, Flavor: flavor, Mistake: "pod sets " + other.Name + " and " + ps.Name +
@@ -155,12 +156,12 @@ func (s *search) exclude(choice flavor.Choice, fault *find.Shortfall) bool {
 	if !slices.Contains(s.fullFlavors, fault.Flavor) {
 		s.fullFlavors = append(s.fullFlavors, fault.Flavor)
 	}
-	if s.class.queue.Strategy == ByResource {
+	if s.class.Queue.Strategy == ByResource {
 		for _, resource := range fault.Resources {
 			s.lacks = append(s.lacks, quota.FlavorResource{Flavor: fault.Flavor, Resource: resource})
 		}
 	}
-	if s.class.queue.Preemption.Allows() {
+	if s.class.Queue.Preemption.Allows() {
 		s.note(s.indicesOf(choice)) // a workload that comes to hold any of that might be evicted
 	}
 	return true
@@ -181,13 +182,13 @@ func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 // lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
 func (s *search) lastResort(last flavor.Choice) outcome {
 	for _, choice := range s.postponed {
-		asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+		asks := s.evaluator.nodes.asksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
 		if found, fault := s.byPreemption(choice, asks, &find.Shortfall{}); fault == nil {
 			return found
 		}
 	}
 	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
-	if s.class.queue.Strategy == ByResource {
+	if s.class.Queue.Strategy == ByResource {
 		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 {
 			if out.couldRun = s.couldRun(); !out.couldRun {
 				out.lacks, out.fullFlavors = nil, s.fullFlavors
@@ -205,8 +206,8 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 // added to fullFlavors.
 func (s *search) couldRun() bool {
 	ways := 0
-	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
-		asks := s.evaluator.nodes.asksOf(s.class.shape.podSets, given, s.w.avoid)
+	for given := range s.class.Form.Possible(s.counts, s.class.Queue.Node) {
+		asks := s.evaluator.nodes.asksOf(s.class.Shape.PodSets, given, s.w.Avoid)
 		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.finder.FitsWhenIdle(asks) {
 			return true
 		}
@@ -222,8 +223,8 @@ func (s *search) couldRun() bool {
 // byPreemption looks for victims without which there are both quota and capacity on nodes. fault is why there are no
 // places without preemption, nil if quota was short.
 func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *find.Shortfall) (outcome, *find.Shortfall) {
-	w, q := s.w, s.class.queue
-	short := shortOf(q.node, choice.Usage)
+	w, q := s.w, s.class.Queue
+	short := shortOf(q.Node, choice.Usage)
 	if fault != nil {
 		short = quota.Union(short, s.indicesOf(choice)...)
 		if slices.ContainsFunc(short, func(i quota.Index) bool { return !mayPreempt(q, i, choice.Usage.Of(i)) }) {
@@ -253,7 +254,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *fin
 func (s *search) hopeless(choice flavor.Choice) outcome {
 	// Whether it may evict others depends on all that it requests, not only on what was short.
 	s.note(choice.Usage.Indices())
-	s.mayChoose = s.class.form.HasChoice()
+	s.mayChoose = s.class.Form.HasChoice()
 	if split := s.split(); split.Mode != flavor.NoFit {
 		if found, fault := s.fit(split); fault == nil {
 			return found

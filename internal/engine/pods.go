@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // podLeft updates the state after a pod stopped using capacity.
@@ -20,7 +21,7 @@ func (n *nodes) podLeft(pod Key) {
 
 // recountWithin schedules a recount of the nodes used by a workload whose admission names domains only.
 func (n *nodes) recountWithin(of Key) {
-	if w := n.workloads[of]; w != nil && w.held.IsWithin() {
+	if w := n.workloads[of]; w != nil && w.Held.IsWithin() {
 		n.within.Insert(of)
 	}
 }
@@ -61,8 +62,8 @@ func (n *nodes) podCountChanged(of Key) {
 
 // updateShrinking updates places after a pod of the workload was bound or is gone.
 func (n *nodes) updateShrinking(of Key) {
-	if w := n.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.releases || n.hasPodsBeyondPlaces(w)) {
-		w.placed.shape = nil
+	if w := n.workloads[of]; w != nil && w.ElasticSet() >= 0 && (w.Placed.Releases || n.hasPodsBeyondPlaces(w)) {
+		w.Placed.Shape = nil
 		n.updatePlaces(w)
 	}
 }
@@ -76,13 +77,13 @@ func (n *nodes) countWithin() {
 	for _, key := range slices.SortedFunc(maps.Keys(n.within), order.CompareKeys) {
 		delete(n.within, key)
 		w := n.workloads[key]
-		if w == nil || !w.held.IsWithin() {
+		if w == nil || !w.Held.IsWithin() {
 			continue
 		}
-		before := w.within
-		w.within = n.nodesWithin(w)
-		if !maps.EqualFunc(before, w.within, slices.Equal) {
-			w.placed.shape = nil
+		before := w.Within
+		w.Within = n.nodesWithin(w)
+		if !maps.EqualFunc(before, w.Within, slices.Equal) {
+			w.Placed.Shape = nil
 			n.updatePlaces(w)
 		}
 	}
@@ -90,13 +91,13 @@ func (n *nodes) countWithin() {
 
 // nodesWithin returns the nodes for the pods of each pod set that has domains only. Pods for which there is no
 // capacity are not counted.
-func (n *nodes) nodesWithin(w *workload) map[string][]place.NodeCount {
+func (n *nodes) nodesWithin(w *state.Workload) map[string][]place.NodeCount {
 	out := map[string][]place.NodeCount{}
 	n.places.Try(func() {
 		n.places.Hold(w.Key, nil)
-		for i := range w.held.PodSets {
-			a := &w.held.PodSets[i]
-			ps := w.podSet(a.PodSet)
+		for i := range w.Held.PodSets {
+			a := &w.Held.PodSets[i]
+			ps := w.PodSet(a.PodSet)
 			if ps == nil || len(a.Places) > 0 {
 				continue
 			}
@@ -114,8 +115,8 @@ func (n *nodes) nodesWithin(w *workload) map[string][]place.NodeCount {
 				ended, missing = ended-gone, missing-gone
 				nodes := append(there, n.headroomWithin(ps, a, d.Labels, missing)...)
 				out[a.PodSet] = merge(out[a.PodSet], nodes)
-				w.within = out // so that the next domain sees what is left
-				n.places.Hold(w.Key, n.holding(w, placed{by: w.held}))
+				w.Within = out // so that the next domain sees what is left
+				n.places.Hold(w.Key, n.holding(w, state.Placed{By: w.Held}))
 			}
 		}
 	})
@@ -154,7 +155,7 @@ func merge(a, b []place.NodeCount) []place.NodeCount {
 // mostOn returns how many pods of the workload the node may get after kube-scheduler refused one more, 0 if the node is to
 // be avoided. Where pods of the workload run, the node is good for these. Where kube-scheduler minds other pods, and the
 // node was to have several of the workload, these may be the pods that it minds: the next trial is with half of them.
-func (n *nodes) mostOn(w *workload, ev PodUnschedulable) int32 {
+func (n *nodes) mostOn(w *state.Workload, ev PodUnschedulable) int32 {
 	if there := n.places.PodsOn(w.Key, ev.Node); there > 0 {
 		return there
 	}
@@ -162,7 +163,7 @@ func (n *nodes) mostOn(w *workload, ev PodUnschedulable) int32 {
 		return 0
 	}
 	given := int32(0)
-	for _, a := range w.held.Places() {
+	for _, a := range w.Held.Places() {
 		for _, at := range a.Nodes {
 			if at.Node == ev.Node {
 				given += at.Count

@@ -6,25 +6,26 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // reevaluateBlocked makes the blocked classes ready for which something has changed that their last evaluation depended on.
 // It reports whether there is a workload to evaluate in the family.
-func (p *pass) reevaluateBlocked(f *family) (some bool) {
-	f.waits.Settle()
+func (p *pass) reevaluateBlocked(f *state.Family) (some bool) {
+	f.Waits.Settle()
 	p.engine.publishNodes()
 	return p.engine.hasWork(f) || p.reevaluateHeads(f) || p.reevaluateByUse(f) || p.reevaluateByGrowth(f)
 }
 
 // reevaluateHeads reevaluates what the heads of queues by resource lack. It reports whether that left a class to evaluate.
-func (p *pass) reevaluateHeads(f *family) (left bool) {
+func (p *pass) reevaluateHeads(f *state.Family) (left bool) {
 	now := p.engine.stateOf(f)
-	for head := range f.waits.Heads(now) {
+	for head := range f.Waits.Heads(now) {
 		if p.budget <= 0 {
 			return true
 		}
-		if found, ready := p.reevaluate(classOf(head), now); ready {
+		if found, ready := p.reevaluate(state.ClassOf(head), now); ready {
 			left = true
 		} else if !slices.Equal(found.lacks, head.Lacks()) {
 			left = head.Relack(found.lacks) || left
@@ -35,24 +36,24 @@ func (p *pass) reevaluateHeads(f *family) (left bool) {
 
 // reevaluateByUse evaluates the classes again that may fit once more is used. It reports whether that left a class to
 // evaluate.
-func (p *pass) reevaluateByUse(f *family) (left bool) {
+func (p *pass) reevaluateByUse(f *state.Family) (left bool) {
 	now := p.engine.stateOf(f)
-	for c := range f.waits.ByUse(now) {
+	for c := range f.Waits.ByUse(now) {
 		if p.budget <= 0 {
 			return true
 		}
-		_, ready := p.reevaluate(classOf(c), now)
+		_, ready := p.reevaluate(state.ClassOf(c), now)
 		left = left || ready
 	}
 	return left
 }
 
 // reevaluate evaluates a blocked class, and makes it ready if it is not hopeless.
-func (p *pass) reevaluate(c *class, now waiting.State) (found outcome, ready bool) {
+func (p *pass) reevaluate(c *state.Class, now waiting.State) (found outcome, ready bool) {
 	begin := p.engine.evaluator.workSoFar()
 	found = p.engine.reevaluate(c)
 	p.budget -= p.engine.evaluator.costSince(begin)
-	if found.verdict == hopeless {
+	if found.verdict == state.Hopeless {
 		c.Evaluated(now)
 		return found, false
 	}
@@ -61,9 +62,9 @@ func (p *pass) reevaluate(c *class, now waiting.State) (found outcome, ready boo
 }
 
 // reevaluate evaluates a class as at the beginning of a pass.
-func (e *Engine) reevaluate(c *class) (found outcome) {
-	e.holdBacks.chargeAll(c.queue.family)
-	defer e.holdBacks.releaseAll(c.queue.family)
+func (e *Engine) reevaluate(c *state.Class) (found outcome) {
+	e.holdBacks.ChargeAll(c.Queue.Family)
+	defer e.holdBacks.ReleaseAll(c.Queue.Family)
 	return e.evaluator.evaluateInTurn(c)
 }
 
@@ -89,8 +90,8 @@ func (e *Engine) CheckDue() time.Time {
 
 // missedClass evaluates the next blocked class.
 func (e *Engine) missedClass() []Key {
-	c := classOf(e.waiting.NextToCheck(e.mayBeNext))
-	if c == nil || e.reevaluate(c).verdict == hopeless {
+	c := state.ClassOf(e.waiting.NextToCheck(e.mayBeNext))
+	if c == nil || e.reevaluate(c).verdict == state.Hopeless {
 		return nil
 	}
 	c.MakeReady()
@@ -99,8 +100,8 @@ func (e *Engine) missedClass() []Key {
 
 // mayBeNext reports whether the class is not behind another one, and its queue may admit workloads.
 func (e *Engine) mayBeNext(c *waiting.Class) bool {
-	q := classOf(c).queue
-	return (q.Strategy != Strict || c == q.waits.Head()) && c.HeldBy() == nil && q.fault().Code == reason.None && e.mustWait(q).Code == reason.None
+	q := state.ClassOf(c).Queue
+	return (q.Strategy != Strict || c == q.Waits.Head()) && c.HeldBy() == nil && q.Fault().Code == reason.None && e.mustWait(q).Code == reason.None
 }
 
 // missedFamilies puts the families on the agenda that have something to evaluate and are not on it, and returns the first
@@ -108,13 +109,13 @@ func (e *Engine) mayBeNext(c *waiting.Class) bool {
 func (e *Engine) missedFamilies() (missed []Key) {
 	for _, name := range slices.Sorted(maps.Keys(e.families)) {
 		f := e.families[name]
-		if f.dirty || !e.hasWork(f) {
+		if f.Dirty || !e.hasWork(f) {
 			continue
 		}
-		f.enqueue()
-		for _, q := range f.queues {
+		f.Enqueue()
+		for _, q := range f.Queues {
 			if e.open(q) && e.mustWait(q).Code == reason.None {
-				missed = append(missed, q.waits.First().Head().Key)
+				missed = append(missed, q.Waits.First().Head().Key)
 				break
 			}
 		}
@@ -125,22 +126,22 @@ func (e *Engine) missedFamilies() (missed []Key) {
 // reevaluateByGrowth makes the classes ready that wait for a workload which is not to grow soon any more, as workloads of
 // other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
 // which it did so before. It reports whether that left a class to evaluate.
-func (p *pass) reevaluateByGrowth(f *family) (left bool) {
+func (p *pass) reevaluateByGrowth(f *state.Family) (left bool) {
 	now := p.engine.stateOf(f)
-	if !slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.waits.ByGrowth(now)) > 0 }) {
+	if !slices.ContainsFunc(f.Queues, func(q *state.ClusterQueue) bool { return len(q.Waits.ByGrowth(now)) > 0 }) {
 		return false
 	}
-	p.engine.holdBacks.chargeAll(f)
+	p.engine.holdBacks.ChargeAll(f)
 	var stopped []*waiting.Class
-	for _, q := range f.queues {
-		if waits := q.waits.ByGrowth(now); len(waits) > 0 {
-			q.waits.GrowersChecked(now)
-			p.engine.holdBacks.release(q) // as when its classes are evaluated
+	for _, q := range f.Queues {
+		if waits := q.Waits.ByGrowth(now); len(waits) > 0 {
+			q.Waits.GrowersChecked(now)
+			p.engine.holdBacks.Release(q) // as when its classes are evaluated
 			stopped = append(stopped, p.withoutGrower(q, waits)...)
-			p.engine.holdBacks.charge(q)
+			p.engine.holdBacks.Charge(q)
 		}
 	}
-	p.engine.holdBacks.releaseAll(f)
+	p.engine.holdBacks.ReleaseAll(f)
 	for _, c := range stopped {
 		c.Reevaluate()
 	}
@@ -148,16 +149,16 @@ func (p *pass) reevaluateByGrowth(f *family) (left bool) {
 }
 
 // withoutGrower returns those of the classes that wait for a workload which is not to grow soon any more.
-func (p *pass) withoutGrower(q *clusterQueue, waits []*waiting.Class) (out []*waiting.Class) {
-	t, grows := p.engine.growths.resizableOf(q), map[*workload]bool{}
+func (p *pass) withoutGrower(q *state.ClusterQueue, waits []*waiting.Class) (out []*waiting.Class) {
+	t, grows := p.engine.growths.resizableOf(q), map[*state.Workload]bool{}
 	for _, c := range waits {
-		grower, some := c.Grower().(*workload)
+		grower, some := c.Grower().(*state.Workload)
 		if !some {
 			continue
 		}
 		if _, known := grows[grower]; !known {
-			i, listed := t.find(grower.Key)
-			grows[grower] = listed && t.members[i] == grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
+			i, listed := t.Find(grower.Key)
+			grows[grower] = listed && t.Members[i] == grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
 		}
 		if !grows[grower] {
 			out = append(out, c)

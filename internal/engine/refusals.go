@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
@@ -16,21 +17,21 @@ import (
 type refusals struct{ timers *waiting.Timers }
 
 // backOff notes that a change to the workload was rejected, and until when none of its kind is tried again.
-func (r *refusals) backOff(w *workload, ev Refused) {
+func (r *refusals) backOff(w *state.Workload, ev Refused) {
 	if ev.Generation != w.Generation {
 		return // its spec has changed since
 	}
-	of, times := w.assumedChange(), 1
-	if w.refusal.generation == ev.Generation && w.refusal.kind == of {
-		times = w.refusal.times + 1
+	of, times := w.AssumedChange(), 1
+	if w.Refusal.Generation == ev.Generation && w.Refusal.Kind == of {
+		times = w.Refusal.Times + 1
 	}
-	w.refusal = refusal{message: ev.Message, generation: ev.Generation, kind: of, times: times, waiting: true}
-	w.growing = nil
-	r.timers.Set(waiting.RetryRefused, w.Key, ev.At.Round(0).Add(retryAfter(times)))
+	w.Refusal = state.Refusal{Message: ev.Message, Generation: ev.Generation, Kind: of, Times: times, Waiting: true}
+	w.Growing = nil
+	r.timers.Set(waiting.RetryRefused, w.Key, ev.At.Round(0).Add(state.RetryAfter(times)))
 }
 
 // clear forgets the rejection of a change to the workload.
-func (r *refusals) clear(w *workload) {
-	w.refusal = refusal{}
+func (r *refusals) clear(w *state.Workload) {
+	w.Refusal = state.Refusal{}
 	r.timers.Stop(waiting.RetryRefused, w.Key)
 }

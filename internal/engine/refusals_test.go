@@ -63,7 +63,7 @@ func TestRefusedAdmissionStopsNoOther(t *testing.T) {
 					by = d.Resize.For
 				}
 				job := w.jobs[by.Name]
-				if of, refused := w.untried[by.Name]; refused && job.Admission == nil && of == (attempt{job.UID, job.Generation}) && w.engine.workloads[by].refusal.times > 0 {
+				if of, refused := w.untried[by.Name]; refused && job.Admission == nil && of == (attempt{job.UID, job.Generation}) && w.engine.workloads[by].Refusal.Times > 0 {
 					w.describe(t)
 					t.Fatalf("%s is stopped or shrinks for %s, whose admission was refused", d.Key, by)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
@@ -20,7 +21,7 @@ func (r *repairPass) repair() {
 	r.reviewReplacements()
 	for _, key := range r.pass.engine.nodes.finder.TakeInvalid() {
 		if w := r.pass.engine.workloads[key]; w != nil {
-			r.pass.engine.nodes.toRepair.Push(w.rank())
+			r.pass.engine.nodes.toRepair.Push(w.Rank())
 		}
 	}
 	for r.pass.engine.nodes.toRepair.Len() > 0 && r.pass.budget > 0 {
@@ -34,20 +35,20 @@ func (r *repairPass) repair() {
 const repairUrgency = math.MaxInt32
 
 // repairWorkload repairs the places of one workload.
-func (r *repairPass) repairWorkload(w *workload) {
+func (r *repairPass) repairWorkload(w *state.Workload) {
 	switch {
-	case w.leaving():
+	case w.Leaving():
 		return
-	case w.nomination != nil:
-		w.queue.family.enqueue() // the promise is checked again
+	case w.Nomination != nil:
+		w.ClusterQueue.Family.Enqueue() // the promise is checked again
 		return
-	case w.held == nil:
+	case w.Held == nil:
 		return
-	case w.held.IsWithin():
+	case w.Held.IsWithin():
 		r.pass.engine.nodes.within.Insert(w.Key)
 		r.pass.engine.nodes.countWithin()
 		return
-	case w.assumed != nothing, w.isRefused(reductionChange), w.isRefused(placesChange):
+	case w.Assumed != state.Nothing, w.IsRefused(state.ReductionChange), w.IsRefused(state.PlacesChange):
 		r.pass.engine.nodes.deferredRepairs.Insert(w.Key)
 		return
 	}
@@ -65,7 +66,7 @@ func (r *repairPass) repairWorkload(w *workload) {
 }
 
 // repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
-func (r *repairPass) repairPlaces(w *workload) (out find.RepairResult, ok bool) {
+func (r *repairPass) repairPlaces(w *state.Workload) (out find.RepairResult, ok bool) {
 	r.pass.engine.nodes.places.Try(func() {
 		r.pass.engine.nodes.places.Hold(replacementKey(w.Key), nil)
 		out, ok = r.pass.engine.nodes.finder.Repair(w.Key)
@@ -74,22 +75,22 @@ func (r *repairPass) repairPlaces(w *workload) (out find.RepairResult, ok bool) 
 }
 
 // replace gives the workload other places.
-func (r *repairPass) replace(w *workload, found []place.Assignment) {
-	given := w.held.At(found)
-	w.before, w.held = w.held, given
-	w.assumed, w.decidedOn = replaces, w.Version
+func (r *repairPass) replace(w *state.Workload, found []place.Assignment) {
+	given := w.Held.At(found)
+	w.Before, w.Held = w.Held, given
+	w.Assumed, w.DecidedOn = state.Replaces, w.Version
 	r.pass.engine.updateCharges(w)
 	r.pass.addDecision(w, repairUrgency, Decision{Replace: given})
 }
 
 // shrinkToValid makes an elastic workload continue without those of its pods whose places are invalid and cannot be
 // replaced. It reports whether enough pods are left for that.
-func (r *repairPass) shrinkToValid(w *workload) bool {
-	at := w.resizableSet()
+func (r *repairPass) shrinkToValid(w *state.Workload) bool {
+	at := w.ResizableSet()
 	if at < 0 || !w.Admitted {
 		return false
 	}
-	set := &w.held.PodSets[at]
+	set := &w.Held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
 	for _, invalid := range r.pass.engine.nodes.places.InvalidPlaces(w.Key) {
@@ -100,7 +101,7 @@ func (r *repairPass) shrinkToValid(w *workload) bool {
 	for _, at := range lost {
 		most += at.Count
 	}
-	most = min(most, set.Count-w.leastOf(at))
+	most = min(most, set.Count-w.LeastOf(at))
 	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return r.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false
@@ -113,13 +114,13 @@ func (r *repairPass) shrinkToValid(w *workload) bool {
 
 // repairedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
 // is not possible.
-func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
-	given := w.held.Sized(at, w.held.PodSets[at].Count-fewer, nil)
-	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
+func (r *repairPass) repairedWithout(w *state.Workload, at int, lost []place.NodeCount, fewer int32) *Admission {
+	given := w.Held.Sized(at, w.Held.PodSets[at].Count-fewer, nil)
+	given.PodSets[at].Places = place.Shrink(w.Held.PodSets[at].Places, lost, fewer)
 	var repaired find.RepairResult
 	ok := false
 	r.pass.engine.nodes.places.Try(func() {
-		r.pass.engine.nodes.places.Hold(w.Key, r.pass.engine.nodes.holding(w, placed{by: given}))
+		r.pass.engine.nodes.places.Hold(w.Key, r.pass.engine.nodes.holding(w, state.Placed{By: given}))
 		repaired, ok = r.pass.engine.nodes.finder.Repair(w.Key)
 	})
 	if !ok {
@@ -129,36 +130,36 @@ func (r *repairPass) repairedWithout(w *workload, at int, lost []place.NodeCount
 }
 
 // evictForNodes evicts a workload because its nodes failed.
-func (r *repairPass) evictForNodes(w *workload) {
+func (r *repairPass) evictForNodes(w *state.Workload) {
 	detail := r.lostNodesMessage(w) // describes its present places
-	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
+	w.Assumed, w.DecidedOn, w.NodesFailed = state.Evicts, w.Version, true
 	r.pass.engine.updateCharges(w)
 	r.pass.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
-		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
+		Cause: preempt.NodeFailures, Path: path(w.ClusterQueue.Node), Detail: detail}})
 }
 
 // maxNodesNamed is how many nodes a message names.
 const maxNodesNamed = 3
 
 // lostNodesMessage says which nodes the gang can no longer use.
-func (r *repairPass) lostNodesMessage(w *workload) string {
+func (r *repairPass) lostNodesMessage(w *state.Workload) string {
 	rest := r.noPlacesMessage(w)
 	lost := r.pass.engine.nodes.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no longer valid, " + rest
 	}
 	where := describeNodes(lost)
-	refused := func(node string) bool { return slices.Contains(w.avoid.nodes, node) }
-	if w.avoid.why != "" && slices.ContainsFunc(lost, refused) {
-		return fmt.Sprintf("kube-scheduler does not bind its pods to %s (%s), %s", where, w.avoid.why, rest)
+	refused := func(node string) bool { return slices.Contains(w.Avoid.Nodes, node) }
+	if w.Avoid.Why != "" && slices.ContainsFunc(lost, refused) {
+		return fmt.Sprintf("kube-scheduler does not bind its pods to %s (%s), %s", where, w.Avoid.Why, rest)
 	}
 	return fmt.Sprintf("its places on %s are no longer valid, %s", where, rest)
 }
 
 // noPlacesMessage says why there are no other places.
-func (r *repairPass) noPlacesMessage(w *workload) string {
-	for i := range w.held.PodSets {
-		a := &w.held.PodSets[i]
+func (r *repairPass) noPlacesMessage(w *state.Workload) string {
+	for i := range w.Held.PodSets {
+		a := &w.Held.PodSets[i]
 		if by := r.pass.engine.nodes.placedBy(a); len(a.Places) > 0 && !r.pass.engine.nodes.places.IsPlaced(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}

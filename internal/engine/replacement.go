@@ -5,21 +5,22 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
 func (r *repairPass) reviewReplacements() {
 	for _, w := range r.pass.engine.nodes.replacing {
 		if r.pass.engine.nodes.mayBeReplaced(w) {
-			r.pass.engine.nodes.toRepair.Push(w.rank())
+			r.pass.engine.nodes.toRepair.Push(w.Rank())
 		}
 	}
 }
 
 // mayBeReplaced reports whether places have changed since the workload waits for other ones, or nothing is leaving any
 // more.
-func (n *nodes) mayBeReplaced(w *workload) bool {
-	return w.replacement.checkedAt != n.placesVersion || n.departing == 0
+func (n *nodes) mayBeReplaced(w *state.Workload) bool {
+	return w.Replacement.CheckedAt != n.placesVersion || n.departing == 0
 }
 
 // hasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a promise to another
@@ -39,7 +40,7 @@ func (n *nodes) hasReplacementToReview() bool {
 //
 // It ends: while no place changes it is not called again, places promised once are kept for as long as they would be
 // free, and each search for others evicts workloads that it precedes from then on.
-func (r *repairPass) awaitReplacement(w *workload) bool {
+func (r *repairPass) awaitReplacement(w *state.Workload) bool {
 	if r.pass.engine.nodes.refusedItsPods(w) {
 		r.pass.engine.nodes.dropReplacement(w)
 		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
@@ -50,32 +51,32 @@ func (r *repairPass) awaitReplacement(w *workload) bool {
 			return false
 		}
 	}
-	w.replacement.checkedAt = r.pass.engine.nodes.placesVersion
+	w.Replacement.CheckedAt = r.pass.engine.nodes.placesVersion
 	return true
 }
 
 // refusedItsPods reports whether kube-scheduler refused the workload's pods on any node that its places are lost on. It
 // refuses the pods on a node that is gone or failed for that reason alone, which says nothing of other nodes.
-func (n *nodes) refusedItsPods(w *workload) bool {
+func (n *nodes) refusedItsPods(w *state.Workload) bool {
 	return slices.ContainsFunc(n.places.InvalidNodes(w.Key), func(node string) bool {
 		if n.places.IsLost(node) {
 			return false
 		}
-		return slices.Contains(w.avoid.nodes, node) || slices.ContainsFunc(w.avoid.limits, func(l place.NodeCount) bool { return l.Node == node })
+		return slices.Contains(w.Avoid.Nodes, node) || slices.ContainsFunc(w.Avoid.Limits, func(l place.NodeCount) bool { return l.Node == node })
 	})
 }
 
 // keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
 // that it lost to a pod that is leaving needs none: it is its own again once that pod is gone. Where all its pods move, as
 // those of a slice do, some of the promised places may be its own: these are free for it, although not beside it.
-func (r *repairPass) keepsReplacement(w *workload) (keeps bool) {
-	if w.replacement == nil || r.pass.engine.nodes.departing == 0 {
+func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
+	if w.Replacement == nil || r.pass.engine.nodes.departing == 0 {
 		return false
 	}
 	promised := map[string]int32{}
 	var asks []place.Ask
 	var at []place.Assignment
-	for _, set := range w.replacement.promised.PodSets {
+	for _, set := range w.Replacement.Promised.PodSets {
 		promised[set.Ask.PodSet] += countOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
 	}
@@ -94,7 +95,7 @@ func samePlaces(a, b []place.Assignment) bool {
 }
 
 // promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
-func (r *repairPass) promiseReplacement(w *workload) bool {
+func (r *repairPass) promiseReplacement(w *state.Workload) bool {
 	if r.pass.engine.nodes.departing == 0 {
 		return false
 	}
@@ -107,7 +108,7 @@ func (r *repairPass) promiseReplacement(w *workload) bool {
 
 // preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
 // eviction helps.
-func (r *repairPass) preemptForReplacement(w *workload) bool {
+func (r *repairPass) preemptForReplacement(w *state.Workload) bool {
 	found, gained := r.pass.engine.evaluator.victimsForReplacement(w)
 	if len(found.victims)+len(found.yields) == 0 {
 		return false
@@ -118,7 +119,7 @@ func (r *repairPass) preemptForReplacement(w *workload) bool {
 		r.pass.evictions.evict(v, w)
 	}
 	for _, y := range found.yields {
-		r.pass.resize(y.w, y.at, y.given, w.Key)
+		r.pass.resize(y.Workload, y.At, y.Given, w.Key)
 	}
 	for i := range r.pass.decisions[before:] {
 		r.pass.decisions[before+i].Lost = lost
@@ -128,12 +129,12 @@ func (r *repairPass) preemptForReplacement(w *workload) bool {
 }
 
 // holdReplacement charges the places to the planned ledger.
-func (n *nodes) holdReplacement(w *workload, gained []place.Assignment) {
+func (n *nodes) holdReplacement(w *state.Workload, gained []place.Assignment) {
 	holding := &place.Holding{Nominated: true}
 	for i, ask := range n.replacementAsks(w, gained) {
 		holding.PodSets = append(holding.PodSets, place.HeldPodSet{Ask: ask, Nodes: gained[i].Nodes})
 	}
-	w.replacement = &replacement{of: w.held, promised: holding}
+	w.Replacement = &state.Replacement{Of: w.Held, Promised: holding}
 	n.replacing[w.Key] = w
 	n.places.Hold(replacementKey(w.Key), holding)
 	n.placesVersion++
@@ -141,8 +142,8 @@ func (n *nodes) holdReplacement(w *workload, gained []place.Assignment) {
 
 // explainReplacement returns for what a workload waits that lost places, nil if it lost none or waits for nothing. It
 // finds the places anew: an engine that only explains has promised none.
-func (n *nodes) explainReplacement(w *workload) (out *reason.Replacing) {
-	if w.held == nil || w.leaving() {
+func (n *nodes) explainReplacement(w *state.Workload) (out *reason.Replacing) {
+	if w.Held == nil || w.Leaving() {
 		return nil
 	}
 	var lost int32
@@ -163,8 +164,8 @@ func (n *nodes) explainReplacement(w *workload) (out *reason.Replacing) {
 
 // leavingFrom returns the workloads that are leaving any of the nodes, or have pods left there, by key.
 func (n *nodes) leavingFrom(places []place.Assignment) (out []reason.Name) {
-	for _, w := range sortedByKey(n.workloads) {
-		if !w.placed.leaving {
+	for _, w := range state.SortedByKey(n.workloads) {
+		if !w.Placed.Leaving {
 			continue
 		}
 		there := func(at place.NodeCount) bool { return n.places.PodsOn(w.Key, at.Node) > 0 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // reroute routes all workloads of changed queues again, within the budget. ClusterQueues come first, so that a workload
@@ -15,7 +16,7 @@ func (p *pass) reroute() {
 	for _, name := range sets.List(p.engine.changed) {
 		p.engine.changed.Delete(name)
 		q := p.engine.queue(name)
-		for w := q.unrouted.First(); w != nil; w = q.unrouted.First() {
+		for w := q.Unrouted.First(); w != nil; w = q.Unrouted.First() {
 			if p.budget <= 0 {
 				p.engine.changed.Insert(name)
 				return
@@ -34,33 +35,33 @@ func (p *pass) reroute() {
 
 // relocatedByLength returns the LocalQueues that have changed, those with the fewest workloads to route first: whoever
 // changes a long one again and again delays the others no longer than these take.
-func (e *Engine) relocatedByLength() []*localQueue {
-	out := make([]*localQueue, 0, e.relocated.Len())
+func (e *Engine) relocatedByLength() []*state.LocalQueue {
+	out := make([]*state.LocalQueue, 0, e.relocated.Len())
 	for key := range e.relocated {
 		out = append(out, e.localQueues[key])
 	}
-	slices.SortFunc(out, func(a, b *localQueue) int {
-		return cmp.Or(cmp.Compare(a.unrouted.Len(), b.unrouted.Len()), order.CompareKeys(a.Key, b.Key))
+	slices.SortFunc(out, func(a, b *state.LocalQueue) int {
+		return cmp.Or(cmp.Compare(a.Unrouted.Len(), b.Unrouted.Len()), order.CompareKeys(a.Key, b.Key))
 	})
 	return out
 }
 
 // rerouteMembers does so for a LocalQueue: a workload that holds quota keeps it. It reports whether all workloads are
 // done.
-func (p *pass) rerouteMembers(l *localQueue) bool {
-	for w := l.unrouted.First(); w != nil; w = l.unrouted.First() {
+func (p *pass) rerouteMembers(l *state.LocalQueue) bool {
+	for w := l.Unrouted.First(); w != nil; w = l.Unrouted.First() {
 		if p.budget <= 0 {
 			return false
 		}
 		p.budget--
-		if w.held == nil {
+		if w.Held == nil {
 			p.engine.route(w)
 			continue
 		}
-		l.markRouted(w)
-		if w.listedIn != nil && w.queue.family != nil { // it may be able to grow now, or no longer
+		l.MarkRouted(w)
+		if w.ListedIn != nil && w.ClusterQueue.Family != nil { // it may be able to grow now, or no longer
 			p.engine.updateCharges(w)
-			w.queue.family.enqueue()
+			w.ClusterQueue.Family.Enqueue()
 		}
 	}
 	p.engine.forgetLeft(l)
@@ -72,12 +73,12 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 // the agenda, of which there are so many, are marked.
 func (e *Engine) markUnsorted(onAgenda int) (any bool) {
 	for _, f := range e.families {
-		f.unsorted = false
+		f.Unsorted = false
 	}
-	mark := func(q *clusterQueue) {
-		if q != nil && q.family != nil && !q.family.unsorted {
-			q.family.unsorted, any = true, true
-			if q.family.dirty {
+	mark := func(q *state.ClusterQueue) {
+		if q != nil && q.Family != nil && !q.Family.Unsorted {
+			q.Family.Unsorted, any = true, true
+			if q.Family.Dirty {
 				onAgenda--
 			}
 		}
@@ -91,7 +92,7 @@ func (e *Engine) markUnsorted(onAgenda int) (any bool) {
 	for key := range e.relocated {
 		l := e.localQueues[key]
 		mark(e.queues[l.ClusterQueue])
-		for _, q := range l.left {
+		for _, q := range l.Left {
 			mark(q)
 		}
 	}

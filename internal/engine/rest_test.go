@@ -115,7 +115,7 @@ func TestAReplacementThatMovesAllPodsIsFoundOnce(t *testing.T) {
 	}
 	s.engine.budget = 1
 	s.happens(failed(node("a1", "a", 4)))
-	if s.engine.workloads[gang.Key].replacement == nil {
+	if s.engine.workloads[gang.Key].Replacement == nil {
 		t.Fatalf("the gang holds %v, and waits for no other places", s.engine.Holds(gang.Key).PodSets[0].Places)
 	}
 	before := s.engine.nodes.placesVersion

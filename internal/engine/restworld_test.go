@@ -132,7 +132,7 @@ func (w *world) rest(t *rapid.T) {
 		t.Fatalf("%d evaluations for %d workloads, want %d at most", spent, n, bound)
 	}
 	for _, name := range w.names() {
-		if job := w.engine.workloads[w.jobs[name].Key]; job.held == nil && job.why.Code == reason.None {
+		if job := w.engine.workloads[w.jobs[name].Key]; job.Held == nil && job.Why.Code == reason.None {
 			w.describe(t)
 			t.Fatalf("%s waits without a reason", job.Key)
 		}

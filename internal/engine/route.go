@@ -8,69 +8,70 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // route adds a workload that holds nothing to the waiting ones of its queue, and updates its charges.
-func (e *Engine) route(w *workload) {
+func (e *Engine) route(w *state.Workload) {
 	e.leave(w)
-	w.local.markRouted(w)
-	w.queue = nil
+	w.Local.MarkRouted(w)
+	w.ClusterQueue = nil
 	switch {
-	case w.held != nil:
-		w.queue = e.queue(w.held.ClusterQueue)
-	case w.local.exists:
-		w.queue = e.queue(w.local.ClusterQueue)
+	case w.Held != nil:
+		w.ClusterQueue = e.queue(w.Held.ClusterQueue)
+	case w.Local.Exists:
+		w.ClusterQueue = e.queue(w.Local.ClusterQueue)
 	}
 	e.updateCharges(w)
 	e.avoidances.limit(w)
-	if w.held != nil {
-		w.why = reason.Reason{}
+	if w.Held != nil {
+		w.Why = reason.Reason{}
 		e.reports.unreported.drop(w.Key)
 		e.nodes.queueRepair(w)
 		return
 	}
-	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.unrouted.Add(&w.queueEntry) // until the queue's own change is processed
+	if w.ClusterQueue != nil && e.changed.Has(w.ClusterQueue.Name) {
+		w.ClusterQueue.Unrouted.Add(&w.QueueEntry) // until the queue's own change is processed
 		return
 	}
-	if w.queue != nil {
-		w.queue.waiting.Add(&w.queueEntry)
+	if w.ClusterQueue != nil {
+		w.ClusterQueue.Waiting.Add(&w.QueueEntry)
 	}
 	if why := e.whyInadmissible(w); why.Code != reason.None {
 		e.reports.set(w, why)
 		return
 	}
-	e.joinClass(w, w.queue)
+	e.joinClass(w, w.ClusterQueue)
 }
 
 // leave takes the workload out of its class and its lists, and breaks its promise.
-func (e *Engine) leave(w *workload) {
-	if w.class != nil {
+func (e *Engine) leave(w *state.Workload) {
+	if w.Class != nil {
 		e.leaveClass(w)
 	}
-	if w.nomination != nil {
+	if w.Nomination != nil {
 		e.withdrawNomination(w)
 	}
-	w.queueEntry.Remove()
+	w.QueueEntry.Remove()
 }
 
-func (e *Engine) leaveLocal(w *workload) {
-	w.localEntry.Remove()
-	e.dropIfUnused(w.local)
-	w.local = nil
+func (e *Engine) leaveLocal(w *state.Workload) {
+	w.LocalEntry.Remove()
+	e.dropIfUnused(w.Local)
+	w.Local = nil
 }
 
 // forget removes the workload from all state.
-func (e *Engine) forget(w *workload) {
+func (e *Engine) forget(w *state.Workload) {
 	e.leave(w)
-	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
-	w.gone = true
+	w.Held, w.Before, w.ClusterQueue, w.Assumed, w.Growing, w.Withdrawn = nil, nil, nil, state.Nothing, nil, nil
+	w.Gone = true
 	e.evictions.written.Delete(w.Key)
 	e.nodes.deferredRepairs.Delete(w.Key)
 	e.updateCharges(w)
 	e.leaveLocal(w)
-	e.releaseShape(w.shape)
+	e.releaseShape(w.Shape)
 	e.reports.unreported.drop(w.Key)
 	e.waiting.Stop(waiting.RetryRefused, w.Key)
 	e.avoidances.forget(w.Key)
@@ -80,60 +81,60 @@ func (e *Engine) forget(w *workload) {
 }
 
 // rollBack rolls back what was assumed for the workload and routes it again.
-func (e *Engine) rollBack(w *workload) {
-	if w.assumedChange() == reductionChange {
+func (e *Engine) rollBack(w *state.Workload) {
+	if w.AssumedChange() == state.ReductionChange {
 		e.replanGrowers(w)
 	}
-	if w.assumed == admits {
-		w.held, w.withdrawn = nil, nil
-		w.local.refund(w.Key)
+	if w.Assumed == state.Admits {
+		w.Held, w.Withdrawn = nil, nil
+		w.Local.Refund(w.Key)
 	}
-	if w.before != nil {
-		w.held, w.before = w.before, nil
+	if w.Before != nil {
+		w.Held, w.Before = w.Before, nil
 	}
-	if w.assumed == resizes {
-		w.ResizedAt = w.resizedBefore // the resize did not happen
+	if w.Assumed == state.Resizes {
+		w.ResizedAt = w.ResizedBefore // the resize did not happen
 	}
-	if w.lostNodes {
+	if w.NodesFailed {
 		e.nodes.deferredRepairs.Insert(w.Key) // its places are as invalid as before
 	}
-	w.assumed, w.lostNodes = nothing, false
+	w.Assumed, w.NodesFailed = state.Nothing, false
 	e.route(w)
 	e.nodes.queueRepair(w)
 }
 
 // observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only
 // while the observation may be from before its write.
-func (e *Engine) observeAdmission(w *workload, observed *Admission) {
-	was := w.assumed
+func (e *Engine) observeAdmission(w *state.Workload, observed *Admission) {
+	was := w.Assumed
 	switch {
-	case observed != nil && w.before != nil && observed.Equal(w.before):
+	case observed != nil && w.Before != nil && observed.Equal(w.Before):
 		// The observation may be from before the write of the assumption, which is kept until the result of the write
 		// is reported.
 	case observed != nil:
-		w.held, w.before = observed, nil
-		if w.assumed != evicts {
-			w.assumed = nothing
+		w.Held, w.Before = observed, nil
+		if w.Assumed != state.Evicts {
+			w.Assumed = state.Nothing
 		}
-	case w.assumed != admits:
-		if w.held != nil {
+	case w.Assumed != state.Admits:
+		if w.Held != nil {
 			e.refusals.clear(w) // the rejected change was to what it held
 		}
-		w.held, w.before, w.assumed = nil, nil, nothing
+		w.Held, w.Before, w.Assumed = nil, nil, state.Nothing
 	}
-	if was != nothing && w.assumed == nothing {
-		e.superseded[w.Key] = w.serial
+	if was != state.Nothing && w.Assumed == state.Nothing {
+		e.superseded[w.Key] = w.Serial
 	}
-	w.lostNodes = w.lostNodes && w.held != nil
-	if w.held == nil {
-		w.growing, w.growthFailed, w.preempted, w.withdrawn = nil, false, nil, nil
+	w.NodesFailed = w.NodesFailed && w.Held != nil
+	if w.Held == nil {
+		w.Growing, w.GrowthFailed, w.Preempted, w.Withdrawn = nil, false, nil, nil
 	}
 }
 
 // unconfirmed returns the workload if the result is that of its current unconfirmed decision, and nil otherwise.
-func (e *Engine) unconfirmed(key Key, uid string, serial int64) *workload {
+func (e *Engine) unconfirmed(key Key, uid string, serial int64) *state.Workload {
 	w := e.workloads[key]
-	if w == nil || w.UID != uid || w.assumed == nothing || serial != 0 && serial != w.serial {
+	if w == nil || w.UID != uid || w.Assumed == state.Nothing || serial != 0 && serial != w.Serial {
 		return nil
 	}
 	return w
@@ -152,15 +153,15 @@ func (e *Engine) TakeSuperseded() map[Key]int64 {
 
 // replanGrowers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
 // later.
-func (e *Engine) replanGrowers(w *workload) {
-	if w.queue == nil || w.queue.family == nil {
+func (e *Engine) replanGrowers(w *state.Workload) {
+	if w.ClusterQueue == nil || w.ClusterQueue.Family == nil {
 		return
 	}
-	for _, q := range w.queue.family.queues {
-		for _, grower := range q.elastic {
-			if uid, asked := grower.preempted[w.Key]; asked && uid == w.UID {
-				delete(grower.preempted, w.Key)
-				grower.growing = nil
+	for _, q := range w.ClusterQueue.Family.Queues {
+		for _, grower := range q.Elastic {
+			if uid, asked := grower.Preempted[w.Key]; asked && uid == w.UID {
+				delete(grower.Preempted, w.Key)
+				grower.Growing = nil
 				e.updateCharges(grower)
 			}
 		}
@@ -175,15 +176,15 @@ func (e *Engine) retryRefused(now time.Time) {
 			return
 		}
 		w := e.workloads[key]
-		w.refusal.waiting = false
-		if w.held == nil {
+		w.Refusal.Waiting = false
+		if w.Held == nil {
 			e.route(w)
 			continue
 		}
 		e.updateCharges(w) // it may be evicted again
 		e.nodes.queueRepair(w)
-		if w.queue != nil && w.queue.family != nil {
-			w.queue.family.enqueue() // and it may grow
+		if w.ClusterQueue != nil && w.ClusterQueue.Family != nil {
+			w.ClusterQueue.Family.Enqueue() // and it may grow
 		}
 	}
 }
@@ -196,19 +197,19 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 			return
 		}
 		w := e.workloads[key]
-		w.avoid.timed = false
-		if w.held != nil {
+		w.Avoid.Timed = false
+		if w.Held != nil {
 			continue // the time starts again when it loses its places
 		}
-		w.avoid = avoidance{times: w.avoid.times + 1}
-		if w.nomination == nil {
+		w.Avoid = state.Avoidance{Times: w.Avoid.Times + 1}
+		if w.Nomination == nil {
 			e.route(w)
 			continue
 		}
-		w.nomination.checkedAt = -1 // others were evicted for it: it keeps the nomination, and may use the nodes as well
-		w.placed.shape = nil
+		w.Nomination.CheckedAt = -1 // others were evicted for it: it keeps the nomination, and may use the nodes as well
+		w.Placed.Shape = nil
 		e.nodes.updatePlaces(w)
-		w.queue.family.enqueue()
+		w.ClusterQueue.Family.Enqueue()
 	}
 }
 
@@ -218,117 +219,117 @@ func (e *Engine) forgetPrecedence(key Key) {
 	under := e.evictions.precedence.Under(key)
 	e.evictions.precedence.Forget(key)
 	for loser := range under {
-		if w := e.workloads[loser]; w != nil && w.class != nil && w.class.Head().Key == loser {
-			w.class.Reevaluate()
+		if w := e.workloads[loser]; w != nil && w.Class != nil && w.Class.Head().Key == loser {
+			w.Class.Reevaluate()
 		}
 	}
 }
 
 // nominate makes the workload wait for capacity that will be released.
-func (e *Engine) nominate(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
-	w.nomination = &nomination{given: given, usage: usage, why: why, checkedAt: -1}
+func (e *Engine) nominate(w *state.Workload, given *Admission, usage quota.Vector, why reason.Reason) {
+	w.Nomination = &state.Nomination{Given: given, Usage: usage, Why: why, CheckedAt: -1}
 	e.updateCharges(w)
 	e.reports.set(w, why)
-	q := w.queue
-	q.family.nominated.Push(w.rank())
-	q.nominated.Push(w.rank())
+	q := w.ClusterQueue
+	q.Family.Nominated.Push(w.Rank())
+	q.Nominated.Push(w.Rank())
 	if q.Strategy == Strict {
-		e.reports.reportReady(q, whyBehind(q))
+		e.reports.reportReady(q, state.WhyBehind(q))
 	}
 }
 
 // withdrawNomination takes the promise back. The caller must update the charges of the workload.
-func (e *Engine) withdrawNomination(w *workload) {
-	w.nomination = nil
-	w.queue.nominated.Remove(w.Key)
-	if f := w.queue.family; f != nil {
-		f.nominated.Remove(w.Key)
-		f.enqueue()
+func (e *Engine) withdrawNomination(w *state.Workload) {
+	w.Nomination = nil
+	w.ClusterQueue.Nominated.Remove(w.Key)
+	if f := w.ClusterQueue.Family; f != nil {
+		f.Nominated.Remove(w.Key)
+		f.Enqueue()
 	}
 }
 
 // nominees returns the workloads of the queue with a promise, sorted by key.
-func (e *Engine) nominees(q *clusterQueue) []*workload {
-	var out []*workload
-	for _, r := range q.nominated.All() { // not all are holders: a promise may be of places alone
+func (e *Engine) nominees(q *state.ClusterQueue) []*state.Workload {
+	var out []*state.Workload
+	for _, r := range q.Nominated.All() { // not all are holders: a promise may be of places alone
 		out = append(out, e.workloads[r.Key])
 	}
-	slices.SortFunc(out, func(a, b *workload) int { return order.CompareKeys(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b *state.Workload) int { return order.CompareKeys(a.Key, b.Key) })
 	return out
 }
 
 // updateCharges updates ledgers and tallies to what the workload holds or was promised.
-func (e *Engine) updateCharges(w *workload) {
-	was := w.charged
-	now := charges{queue: w.queue, local: w.local, count: w.counts()}
-	if w.held != nil {
-		now.held = e.ledgers.vectorOf(w.held)
+func (e *Engine) updateCharges(w *state.Workload) {
+	was := w.Charged
+	now := state.Charges{Queue: w.ClusterQueue, Local: w.Local, Count: w.Counts()}
+	if w.Held != nil {
+		now.Held = e.ledgers.VectorOf(w.Held)
 		switch {
-		case w.lostItsNodes():
-			now.planned = now.held
-		case !w.leaving():
-			now.planned = e.ledgers.plannedOf(w)
+		case w.LostItsNodes():
+			now.Planned = now.Held
+		case !w.Leaving():
+			now.Planned = e.ledgers.PlannedOf(w)
 		}
-	} else if w.nomination != nil {
-		now.planned = w.nomination.usage
-	} else if w.Unheld && w.queue != nil {
-		now.held = e.evaluator.firstFlavors(w)
-		now.planned = now.held
+	} else if w.Nomination != nil {
+		now.Planned = w.Nomination.Usage
+	} else if w.Unheld && w.ClusterQueue != nil {
+		now.Held = e.evaluator.firstFlavors(w)
+		now.Planned = now.Held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(reductionChange) && (w.held != nil || w.nomination != nil) {
-		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
-			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.nomination != nil}
-		e.ledgers.setSpare(w, now.holder)
+	if w.ClusterQueue != nil && len(now.Planned) > 0 && w.Assumed != state.Resizes && !w.Leaving() && !w.IsRefused(state.ReductionChange) && (w.Held != nil || w.Nomination != nil) {
+		now.Holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
+			ReservedAt: w.ReservedAt, Usage: now.Planned, Promised: w.Nomination != nil}
+		e.ledgers.SetSpare(w, now.Holder)
 	}
 	e.charge(was, now)
-	if was.holder != nil {
-		was.queue.removeHolder(was.holder)
+	if was.Holder != nil {
+		was.Queue.RemoveHolder(was.Holder)
 	}
-	if now.holder != nil {
-		now.queue.addHolder(now.holder)
+	if now.Holder != nil {
+		now.Queue.AddHolder(now.Holder)
 	}
-	if now.queue != nil && (was.queue != now.queue || !slices.Equal(was.planned, now.planned) || !sameHolder(was.holder, now.holder)) {
-		now.queue.waits.Charged(now.planned, now.holder)
-		if now.queue.family != nil && now.holder != nil && w.resizableSet() >= 0 {
-			now.queue.family.enqueue() // it may grow, or others for whom it yields
-			now.queue.waits.Shrinkable(now.holder)
+	if now.Queue != nil && (was.Queue != now.Queue || !slices.Equal(was.Planned, now.Planned) || !sameHolder(was.Holder, now.Holder)) {
+		now.Queue.Waits.Charged(now.Planned, now.Holder)
+		if now.Queue.Family != nil && now.Holder != nil && w.ResizableSet() >= 0 {
+			now.Queue.Family.Enqueue() // it may grow, or others for whom it yields
+			now.Queue.Waits.Shrinkable(now.Holder)
 		}
 	}
 	e.recount(was, now)
-	w.charged = now
+	w.Charged = now
 	e.growths.list(w)
 	e.growths.noteSurplus(w)
 	e.nodes.updatePlaces(w)
 }
 
 // charge updates the ledgers from one state to the next.
-func (e *Engine) charge(was, now charges) {
-	if was.queue == now.queue && slices.Equal(was.held, now.held) && slices.Equal(was.planned, now.planned) {
+func (e *Engine) charge(was, now state.Charges) {
+	if was.Queue == now.Queue && slices.Equal(was.Held, now.Held) && slices.Equal(was.Planned, now.Planned) {
 		return
 	}
-	e.tallies.moveShares(was.queue)
-	was.queue.recharged()
-	if now.queue != was.queue {
-		e.tallies.moveShares(now.queue)
-		now.queue.recharged()
+	e.tallies.moveShares(was.Queue)
+	was.Queue.Recharged()
+	if now.Queue != was.Queue {
+		e.tallies.moveShares(now.Queue)
+		now.Queue.Recharged()
 	}
-	if was.queue != nil {
-		e.tree.Release(was.queue.Name, quota.Held, was.held)
-		e.tree.Release(was.queue.Name, quota.Planned, was.planned)
-		was.queue.released(decreased(was, now, was.held, now.held))
-		was.queue.released(decreased(was, now, was.planned, now.planned))
+	if was.Queue != nil {
+		e.tree.Release(was.Queue.Name, quota.Held, was.Held)
+		e.tree.Release(was.Queue.Name, quota.Planned, was.Planned)
+		was.Queue.Released(decreased(was, now, was.Held, now.Held))
+		was.Queue.Released(decreased(was, now, was.Planned, now.Planned))
 	}
-	if now.queue != nil {
-		e.tree.Charge(now.queue.Name, quota.Held, now.held)
-		e.tree.Charge(now.queue.Name, quota.Planned, now.planned)
+	if now.Queue != nil {
+		e.tree.Charge(now.Queue.Name, quota.Held, now.Held)
+		e.tree.Charge(now.Queue.Name, quota.Planned, now.Planned)
 	}
 }
 
 // decreased returns the indices of which less is charged after than before, of the same queue.
-func decreased(was, now charges, before, after quota.Vector) []quota.Index {
+func decreased(was, now state.Charges, before, after quota.Vector) []quota.Index {
 	var out []quota.Index
 	for _, a := range before {
-		if was.queue != now.queue || after.Of(a.Index) < a.Value {
+		if was.Queue != now.Queue || after.Of(a.Index) < a.Value {
 			out = append(out, a.Index)
 		}
 	}
@@ -343,22 +344,22 @@ func sameHolder(a, b *preempt.Holder) bool {
 }
 
 // recount updates the numbers of the queues from one state to the next.
-func (e *Engine) recount(was, now charges) {
-	if was.queue == now.queue && was.local == now.local && was.count == now.count && slices.Equal(was.held, now.held) {
+func (e *Engine) recount(was, now state.Charges) {
+	if was.Queue == now.Queue && was.Local == now.Local && was.Count == now.Count && slices.Equal(was.Held, now.Held) {
 		return
 	}
 	e.tallies.count(was, -1)
 	e.tallies.count(now, 1)
-	if was.queue != nil && was.queue != now.queue {
-		e.forgetIfUnused(was.queue)
+	if was.Queue != nil && was.Queue != now.Queue {
+		e.forgetIfUnused(was.Queue)
 	}
-	if was.count.unready && e.tallies.unready == 0 && e.options.BlockUntilReady == BlockAll {
+	if was.Count.Unready && e.tallies.unready == 0 && e.options.BlockUntilReady == BlockAll {
 		for _, f := range e.families {
-			f.enqueue() // all families waited for this workload
+			f.Enqueue() // all families waited for this workload
 		}
 	}
-	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
-		e.usageHistory.updateStanding(was.local)
-		e.usageHistory.updateStanding(now.local)
+	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.Held, now.Held) {
+		e.usageHistory.updateStanding(was.Local)
+		e.usageHistory.updateStanding(now.Local)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // TestPodSetsThatDifferAreNoEqualWorkloads: of a class only the head is tried, so every field of a pod set, also one that
@@ -20,7 +21,7 @@ func TestPodSetsThatDifferAreNoEqualWorkloads(t *testing.T) {
 		Unpinned: true, HostPorts: []place.HostPort{{}}, Topology: &flavor.TopologyRequest{Level: rack}, ExclusiveKey: rack,
 		Bounds: []place.Bound{{Kind: place.Apart}},
 	})
-	plain := shapeKey([]PodSet{{}})
+	plain := state.ShapeKey([]PodSet{{}})
 	for i := range full.NumField() {
 		field := full.Type().Field(i).Name
 		if full.Field(i).IsZero() {
@@ -28,7 +29,7 @@ func TestPodSetsThatDifferAreNoEqualWorkloads(t *testing.T) {
 		}
 		var one PodSet
 		reflect.ValueOf(&one).Elem().Field(i).Set(full.Field(i))
-		if shapeKey([]PodSet{one}) == plain {
+		if state.ShapeKey([]PodSet{one}) == plain {
 			t.Errorf("a pod set with another %s counts as equal", field)
 		}
 	}

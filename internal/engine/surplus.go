@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // A job may come to want fewer pods than it has while it runs. Its workload is then shrunk as if others needed those
@@ -20,12 +21,12 @@ func (g *growthPass) shrinkSurplus() {
 		}
 		g.pass.engine.growths.surplus.Delete(key)
 		w := g.pass.engine.workloads[key]
-		at := w.elasticSet()
-		if at < 0 || !w.mayResize() || w.assumed != nothing {
+		at := w.ElasticSet()
+		if at < 0 || !w.MayResize() || w.Assumed != state.Nothing {
 			continue
 		}
 		g.pass.budget--
-		given := g.sizedToRunning(w, at, w.podSet(w.held.PodSets[at].PodSet).Most())
+		given := g.sizedToRunning(w, at, w.PodSet(w.Held.PodSets[at].PodSet).Most())
 		g.pass.resize(w, at, given, Key{})
 		g.pass.decisions[len(g.pass.decisions)-1].Resize.Unwanted = true
 	}
@@ -33,10 +34,10 @@ func (g *growthPass) shrinkSurplus() {
 
 // sizedToRunning returns the admission with fewer pods, at the places that have pods as far as possible: a job keeps the
 // pods that run, and may want fewer because others cannot be placed. Ranks in slices stay where they are.
-func (g *growthPass) sizedToRunning(w *workload, at int, to int32) *Admission {
-	set := &w.held.PodSets[at]
-	given := w.held.Sized(at, to, nil)
-	if len(set.Places) > 0 && !w.podSet(set.PodSet).Tied() {
+func (g *growthPass) sizedToRunning(w *state.Workload, at int, to int32) *Admission {
+	set := &w.Held.PodSets[at]
+	given := w.Held.Sized(at, to, nil)
+	if len(set.Places) > 0 && !w.PodSet(set.PodSet).Tied() {
 		empty := beyond(merge(nil, set.Places), g.pass.engine.nodes.places.PodNodes(w.Key, set.PodSet, nil))
 		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)
 	}

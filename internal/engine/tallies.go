@@ -9,15 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // tallies counts the workloads of queues, and has the queues and cohorts whose numbers may have changed.
 type tallies struct {
 	options     Options
 	tree        *quota.Tree
-	ledgers     ledgers
-	queues      map[string]*clusterQueue
-	localQueues map[Key]*localQueue
+	ledgers     state.Ledgers
+	queues      map[string]*state.ClusterQueue
+	localQueues map[Key]*state.LocalQueue
 	// unready counts the admitted workloads whose pods are not ready.
 	unready int
 	// usageChanged and localUsageChanged are the ClusterQueues and LocalQueues whose usage may have changed since
@@ -30,24 +31,24 @@ type tallies struct {
 	sharesChanged sets.Set[string]
 }
 
-func (t *tallies) count(c charges, sign int) {
-	if q := c.queue; q != nil {
-		q.add(c.count, c.held, sign)
-		if c.count.unready {
-			q.unready += sign
+func (t *tallies) count(c state.Charges, sign int) {
+	if q := c.Queue; q != nil {
+		q.Add(c.Count, c.Held, sign)
+		if c.Count.Unready {
+			q.Unready += sign
 			t.unready += sign
 		}
-		if c.count.leaving {
-			q.leaving += sign
+		if c.Count.Leaving {
+			q.Leaving += sign
 		}
-		if f := q.family; f != nil && (c.count.leaving || c.count.unready) && sign < 0 {
-			f.enqueue()
+		if f := q.Family; f != nil && (c.Count.Leaving || c.Count.Unready) && sign < 0 {
+			f.Enqueue()
 		}
 		t.usageChanged.Insert(q.Name)
 	}
-	if c.local != nil {
-		c.local.add(c.count, c.held, sign)
-		t.localUsageChanged.Insert(c.local.Key)
+	if c.Local != nil {
+		c.Local.Add(c.Count, c.Held, sign)
+		t.localUsageChanged.Insert(c.Local.Key)
 	}
 }
 
@@ -66,7 +67,7 @@ func (t *tallies) TakeChangedQueues() (clusterQueues []string, localQueues []Key
 func (t *tallies) markUsage(name string) {
 	t.usageChanged.Insert(name)
 	t.activeChanged.Insert(Key{Name: name})
-	for key := range t.queues[name].locals {
+	for key := range t.queues[name].Locals {
 		t.localUsageChanged.Insert(key)
 		t.activeChanged.Insert(key)
 	}
@@ -103,30 +104,30 @@ type Consumption struct {
 // QueueUsage returns the usage of a ClusterQueue; ok is false if it does not exist.
 func (t *tallies) QueueUsage(name string) (u Usage, ok bool) {
 	q := t.queues[name]
-	if q == nil || !q.exists {
+	if q == nil || !q.Exists {
 		return Usage{}, false
 	}
-	u = t.ledgers.usageOf(q.tally)
+	u = t.usageOf(q.Tally)
 	node := t.tree.Queue(name)
 	u.Cyclic, u.Share = node.Cyclic(), t.shareOf(node)
 	return u, true
 }
 
 // moveShares notes that the usage of a queue has changed.
-func (t *tallies) moveShares(q *clusterQueue) {
-	if t.options.FairSharing == nil || q == nil || q.family == nil {
+func (t *tallies) moveShares(q *state.ClusterQueue) {
+	if t.options.FairSharing == nil || q == nil || q.Family == nil {
 		return
 	}
-	q.family.waits.SharesMoved()
+	q.Family.Waits.SharesMoved()
 	t.markShares(q)
 }
 
 // markShares notes that the shares of the cohorts above a queue may have changed.
-func (t *tallies) markShares(q *clusterQueue) {
-	if t.options.FairSharing == nil || q.node == nil || q.node.Cyclic() {
+func (t *tallies) markShares(q *state.ClusterQueue) {
+	if t.options.FairSharing == nil || q.Node == nil || q.Node.Cyclic() {
 		return
 	}
-	for n := q.node.Parent(); n != nil; n = n.Parent() {
+	for n := q.Node.Parent(); n != nil; n = n.Parent() {
 		t.sharesChanged.Insert(n.Name())
 	}
 }
@@ -157,9 +158,9 @@ func (t *tallies) shareOf(n *quota.Node) *int64 {
 	return &share
 }
 
-func (l *ledgers) usageOf(t tally) Usage {
+func (t *tallies) usageOf(of state.Tally) Usage {
 	return Usage{
-		Reserved: l.named(t.reserved), Used: l.named(t.used),
-		Pending: t.pending, Reserving: t.reserving, Admitted: t.admitted,
+		Reserved: t.ledgers.Named(of.Reserved), Used: t.ledgers.Named(of.Used),
+		Pending: of.Pending, Reserving: of.Reserving, Admitted: of.Admitted,
 	}
 }

@@ -7,26 +7,27 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // questionOf returns the parameters of a flavor assignment for the workload.
-func (ev *evaluator) questionOf(w *workload, q *clusterQueue) flavor.Question {
+func (ev *evaluator) questionOf(w *state.Workload, q *state.ClusterQueue) flavor.Question {
 	return flavor.Question{
-		Queue: q.node, Fungibility: q.Fungibility,
+		Queue: q.Node, Fungibility: q.Fungibility,
 		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
 		Preempt:    func(i quota.Index, amount int64) (flavor.Mode, int) { return ev.couldPreempt(w, q, i, amount) },
 	}
 }
 
 // victims returns the workloads to evict so that the workload can have the amounts.
-func (ev *evaluator) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
+func (ev *evaluator) victims(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
 	return ev.victimsOf(ev.preemptor(w, q, usage, short))
 }
 
 // preemptor describes the workload as one that wants the amounts, some of which are short.
-func (ev *evaluator) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
+func (ev *evaluator) preemptor(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
-		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
+		Queue: q.Node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
 		Spared: ev.precedence.Over(w.Key), Fair: ev.strategies(), Ranking: &ev.ranking, StandingOf: ev.queueStanding,
 	}
 }
@@ -39,17 +40,17 @@ func (ev *evaluator) victimsOf(p preempt.Preemptor) []preempt.Victim {
 // holdersOf is preempt.Holders.
 func (ev *evaluator) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
 	q := ev.queues[n.Name()]
-	return q.holders, q.elasticHolders > 0
+	return q.Holders, q.ElasticHolders > 0
 }
 
 // couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
 // borrowed from, as in Choice.Borrowing.
-func (ev *evaluator) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
+func (ev *evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
 	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
 	victims := ev.victims(w, q, wanted, []quota.Index{i})
 	switch {
 	case len(victims) == 0:
-		return flavor.Blocked, q.node.Borrows(quota.Planned, i, amount)
+		return flavor.Blocked, q.Node.Borrows(quota.Planned, i, amount)
 	case slices.ContainsFunc(victims, func(v preempt.Victim) bool { return v.Cause != preempt.InQueue }):
 		m = flavor.Reclaims
 	default:
@@ -60,15 +61,15 @@ func (ev *evaluator) couldPreempt(w *workload, q *clusterQueue, i quota.Index, a
 
 // borrowingWithout returns the level, as in Choice.Borrowing, from which the queue borrows the amounts once the
 // victims are gone.
-func (ev *evaluator) borrowingWithout(q *clusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
+func (ev *evaluator) borrowingWithout(q *state.ClusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
 	ev.tree.Try(func() {
 		for _, v := range victims {
 			ev.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 		}
-		named := q.node.NamesAny(usage)
+		named := q.Node.NamesAny(usage)
 		for _, a := range usage {
-			if !named || q.node.Names(a.Index) {
-				height = max(height, q.node.Borrows(quota.Planned, a.Index, a.Value))
+			if !named || q.Node.Names(a.Index) {
+				height = max(height, q.Node.Borrows(quota.Planned, a.Index, a.Value))
 			}
 		}
 	})
@@ -92,9 +93,9 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 // may do so only if they may preempt while borrowing, which under fair sharing is like any other reclaim, or if a
 // cohort below the root has that much quota. What the queue does not name does not matter: the search for victims asks
 // whether it is within what it names.
-func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
-	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.fairly && q.Preemption.Reclaim != preempt.Never
-	return q.Preemption.Allows() && (whileBorrowing || !q.node.Names(i) || withinBelowRoot(q.node, i, amount))
+func mayPreempt(q *state.ClusterQueue, i quota.Index, amount int64) bool {
+	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.Fairly && q.Preemption.Reclaim != preempt.Never
+	return q.Preemption.Allows() && (whileBorrowing || !q.Node.Names(i) || withinBelowRoot(q.Node, i, amount))
 }
 
 // shortOf returns the amounts that do not fit even once all evicted workloads are gone.
@@ -109,9 +110,9 @@ func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 }
 
 // preempting returns the outcome of a choice for which the victims stop or shrink.
-func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
+func (ev *evaluator) preempting(q *state.ClusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
 	choice.Borrowing = ev.borrowingWithout(q, choice.Usage, victims)
-	out := outcome{verdict: preempting, choice: choice}
+	out := outcome{verdict: state.Preempting, choice: choice}
 	for _, v := range victims {
 		if v.Stops() {
 			out.victims = append(out.victims, v)
@@ -119,18 +120,18 @@ func (ev *evaluator) preempting(q *clusterQueue, choice flavor.Choice, victims [
 		}
 		out.shrinksEquals = out.shrinksEquals || v.Equal
 		w := ev.workloads[v.Key]
-		at := w.elasticSet()
-		out.yields = append(out.yields, yield{w, at, w.held.Sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
+		at := w.ElasticSet()
+		out.yields = append(out.yields, state.Yield{Workload: w, At: at, Given: w.Held.Sized(at, w.Held.PodSets[at].Count-v.Gives, nil)})
 	}
 	return out
 }
 
 // mayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
-func (ev *evaluator) mayEvict(by, w *workload) bool {
+func (ev *evaluator) mayEvict(by, w *state.Workload) bool {
 	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
-	ev.ledgers.setSpare(w, h)
-	p := ev.preemptor(by, by.queue, by.nomination.usage, nil)
-	return w.queue.node != nil && p.MayEvict(h, w.queue.node)
+	ev.ledgers.SetSpare(w, h)
+	p := ev.preemptor(by, by.ClusterQueue, by.Nomination.Usage, nil)
+	return w.ClusterQueue.Node != nil && p.MayEvict(h, w.ClusterQueue.Node)
 }
 
 // searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
@@ -179,20 +180,20 @@ func (n *nodeCapacity) Try(f func()) { n.evaluator.nodes.places.Try(f) }
 // Without implements preempt.NodeCapacity.
 func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 	w := n.evaluator.workloads[h.Key]
-	has := w.placed
-	switch at := w.elasticSet(); {
+	has := w.Placed
+	switch at := w.ElasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.held.OnNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
+		if !w.Held.OnNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
 			return
 		}
-		has = placed{by: w.held.Sized(at, w.held.PodSets[at].Count-pods, nil)}
-	case has.by == nil && w.held != nil:
-		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
-	case has.nominated:
+		has = state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count-pods, nil)}
+	case has.By == nil && w.Held != nil:
+		has = state.Placed{By: w.Held, Leaving: true} // its pods may be on nodes all the same
+	case has.Nominated:
 		has = n.evaluator.nodes.leftoverPods(w)
 	default:
-		has.leaving = true
+		has.Leaving = true
 	}
 	n.evaluator.nodes.places.Hold(h.Key, n.evaluator.nodes.holding(w, has))
 }
@@ -215,34 +216,34 @@ func (n *nodeCapacity) Fits() bool {
 
 // victimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
 // places. The search treats the workload as if it asked for all that it holds: its rights are those of a waiting one.
-func (ev *evaluator) victimsForReplacement(w *workload) (out outcome, gained []place.Assignment) {
-	if w.queue == nil || w.queue.node == nil || w.charged.queue != w.queue {
+func (ev *evaluator) victimsForReplacement(w *state.Workload) (out outcome, gained []place.Assignment) {
+	if w.ClusterQueue == nil || w.ClusterQueue.Node == nil || w.Charged.Queue != w.ClusterQueue {
 		return out, nil
 	}
-	usage := ev.ledgers.vectorOf(w.held)
+	usage := ev.ledgers.VectorOf(w.Held)
 	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
 		found, ok := ev.nodes.finder.RepairOnceGone(w.Key)
 		return ev.nodes.replacementAsks(w, found.Gained), found.Gained, ok
 	}}
 	ev.tree.Try(func() {
-		ev.tree.Release(w.queue.Name, quota.Planned, w.charged.planned)
-		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !mayPreempt(w.queue, a.Index, a.Value) }) {
+		ev.tree.Release(w.ClusterQueue.Name, quota.Planned, w.Charged.Planned)
+		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !mayPreempt(w.ClusterQueue, a.Index, a.Value) }) {
 			return
 		}
-		by := ev.preemptor(w, w.queue, usage, usage.Indices())
+		by := ev.preemptor(w, w.ClusterQueue, usage, usage.Indices())
 		by.Spared, by.Ranking = by.Spared.Clone().Insert(w.Key), nil
-		out = ev.preempting(w.queue, flavor.Choice{}, room.victims(by))
+		out = ev.preempting(w.ClusterQueue, flavor.Choice{}, room.victims(by))
 	})
 	return out, room.found
 }
 
 // replacementAsks returns the requests for the places that the workload gains, in the same order.
-func (n *nodes) replacementAsks(w *workload, gained []place.Assignment) []place.Ask {
+func (n *nodes) replacementAsks(w *state.Workload, gained []place.Assignment) []place.Ask {
 	var out []place.Ask
 	for _, set := range gained {
-		at := slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == set.PodSet })
-		ask, _ := n.askOf(w.podSet(set.PodSet), &w.held.PodSets[at])
-		ask.Count, ask.Avoid, ask.Limits = countOf(set.Nodes), w.avoid.nodes, w.avoid.limits
+		at := slices.IndexFunc(w.Held.PodSets, func(a Assignment) bool { return a.PodSet == set.PodSet })
+		ask, _ := n.askOf(w.PodSet(set.PodSet), &w.Held.PodSets[at])
+		ask.Count, ask.Avoid, ask.Limits = countOf(set.Nodes), w.Avoid.Nodes, w.Avoid.Limits
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = "", false, nil, "" // the search has seen to that
 		out = append(out, ask)
 	}

@@ -113,4 +113,6 @@ func (w *world) environmentStep(t *rapid.T) {
 }
 
 // queueOf returns the ClusterQueue whose quota the job holds, or in which it waits.
-func (w *world) queueOf(key Key) ClusterQueueSet { return w.queues[w.engine.workloads[key].queue.Name] }
+func (w *world) queueOf(key Key) ClusterQueueSet {
+	return w.queues[w.engine.workloads[key].ClusterQueue.Name]
+}

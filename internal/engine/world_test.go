@@ -404,7 +404,7 @@ func (w *world) describe(t *rapid.T) {
 	}
 	for _, name := range w.names() {
 		j := w.jobs[name]
-		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].why.Code, w.engine.workloads[j.Key].why.Message())
+		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].Why.Code, w.engine.workloads[j.Key].Why.Message())
 		t.Logf("%s in %s priority %d inactive %v gated %q backs off %q refused %q unheld %v %+v queued %v holds %v",
 			j.Key, w.locals[j.LocalKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
 	}

@@ -1,15 +1,15 @@
-package engine
+package state
 
 const (
 	// hopeless: nothing at present.
-	hopeless verdict = iota
+	Hopeless Verdict = iota
 	// admissible: it fits.
-	admissible
+	Admissible
 	// nominable: it fits once workloads that are already being evicted are gone.
-	nominable
+	Nominable
 	// preempting: it fits once its victims are gone.
-	preempting
+	Preempting
 )
 
-// verdict is what can be done for a workload.
-type verdict int
+// Verdict is what can be done for a workload.
+type Verdict int

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/waiting"
+)
+
+// Family is all queues of one tree of cohorts: what one of them releases, another may take.
+type Family struct {
+	Name   string
+	Queues []*ClusterQueue
+	Agenda *Agenda
+	// Version changes with every decision, which invalidates the outcomes found before it.
+	Version int
+	// Waits is what the waiting room knows of the family.
+	Waits *waiting.Family
+	// Dirty is set while the family is on the agenda.
+	Dirty bool
+	// Unsorted marks, while a pass looks for them, the families that wait until workloads are routed again.
+	Unsorted bool
+	// Listings counts the changes of the lists of workloads whose size may change.
+	Listings int
+	// promised are the workloads that wait for evicted ones to release quota.
+	Nominated order.Queue
+}
+
+// Agenda lists the families with work to do.
+type Agenda []*Family
+
+// Enqueue adds the family to the agenda.
+func (f *Family) Enqueue() {
+	if !f.Dirty {
+		f.Dirty = true
+		*f.Agenda = append(*f.Agenda, f)
+	}
+}
+
+// Recharged notes that something of the queue was charged or released.
+func (cq *ClusterQueue) Recharged() {
+	if cq != nil && cq.Family != nil {
+		cq.Family.Waits.UsageChanged()
+	}
+}
+
+// Released notes that there may be more of the amounts for others.
+func (cq *ClusterQueue) Released(amounts []quota.Index) {
+	if cq.Family != nil {
+		cq.Family.Waits.Released(amounts)
+	}
+}
+
+// Leaving counts the evicted workloads that still hold quota.
+func (f *Family) Leaving() (n int) {
+	for _, q := range f.Queues {
+		n += q.Leaving
+	}
+	return n
+}
+
+// FamilyName returns a name made from the root of the queue's tree, "" if it is in none.
+func (cq *ClusterQueue) FamilyName() string {
+	switch {
+	case cq.Node == nil:
+		return ""
+	case cq.Node.Root().IsQueue():
+		return "queue/" + cq.Name
+	default:
+		return "cohort/" + cq.Node.Root().Name()
+	}
+}
