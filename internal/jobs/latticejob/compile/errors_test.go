@@ -51,26 +51,22 @@ func TestErrorsOfContainers(t *testing.T) {
 		"workload: {containers: {main: {image: .}}}":        "invalid container 'main': its image is to be put in before it is applied: neither config.image.main nor config.image is known here",
 		"workload: {containers: {main: {image: 'a ${b}'}}}": "invalid container 'main': image must be the name of an image, without spaces and characters of a shell",
 		"workload: {containers: {Main: {image: i}}}":        "invalid container 'Main': its name must be a DNS label",
-		container(
-			"command: [sh]"): "invalid container 'main': command[0] must be an absolute path, not 'sh'",
+
+		container("command: [sh]"):     "invalid container 'main': command[0] must be an absolute path, not 'sh'",
 		container("livenessProbe: {}"): "invalid container 'main': livenessProbe must have one of httpGet and exec",
 		container("variables: {A: " + strings.Repeat("x", 600_000) + ", B: " + strings.Repeat("x", 600_000) +
 			"}"): "invalid container 'main': its variables have more than 1048576 bytes together: use files or a volume",
 		dependent("variables: {A: '${secret.s.k} "+strings.Repeat("x", 600_000)+"', B: '${secret.s.k} "+
 			strings.Repeat("x", 600_000)+"'}",
 			secrets): "invalid container 'main': its variables have more than 1048576 bytes together: use files or a volume",
-		container(
-			"variables: {'a b': x}"): "invalid container 'main': 'a b' cannot be the name of a variable",
-		container(
-			"files: {/a: {content: x}}, volumes: {/a: {}}"): "invalid container 'main': '/a' is a file and a volume",
+		container("variables: {'a b': x}"):                        "invalid container 'main': 'a b' cannot be the name of a variable",
+		container("files: {/a: {content: x}}, volumes: {/a: {}}"): "invalid container 'main': '/a' is a file and a volume",
 		"sidecars: {main: {image: i}}\n" +
 			container("command: [/c]"): "invalid container 'main': a sidecar has the name of a container",
-		"sidecars: {s: {image: i, init: true}}": "invalid container 's': an init sidecar needs a command",
-		container(
-			"files: {/a: {content: x}, /a/b: {content: x}}"): "invalid container 'main': '/a' is a file, and cannot hold '/a/b'",
-		container(
-			"files: {/a: {content: x}}, volumes: {/a/b: {}}"): "invalid container 'main': '/a' is a file, and cannot hold '/a/b'",
-		"sidecars: {s: {image: i, variables: {'a=b': x}}}": "invalid container 's': 'a=b' cannot be the name of a variable",
+		"sidecars: {s: {image: i, init: true}}":                     "invalid container 's': an init sidecar needs a command",
+		container("files: {/a: {content: x}, /a/b: {content: x}}"):  "invalid container 'main': '/a' is a file, and cannot hold '/a/b'",
+		container("files: {/a: {content: x}}, volumes: {/a/b: {}}"): "invalid container 'main': '/a' is a file, and cannot hold '/a/b'",
+		"sidecars: {s: {image: i, variables: {'a=b': x}}}":          "invalid container 's': 'a=b' cannot be the name of a variable",
 		dependent("envFrom: [nope]",
 			secrets): "container 'main' env_from references 'nope' which is not a type: secret resource",
 		dependent("envFrom: [v]",
@@ -84,32 +80,22 @@ func TestErrorsOfContainers(t *testing.T) {
 func TestErrorsOfTemplates(t *testing.T) {
 	variable := func(text string) string { return dependent("variables: {X: '"+text+"'}", secrets) }
 	refused(t, everywhere(), map[string]string{
-		variable(
-			"${resources.nope.host}"): "template error: variable 'X': ${resources.nope.host}: there is no resource 'nope'",
-		variable(
-			"${resources.v.host}"): "template error: variable 'X': ${resources.v.host}: resource 'v' of type volume has no host",
-		variable(
-			"${resources.s.host}"): "template error: variable 'X': ${resources.s.host}: resource 's' of type secret has no host",
-		variable(
-			"${metadata.annotations.a}"): "template error: variable 'X': ${metadata.annotations.a} is not defined",
-		variable("${env.HOME}"): "template error: variable 'X': ${env.HOME} is not defined",
-		variable(
-			"${cluster.zone}"): "template error: variable 'X': ${cluster.zone} is not defined: the operator's configuration sets it, in latticejob.cluster",
-		variable(
-			"${unclosed"): "template error: variable 'X': a placeholder that begins with ${ has no closing }: write $${ for the characters themselves",
-		variable(
-			"${A:-b}"): "template error: variable 'X': ${A:-b} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",
-		variable(
-			"${}"): "template error: variable 'X': ${} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",
-		variable("${secret.nope.k}"): "variable 'X' references secret resource 'nope' which does not exist",
-		variable(
-			"${secret.v.k}"): "variable 'X' references resource 'v' as a secret but it is type 'volume'",
-		variable(
-			"${secret.s.z}"): "variable 'X' references key 'z' of secret resource 's', which is not among its keys",
-		variable(
-			"${secret.s}"): "template error: variable 'X': ${secret.s} must be ${secret.RESOURCE.KEY}",
-		variable(
-			"a ${secret.s.k} ${secret.other.k}"): "template error: variable 'X' mixes secrets of the stores 'p' and 'q': all secrets in one text must be of one",
+		variable("${resources.nope.host}"):    "template error: variable 'X': ${resources.nope.host}: there is no resource 'nope'",
+		variable("${resources.v.host}"):       "template error: variable 'X': ${resources.v.host}: resource 'v' of type volume has no host",
+		variable("${resources.s.host}"):       "template error: variable 'X': ${resources.s.host}: resource 's' of type secret has no host",
+		variable("${metadata.annotations.a}"): "template error: variable 'X': ${metadata.annotations.a} is not defined",
+		variable("${env.HOME}"):               "template error: variable 'X': ${env.HOME} is not defined",
+		variable("${cluster.zone}"):           "template error: variable 'X': ${cluster.zone} is not defined: the operator's configuration sets it, in latticejob.cluster",
+
+		variable("${unclosed"): "template error: variable 'X': a placeholder that begins with ${ has no closing }: write $${ for the characters themselves",
+		variable("${A:-b}"):    "template error: variable 'X': ${A:-b} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",
+		variable("${}"):        "template error: variable 'X': ${} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves",
+
+		variable("${secret.nope.k}"):                  "variable 'X' references secret resource 'nope' which does not exist",
+		variable("${secret.v.k}"):                     "variable 'X' references resource 'v' as a secret but it is type 'volume'",
+		variable("${secret.s.z}"):                     "variable 'X' references key 'z' of secret resource 's', which is not among its keys",
+		variable("${secret.s}"):                       "template error: variable 'X': ${secret.s} must be ${secret.RESOURCE.KEY}",
+		variable("a ${secret.s.k} ${secret.other.k}"): "template error: variable 'X' mixes secrets of the stores 'p' and 'q': all secrets in one text must be of one",
 	})
 }
 
@@ -182,30 +168,23 @@ func TestErrorsOfVolumes(t *testing.T) {
 	refused(t, Facts{}, map[string]string{
 		needing("type: volume"): "invalid volume config: resource 'r': a volume needs params.size, to be created, or the id of one that is there",
 		// What the policy about rights does not see counts for nothing either.
-		needing(
-			"type: volume, params: {Size: 1Gi}"): "invalid volume config: resource 'r': a volume needs params.size, to be created, or the id of one that is there",
-		needing(
-			"type: volume, params: {size: lots}"): `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not "lots"`,
-		needing(
-			"type: volume, params: {size: '1e-2147483647'}"): `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not "1e-214…`,
-		needing(
-			"type: volume, params: {size: [1Gi]}"): `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not ["1Gi"]`,
-		needing(
-			"type: volume, params: {size: '0'}"): "invalid volume config: resource 'r': params.size must be more than 0, not 0",
-		needing(
-			"type: volume, id: A"): "invalid volume config: resource 'r': the id of a volume must be a DNS label of at most 50 characters, not \"A\"",
-		needing(
-			"type: volume, id: a, params: {accessMode: ReadWriteOnceM}"): "invalid volume config: resource 'r': params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not \"ReadWriteOnceM\"",
-		needing(
-			"type: volume, id: a, params: {storageClass: 3}"): "invalid volume config: resource 'r': params.storageClass cannot be a number",
+		needing("type: volume, params: {Size: 1Gi}"):             "invalid volume config: resource 'r': a volume needs params.size, to be created, or the id of one that is there",
+		needing("type: volume, params: {size: lots}"):            `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not "lots"`,
+		needing("type: volume, params: {size: '1e-2147483647'}"): `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not "1e-214…`,
+		needing("type: volume, params: {size: [1Gi]}"):           `invalid volume config: resource 'r': params: size must be an amount of storage such as 500Gi, not ["1Gi"]`,
+		needing("type: volume, params: {size: '0'}"):             "invalid volume config: resource 'r': params.size must be more than 0, not 0",
+		needing("type: volume, id: A"):                           "invalid volume config: resource 'r': the id of a volume must be a DNS label of at most 50 characters, not \"A\"",
+
+		needing("type: volume, id: a, params: {accessMode: ReadWriteOnceM}"): "invalid volume config: resource 'r': params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not \"ReadWriteOnceM\"",
+		needing("type: volume, id: a, params: {storageClass: 3}"):            "invalid volume config: resource 'r': params.storageClass cannot be a number",
+
 		mount("source: somewhere"):           at + "source must be ${resources.NAME}, not 'somewhere'",
 		mount("source: '${resources.nope}'"): at + "source names resource 'nope' which does not exist",
 		mount("source: '${resources.s}'"): at +
 			"source names resource 's' but it is type 'secret', not 'volume'",
 		mount("source: '${resources.v}', medium: Memory"): at + "medium and sizeLimit are for volumes without a source",
 		mount("source: '${resources.v}', path: ../x"):     at + "the path '../x' must lie within the volume",
-		container(
-			"volumes: {v: {}}"): "invalid volume config: container 'main': the path 'v' must begin with /",
+		container("volumes: {v: {}}"):                     "invalid volume config: container 'main': the path 'v' must begin with /",
 		"workload: {containers: {a: {image: i, volumes: {/v: {}}}, " +
 			"b: {image: i, volumes: {/v: {medium: Memory}}}}}": "invalid volume config: container 'b': volume at '/v': containers share an empty volume there: its medium and sizeLimit must be the same in all of them",
 		"workload: {containers: {a: {image: i, files: {/f: {content: x}}, " +
@@ -220,45 +199,31 @@ func TestErrorsOfResources(t *testing.T) {
 	gpu := func(params string) string { return needing("type: gpu, params: {" + params + "}") }
 	external := func(params string) string { return needing("type: external-service, params: {" + params + "}") }
 	refused(t, Facts{}, map[string]string{
-		needing(
-			"type: secret, params: {provider: p}"): "secret resource 'r': missing 'id' field (remote key for secret store)",
+		needing("type: secret, params: {provider: p}"): "secret resource 'r': missing 'id' field (remote key for secret store)",
 		secret(""):            "invalid secret config: resource 'r': params.provider must name the ClusterSecretStore that has the secret",
 		secret("provider: P"): "invalid secret config: resource 'r': params.provider must be the name of a ClusterSecretStore, not \"P\"",
-		secret(
-			"provider: p, refreshInterval: 1d"): "invalid secret config: resource 'r': params.refreshInterval must be hours, minutes and seconds such as 1h30m, not \"1d\"",
-		secret(
-			"provider: p, secretType: Mine"): "invalid secret config: resource 'r': params.secretType \"Mine\" is not a type of secret that can be made",
-		secret(
-			"provider: p, keys: ['a b']"): "invalid secret config: resource 'r': params.keys: \"a b\" cannot be the key of a secret",
-		gpu(""):                       "resource 'r': params.count must be the number of GPUs, 1 or more",
-		gpu("count: many"):            "resource 'r': params.count cannot be a string",
-		gpu("count: 100000"):          "resource 'r': params.count cannot be 100000",
-		gpu("count: 1, compute: 101"): "resource 'r': params.compute must be a percentage from 1 to 100, not 101",
-		gpu(
-			"count: 1, memory: 80GB"): "resource 'r': params.memory must be such as 80Gi, 8192Mi or a number of MiB, not \"80GB\"",
-		gpu(
-			"count: 1, memory: 9999999999Gi"): "resource 'r': params.memory must be more than 0 and at most 1Pi, not \"9999999999Gi\"",
-		gpu("count: 1, model: 'a b'"): "resource 'r': params.model must be the name of a model, or the value of the label nvidia.com/gpu.product",
-		gpu("count: 1, compute: 50"):  "resource 'r': params.compute is 50, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer volcano.sh/vgpu-cores, set latticejob.gpus to vgpu if they will, or ask for 100",
+		secret("provider: p, refreshInterval: 1d"): "invalid secret config: resource 'r': params.refreshInterval must be hours, minutes and seconds such as 1h30m, not \"1d\"",
+		secret("provider: p, secretType: Mine"):    "invalid secret config: resource 'r': params.secretType \"Mine\" is not a type of secret that can be made",
+		secret("provider: p, keys: ['a b']"):       "invalid secret config: resource 'r': params.keys: \"a b\" cannot be the key of a secret",
+		gpu(""):                                    "resource 'r': params.count must be the number of GPUs, 1 or more",
+		gpu("count: many"):                         "resource 'r': params.count cannot be a string",
+		gpu("count: 100000"):                       "resource 'r': params.count cannot be 100000",
+		gpu("count: 1, compute: 101"):              "resource 'r': params.compute must be a percentage from 1 to 100, not 101",
+		gpu("count: 1, memory: 80GB"):              "resource 'r': params.memory must be such as 80Gi, 8192Mi or a number of MiB, not \"80GB\"",
+		gpu("count: 1, memory: 9999999999Gi"):      "resource 'r': params.memory must be more than 0 and at most 1Pi, not \"9999999999Gi\"",
+		gpu("count: 1, model: 'a b'"):              "resource 'r': params.model must be the name of a model, or the value of the label nvidia.com/gpu.product",
+		gpu("count: 1, compute: 50"):               "resource 'r': params.compute is 50, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer volcano.sh/vgpu-cores, set latticejob.gpus to vgpu if they will, or ask for 100",
 		"workload: {containers: {a: {image: i}}, resources: {r: {type: gpu, params: {count: 1}}, q: {type: gpu, params: {count: 1}}}}": "resource 'r': the task has GPUs already, resource 'q': it can have one resource of type gpu",
-		needing("type: service, id: db"): "resource 'r': service 'ns/db' does not exist",
-		needing(
-			"type: service, id: A_b"): "resource 'r': the id of a service must be a DNS label, not \"A_b\"",
-		external(""): "resource 'r': params.endpoints must name at least one URL",
-		external(
-			"endpoints: {a: '::'}"): "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: it cannot be read",
-		external(
-			"endpoints: {a: 'gopher://h'}"): "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: it needs a port, for that of scheme gopher is not known",
-		external(
-			"endpoints: {a: '//h'}"): "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: it needs a scheme and a host",
-		external(
-			"endpoints: {a: 'http://h:0'}"): "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: its port is no number from 1 to 65535",
-		external(
-			"endpoints: {a: 'http://h'}, resolution: x"): "resource 'r': params.resolution must be dns or static, not \"x\"",
-		needing(
-			"type: external-service, id: 'entity:w:x'"): "resource 'r': the id \"entity:w:x\" must be entity:NAME or entity:NAME:PORT",
-		needing(
-			"type: external-service, id: 'entity:W'"): "resource 'r': the id \"entity:W\" must be entity:NAME or entity:NAME:PORT",
+		needing("type: service, id: db"):                      "resource 'r': service 'ns/db' does not exist",
+		needing("type: service, id: A_b"):                     "resource 'r': the id of a service must be a DNS label, not \"A_b\"",
+		external(""):                                          "resource 'r': params.endpoints must name at least one URL",
+		external("endpoints: {a: '::'}"):                      "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: it cannot be read",
+		external("endpoints: {a: 'gopher://h'}"):              "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: it needs a port, for that of scheme gopher is not known",
+		external("endpoints: {a: '//h'}"):                     "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: it needs a scheme and a host",
+		external("endpoints: {a: 'http://h:0'}"):              "resource 'r': params.endpoints.a must be a URL such as https://api.example.com:443: its port is no number from 1 to 65535",
+		external("endpoints: {a: 'http://h'}, resolution: x"): "resource 'r': params.resolution must be dns or static, not \"x\"",
+		needing("type: external-service, id: 'entity:w:x'"):   "resource 'r': the id \"entity:w:x\" must be entity:NAME or entity:NAME:PORT",
+		needing("type: external-service, id: 'entity:W'"):     "resource 'r': the id \"entity:W\" must be entity:NAME or entity:NAME:PORT",
 	})
 }
 
