@@ -55,16 +55,16 @@ func (c CohortDeleted) apply(e *Engine) {
 }
 
 func (f FlavorSet) apply(e *Engine) {
-	if known, ok := e.nodes.flavors[f.Name]; ok && equality.Semantic.DeepEqual(known, f.Flavor) {
+	if known, ok := e.nodes.Flavors[f.Name]; ok && equality.Semantic.DeepEqual(known, f.Flavor) {
 		return // what the engine knows of it is the same: no decision depends on anything else
 	}
-	e.nodes.flavors[f.Name] = f.Flavor
+	e.nodes.Flavors[f.Name] = f.Flavor
 	e.updateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))
 }
 
 func (f FlavorDeleted) apply(e *Engine) {
-	delete(e.nodes.flavors, f.Name)
+	delete(e.nodes.Flavors, f.Name)
 	e.updateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))
 }
@@ -137,37 +137,37 @@ func (e *Engine) setLocalQueue(l *state.LocalQueue, to LocalQueue) {
 }
 
 func (n NodeSet) apply(e *Engine) {
-	e.nodes.places.SetNode(n.Node)
-	e.nodes.placesVersion++
-	e.nodes.nodesVersion++
+	e.nodes.Places.SetNode(n.Node)
+	e.nodes.PlacesVersion++
+	e.nodes.NodesVersion++
 }
 
 func (n NodeDeleted) apply(e *Engine) {
-	e.nodes.places.DeleteNode(n.Name)
-	e.nodes.placesVersion++
-	e.nodes.nodesVersion++
+	e.nodes.Places.DeleteNode(n.Name)
+	e.nodes.PlacesVersion++
+	e.nodes.NodesVersion++
 }
 
 func (t TopologySet) apply(e *Engine) {
-	if levels, known := e.nodes.topologies[t.Topology.Name]; known && slices.Equal(levels, t.Levels) {
+	if levels, known := e.nodes.Topologies[t.Topology.Name]; known && slices.Equal(levels, t.Levels) {
 		return
 	}
-	e.nodes.topologies[t.Topology.Name] = t.Levels
-	e.nodes.places.SetTopology(t.Topology)
+	e.nodes.Topologies[t.Topology.Name] = t.Levels
+	e.nodes.Places.SetTopology(t.Topology)
 	e.topologyChanged(t.Topology.Name)
 }
 
 func (t TopologyDeleted) apply(e *Engine) {
-	delete(e.nodes.topologies, t.Name)
-	e.nodes.places.DeleteTopology(t.Name)
+	delete(e.nodes.Topologies, t.Name)
+	e.nodes.Places.DeleteTopology(t.Name)
 	e.topologyChanged(t.Name)
 }
 
 // topologyChanged routes all workloads again in the queues that offer a flavor of the topology.
 func (e *Engine) topologyChanged(name string) {
 	flavors := sets.New[string]()
-	for f := range e.nodes.flavors {
-		if e.nodes.flavors[f].Topology == name {
+	for f := range e.nodes.Flavors {
+		if e.nodes.Flavors[f].Topology == name {
 			flavors.Insert(f)
 		}
 	}
@@ -177,10 +177,10 @@ func (e *Engine) topologyChanged(name string) {
 
 // updateFlavor updates the flavor in place.Map.
 func (e *Engine) updateFlavor(name string) {
-	if f, ok := e.nodes.flavors[name]; ok {
-		e.nodes.places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
+	if f, ok := e.nodes.Flavors[name]; ok {
+		e.nodes.Places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
 	} else {
-		e.nodes.places.DeleteFlavor(name)
+		e.nodes.Places.DeleteFlavor(name)
 	}
 	e.refreshPlaces(sets.New(name))
 }
@@ -188,7 +188,7 @@ func (e *Engine) updateFlavor(name string) {
 // refreshPlaces updates place.Map for the workloads with places in the flavors, which may have been observed before
 // these.
 func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
-	e.nodes.nodesVersion++
+	e.nodes.NodesVersion++
 	placed := map[Key]*state.Workload{}
 	for key, w := range e.workloads {
 		if w.Placed.By.HasAny(flavors) {
@@ -197,30 +197,30 @@ func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
 	}
 	for _, w := range state.SortedByKey(placed) {
 		w.Placed.Shape = nil
-		e.nodes.updatePlaces(w)
+		e.nodes.UpdatePlaces(w)
 	}
 }
 
 func (p PodBound) apply(e *Engine) {
-	e.nodes.places.SetPod(p.Pod)
-	e.nodes.placesVersion++
-	if of := e.nodes.workloadOfPod[p.Key]; of != p.Workload {
-		e.nodes.uncountPod(p.Key)
-		e.nodes.countPod(p.Key, p.Workload)
+	e.nodes.Places.SetPod(p.Pod)
+	e.nodes.PlacesVersion++
+	if of := e.nodes.WorkloadOfPod[p.Key]; of != p.Workload {
+		e.nodes.UncountPod(p.Key)
+		e.nodes.CountPod(p.Key, p.Workload)
 	}
-	e.nodes.recountWithin(p.Workload)
-	e.nodes.updateShrinking(p.Workload)
+	e.nodes.RecountWithin(p.Workload)
+	e.nodes.UpdateShrinking(p.Workload)
 }
 
 func (p PodGone) apply(e *Engine) {
-	if e.nodes.places.DeletePod(p.Key) {
-		e.nodes.podLeft(p.Key)
+	if e.nodes.Places.DeletePod(p.Key) {
+		e.nodes.PodLeft(p.Key)
 	}
 }
 
 func (p PodEnded) apply(e *Engine) {
-	if e.nodes.places.EndPod(p.Key, p.Of) {
-		e.nodes.podLeft(p.Key)
+	if e.nodes.Places.EndPod(p.Key, p.Of) {
+		e.nodes.PodLeft(p.Key)
 	}
 }
 
@@ -229,16 +229,16 @@ func (p PodUnschedulable) apply(e *Engine) {
 	if w == nil || w.Held == nil || slices.Contains(w.Avoid.Nodes, p.Node) {
 		return
 	}
-	if most := e.nodes.mostOn(w, p); most > 0 {
+	if most := e.nodes.MostOn(w, p.Node, p.Why); most > 0 {
 		w.Avoid.Limit(p.Node, most)
 		w.Placed.Shape = nil
-		e.nodes.updatePlaces(w)
+		e.nodes.UpdatePlaces(w)
 		return
 	}
 	w.Avoid.Nodes = slices.Sorted(slices.Values(append(slices.Clone(w.Avoid.Nodes), p.Node)))
 	w.Avoid.Why = p.Why
 	w.Placed.Shape = nil
-	e.nodes.updatePlaces(w)
+	e.nodes.UpdatePlaces(w)
 }
 
 func (ws WorkloadSet) apply(e *Engine) {
@@ -331,7 +331,7 @@ func (wr Written) apply(e *Engine) {
 	e.evictions.trackWithdrawn(w)
 	e.refusals.clear(w)
 	e.updateCharges(w)
-	e.nodes.queueRepair(w)
+	e.nodes.QueueRepair(w)
 }
 
 func (r Refused) apply(e *Engine) {

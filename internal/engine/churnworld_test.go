@@ -305,13 +305,13 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 		w.engine.TakeChangedQueues()
 		decideAll(w.engine, w.clock.Add(24*time.Hour))
 		e := w.engine
-		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.flavors), "namespaces": len(e.namespaces),
+		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.Flavors), "namespaces": len(e.namespaces),
 			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.surplus.Len(), "withdrawals": e.evictions.written.Len(),
-			"topologies": len(e.nodes.topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
+			"topologies": len(e.nodes.Topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
 			"avoiding": e.avoidances.untimed.Len(), "superseded": len(e.superseded),
 			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.reports.unreported.len(),
-			"promisedPlaces": len(e.nodes.nominatedPlaces), "departing": e.nodes.departing, "toRepair": e.nodes.toRepair.Len(), "deferred": e.nodes.deferredRepairs.Len(),
-			"workloadOfPod": len(e.nodes.workloadOfPod), "podCounts": len(e.nodes.podCounts), "lingering": e.nodes.lingering.Len(), "within": e.nodes.within.Len()}
+			"promisedPlaces": len(e.nodes.NominatedPlaces), "departing": e.nodes.Departing, "toRepair": e.nodes.ToRepair.Len(), "deferred": e.nodes.DeferredRepairs.Len(),
+			"workloadOfPod": len(e.nodes.WorkloadOfPod), "podCounts": len(e.nodes.PodCounts), "lingering": e.nodes.Lingering.Len(), "within": e.nodes.Within.Len()}
 		if e.waiting.NextToCheck(func(*waiting.Class) bool { return true }) != nil {
 			left["blocked"] = 1
 		}

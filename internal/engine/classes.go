@@ -121,5 +121,5 @@ func (e *Engine) noteWhy(c *state.Class, why reason.Reason) {
 
 // stateOf identifies the state of quota in the family, and of nodes.
 func (e *Engine) stateOf(f *state.Family) waiting.State {
-	return waiting.State{Charges: f.Waits.Charges(), Places: e.nodes.places.Changes()}
+	return waiting.State{Charges: f.Waits.Charges(), Places: e.nodes.Places.Changes()}
 }

@@ -27,7 +27,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.growths.startDue(now)
 	p := e.newPass(e.budget)
 	p.spend((p.budget+1)/2, p.reroute)
-	e.nodes.countWithin()
+	e.nodes.CountWithin()
 	p.evictions.evictWithdrawn()
 	p.repairs.repair()
 	p.growth.shrinkSurplus()
@@ -41,8 +41,8 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.toRepair.Len() > 0 || e.growths.surplus.Len() > 0 ||
-		e.nodes.hasReplacementToReview()
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.surplus.Len() > 0 ||
+		e.nodes.HasReplacementToReview()
 }
 
 // Due returns when Decide has something to do even without events; zero means never.

@@ -235,7 +235,7 @@ func (w *world) wantNoneToGrow(t *rapid.T) {
 		for _, job := range w.engine.growths.resizableOf(q).Members {
 			at := job.ElasticSet()
 			each := w.engine.ledgers.VectorOfPods(&job.Held.PodSets[at], 1)
-			_, ok := w.engine.nodes.moreOnNodes(job, at, 1, 0)
+			_, ok := w.engine.nodes.MoreOnNodes(job, at, 1, 0)
 			if job.MayGrow() && job.Held.PodSets[at].Count < job.PodSets[0].Most() && state.ReplicasFree(q.Node, each) > 0 && ok {
 				w.describe(t)
 				t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.Held.PodSets[at].Count)

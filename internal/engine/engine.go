@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -28,7 +29,7 @@ type Engine struct {
 	shapes      map[string]*state.Shape
 
 	// What the engine knows and works out, by what it is about.
-	nodes        *nodes
+	nodes        *nodes.Nodes
 	ledgers      state.Ledgers
 	holdBacks    state.HoldBacks
 	growths      *growths
@@ -82,7 +83,7 @@ func New(options Options) *Engine {
 		changed:     sets.New[string](),
 		relocated:   sets.New[Key](),
 	}
-	e.nodes = newNodes(e.workloads)
+	e.nodes = nodes.New(e.workloads)
 	e.ledgers, e.holdBacks = state.Ledgers{Tree: e.tree}, state.HoldBacks{Tree: e.tree}
 	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
 	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
@@ -279,7 +280,7 @@ func holdingOf(w *state.Workload) (_ Holding, ok bool) {
 func (e *Engine) AmountName(i quota.Index) quota.FlavorResource { return e.tree.Name(i) }
 
 // Filled reports whether each of the pod set's places on the node, named as in places, has a pod.
-func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.nodes.places.Filled(of, node) }
+func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.nodes.Places.Filled(of, node) }
 
 // NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
 // decided, it bars the one from preempting the other.

@@ -201,7 +201,7 @@ func (ev *evaluator) growthOutcome(choice flavor.Choice, grower *state.Workload,
 	out.choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
 	for i := range choice.Assignments {
 		if a := &choice.Assignments[i]; len(a.Places) > 0 {
-			out.fullFlavors = append(out.fullFlavors, ev.nodes.placedBy(a))
+			out.fullFlavors = append(out.fullFlavors, ev.nodes.PlacedBy(a))
 		}
 	}
 	return out

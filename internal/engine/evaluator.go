@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -55,7 +56,7 @@ type evaluator struct {
 	queues     map[string]*state.ClusterQueue
 	workloads  map[Key]*state.Workload
 	precedence *preempt.Precedence
-	nodes      *nodes
+	nodes      *nodes.Nodes
 	ledgers    state.Ledgers
 	growths    *growths
 	// ranking has the shares that searches for victims compare.
@@ -68,7 +69,7 @@ type evaluator struct {
 
 // offer returns the flavors that the queue offers.
 func (ev *evaluator) offer(q *state.ClusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.flavors, Topologies: ev.nodes.topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
+	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.Flavors, Topologies: ev.nodes.Topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
 }
 
 // formOf returns the request of the class to its queue, independent of usage.
@@ -131,11 +132,11 @@ const countedPerBudget = 500
 // work is what evaluations have cost beyond the usual.
 type work struct{ tried, counted int }
 
-func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.finder.Counted()} }
+func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.Finder.Counted()} }
 
 // costSince returns what one evaluation costs that has begun at that work.
 func (ev *evaluator) costSince(begin work) int {
-	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.finder.Counted()-begin.counted)/countedPerBudget
+	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.Finder.Counted()-begin.counted)/countedPerBudget
 }
 
 // maxCombinations bounds how many combinations of flavors couldRun tries.
@@ -158,7 +159,7 @@ func (ev *evaluator) whyHopeless(c *state.Class, found outcome) reason.Reason {
 // nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
 func (ev *evaluator) exceedsNodes(c *state.Class) bool {
 	form := ev.formOf(c)
-	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.nodes.nodesVersion, Residents: ev.nodes.places.ResidentChanges(), Never: c.Never.Never}
+	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.nodes.NodesVersion, Residents: ev.nodes.Places.ResidentChanges(), Never: c.Never.Never}
 	if c.Never == now {
 		return now.Never
 	}
@@ -176,8 +177,8 @@ func (ev *evaluator) exceedsNodes(c *state.Class) bool {
 func (ev *evaluator) everFits(c *state.Class, counts []int32) bool {
 	ways := 0
 	for given := range ev.formOf(c).Possible(counts, c.Queue.Node) {
-		asks := ev.nodes.asksOf(c.Shape.PodSets, given, state.Avoidance{})
-		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.finder.EverFits(asks) {
+		asks := ev.nodes.AsksOf(c.Shape.PodSets, given, state.Avoidance{})
+		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.Finder.EverFits(asks) {
 			return true
 		}
 	}

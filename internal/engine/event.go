@@ -27,6 +27,11 @@ type (
 	Decision     = model.Decision
 	Resize       = model.Resize
 	Eviction     = model.Eviction
+	Options      = model.Options
+	Block        = model.Block
+	FairSharing  = model.FairSharing
+
+	AdmissionFairSharing = model.AdmissionFairSharing
 )
 
 // How a ClusterQueue proceeds when its head does not fit.
@@ -34,6 +39,13 @@ const (
 	BestEffort = model.BestEffort
 	Strict     = model.Strict
 	ByResource = model.ByResource
+)
+
+// Which admissions wait until the pods of the workloads admitted before are ready.
+const (
+	BlockNone  = model.BlockNone
+	BlockQueue = model.BlockQueue
+	BlockAll   = model.BlockAll
 )
 
 type (

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -98,8 +99,8 @@ func (e *evictionPass) fitsBeside(w *state.Workload, given *Admission) bool {
 	if state.ReplicasPlanned(w.ClusterQueue.Node, e.pass.engine.ledgers.VectorOf(given)) == 0 {
 		return false
 	}
-	asks := e.pass.engine.nodes.asksOf(w.PodSets, given.PodSets, state.Avoidance{})
-	return !given.OnNodes() || e.pass.engine.nodes.finder.FitsAt(asks, placesOf(asks, given.PodSets), place.Planned)
+	asks := e.pass.engine.nodes.AsksOf(w.PodSets, given.PodSets, state.Avoidance{})
+	return !given.OnNodes() || e.pass.engine.nodes.Finder.FitsAt(asks, nodes.PlacesOf(asks, given.PodSets), place.Planned)
 }
 
 // waiterFor returns the workload that waits for what the given one holds and may evict it by the rules as they are now:

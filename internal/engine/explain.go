@@ -38,8 +38,8 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	if w.ClusterQueue != nil {
 		x.setPosition()
 	}
-	x.out.AwaitsNodes = e.nodes.awaitsNodes(w)
-	x.out.Replacing = e.nodes.explainReplacement(w)
+	x.out.AwaitsNodes = e.nodes.AwaitsNodes(w)
+	x.out.Replacing = e.nodes.ExplainReplacement(w)
 	if w.Held == nil {
 		x.explainWait()
 	}
@@ -160,7 +160,7 @@ func (ex *explainer) explainWait() {
 	ex.engine.tentatively(func() {
 		if w.Nomination != nil { // it does not have to wait for what is promised to itself
 			ex.engine.tree.Release(q.Name, quota.Planned, w.Nomination.Usage)
-			ex.engine.nodes.places.Hold(w.Key, nil)
+			ex.engine.nodes.Places.Hold(w.Key, nil)
 		} else {
 			ex.engine.holdBacks.ChargeAll(q.Family) // as in a pass
 			defer ex.engine.holdBacks.ReleaseAll(q.Family)
@@ -218,7 +218,7 @@ func (ex *explainer) findVictims(found outcome) {
 func (ex *explainer) hasPromised() bool {
 	places := state.Admissible
 	if ex.w.Nomination.Given.OnNodes() {
-		places, _ = ex.engine.nodes.findNominated(ex.w)
+		places, _ = ex.engine.nodes.FindNominated(ex.w)
 	}
 	return places == state.Admissible && state.Fits(ex.w.ClusterQueue.Node, ex.w.Nomination.Usage)
 }
@@ -257,7 +257,7 @@ func (ex *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 }
 
 // tentatively runs f and rolls back its changes of quota and places.
-func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.nodes.places.Try(f) }) }
+func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.nodes.Places.Try(f) }) }
 
 func (ex *explainer) setReason(why reason.Reason) {
 	ex.out.Code, ex.out.Message = why.Code, why.Message()

@@ -35,8 +35,8 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 	}
 	ex.engine.tentatively(func() {
 		if onNodes {
-			ex.engine.nodes.departing++ // those tried without are leaving, as nodes see it
-			defer func() { ex.engine.nodes.departing-- }()
+			ex.engine.nodes.Departing++ // those tried without are leaving, as nodes see it
+			defer func() { ex.engine.nodes.Departing-- }()
 			ex.stay()
 		}
 		t := &endTrial{explainer: ex}
@@ -85,7 +85,7 @@ func (ex *explainer) stay() {
 	for _, w := range ex.engine.workloads {
 		if has := w.Placed; has.Leaving && has.By != nil && !w.Gone {
 			has.Leaving = false
-			ex.engine.nodes.places.Hold(w.Key, ex.engine.nodes.holding(w, has))
+			ex.engine.nodes.Places.Hold(w.Key, ex.engine.nodes.Holding(w, has))
 		}
 	}
 }
@@ -200,8 +200,8 @@ func (ex *explainer) nodesUnder(w *state.Workload) (nodes []place.NodeCount) {
 			nodes = append(nodes, a.Places...)
 		case len(w.Within[a.PodSet]) > 0:
 			nodes = append(nodes, w.Within[a.PodSet]...)
-		case ex.engine.nodes.podCounts[w.Key] > 0:
-			nodes = append(nodes, ex.engine.nodes.places.PodNodes(w.Key, a.PodSet, nil)...)
+		case ex.engine.nodes.PodCounts[w.Key] > 0:
+			nodes = append(nodes, ex.engine.nodes.Places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
 	}
 	return nodes
@@ -215,8 +215,8 @@ func (ex *explainer) requiredLevels() []string {
 		if t == nil || !t.Mandatory {
 			continue
 		}
-		for _, f := range slices.Sorted(maps.Keys(ex.engine.nodes.flavors)) {
-			levels := ex.engine.nodes.topologies[ex.engine.nodes.flavors[f].Topology]
+		for _, f := range slices.Sorted(maps.Keys(ex.engine.nodes.Flavors)) {
+			levels := ex.engine.nodes.Topologies[ex.engine.nodes.Flavors[f].Topology]
 			if at := slices.Index(levels, t.Level); at >= 0 {
 				return levels[:at+1]
 			}
@@ -229,7 +229,7 @@ func (ex *explainer) requiredLevels() []string {
 func (ex *explainer) domainOf(node string, levels []string) string {
 	var values []string
 	for _, level := range levels {
-		value, _ := ex.engine.nodes.places.LabelOf(node, level)
+		value, _ := ex.engine.nodes.Places.LabelOf(node, level)
 		values = append(values, value)
 	}
 	return strings.Join(values, "/")

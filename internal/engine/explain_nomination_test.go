@@ -153,7 +153,7 @@ func TestEndsInOneRackAreNamed(t *testing.T) {
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	racks := map[string]bool{}
 	for _, name := range x.WouldFitAfter {
-		value, _ := s.engine.nodes.places.LabelOf(s.engine.workloads[Key(name)].Held.PodSets[0].Places[0].Node, rack)
+		value, _ := s.engine.nodes.Places.LabelOf(s.engine.workloads[Key(name)].Held.PodSets[0].Places[0].Node, rack)
 		racks[value] = true
 	}
 	if len(x.WouldFitAfter) != 2 || len(racks) != 1 {

@@ -4,21 +4,20 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
-	"github.com/musterhq/muster/internal/engine/state"
 )
 
 // nodesOf diagnoses the nodes of a flavor for a pod set, regardless of quota; nil if the pod set is not placed on
 // nodes.
 func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 	ps := &ex.w.Shape.PodSets[podSet]
-	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.places.IsPlaced(l.Flavor) {
+	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.Places.IsPlaced(l.Flavor) {
 		return nil
 	}
-	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.engine.nodes.AskOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
-	said := ex.engine.nodes.finder.Diagnose([]place.Ask{ask})
+	said := ex.engine.nodes.Finder.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
-		said.Relaxation = ex.engine.nodes.finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
+		said.Relaxation = ex.engine.nodes.Finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
 	}
 	return &said
 }
@@ -30,7 +29,7 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 		return nil
 	}
 	ps := &ex.w.Shape.PodSets[podSet]
-	ask, _ := ex.engine.nodes.askOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.engine.nodes.AskOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
 	return []place.Ask{ask}
 }
@@ -38,7 +37,7 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
 // they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.engine.nodes.finder.Fits(asks, place.Planned) || ex.w.ClusterQueue.OnDemand && !ex.engine.nodes.finder.EverFits(asks)
+	return len(asks) == 0 || ex.engine.nodes.Finder.Fits(asks, place.Planned) || ex.w.ClusterQueue.OnDemand && !ex.engine.nodes.Finder.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
@@ -53,7 +52,7 @@ func (ex *explainer) groupOf(group, of string) []place.Ask {
 		}
 		given = append(given, a)
 	}
-	return ex.engine.nodes.asksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
+	return ex.engine.nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
@@ -82,23 +81,9 @@ func (ex *explainer) together() *find.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := ex.engine.nodes.finder.Diagnose(ex.engine.nodes.asksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
+	said := ex.engine.nodes.Finder.Diagnose(ex.engine.nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
 	if said.Fits {
 		return nil
 	}
 	return &said
-}
-
-// awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and not all
-// of its pods have one.
-func (n *nodes) awaitsNodes(w *state.Workload) bool {
-	if w.Held == nil || w.Ready || w.Leaving() || w.Held.OnNodes() || int64(n.podCounts[w.Key]) >= w.Held.Pods() {
-		return false
-	}
-	for _, a := range w.Held.PodSets {
-		if a.Count > 0 && n.places.IsPlaced(n.placedBy(&a)) {
-			return true
-		}
-	}
-	return false
 }

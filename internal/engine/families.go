@@ -16,7 +16,7 @@ import (
 // reshape rebuilds the families after quotas or cohorts have changed. Families that are not affected stay as they
 // are.
 func (e *Engine) reshape() {
-	e.nodes.nodesVersion++
+	e.nodes.NodesVersion++
 	concerned := sets.New[*state.ClusterQueue]()
 	e.markAffected(concerned) // by the tree as it was
 	groups := map[string][]*state.ClusterQueue{}

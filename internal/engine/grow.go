@@ -123,13 +123,13 @@ func (g *growthPass) awaitsOthers(q *state.ClusterQueue, t *state.Resizable, i i
 	if !state.Fits(q.Node, w.Growing) && q.Family.Leaving() > 0 {
 		return true
 	}
-	if w.GrowthAwaits == g.pass.engine.nodes.placesVersion {
+	if w.GrowthAwaits == g.pass.engine.nodes.PlacesVersion {
 		return true
 	}
 	if g.pass.engine.growths.podsOn(place.Now, t, i, t.Planned[i]) >= g.pass.engine.growths.podsOn(place.Planned, t, i, t.Planned[i]) {
 		return false
 	}
-	w.GrowthAwaits, q.Cramped = g.pass.engine.nodes.placesVersion, true
+	w.GrowthAwaits, q.Cramped = g.pass.engine.nodes.PlacesVersion, true
 	return true
 }
 
@@ -144,7 +144,7 @@ func (g *growthPass) enlarge(more growth) (whole bool) {
 	now := more.w.Held.PodSets[more.at].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := g.pass.engine.nodes.moreOnNodes(more.w, more.at, pods, place.Now)
+		nodes, ok := g.pass.engine.nodes.MoreOnNodes(more.w, more.at, pods, place.Now)
 		if ok {
 			found = nodes
 		}
@@ -175,7 +175,7 @@ func (g *growthPass) planGrowth(w *state.Workload, more quota.Vector) {
 // one priority at a time, the highest first.
 func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
 	t := g.pass.engine.growths.resizableOf(q)
-	now := state.GrowthState{Listings: q.Listings, Others: q.Family.Listings, Charges: q.Family.Waits.Charges(), Places: g.pass.engine.nodes.placesVersion, Until: q.PreemptionChecked.Until}
+	now := state.GrowthState{Listings: q.Listings, Others: q.Family.Listings, Charges: q.Family.Waits.Charges(), Places: g.pass.engine.nodes.PlacesVersion, Until: q.PreemptionChecked.Until}
 	if now == q.PreemptionChecked && (now.Until.IsZero() || g.pass.engine.growths.now.Before(now.Until)) {
 		if !now.Until.IsZero() {
 			g.scheduleGrowth(q, now.Until)

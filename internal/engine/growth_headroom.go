@@ -20,7 +20,7 @@ func (g *growths) podsOnNodes(t *state.Resizable, i int, most int32) int32 {
 // podsOn is podsOnNodes in either ledger.
 func (g *growths) podsOn(on place.Ledger, t *state.Resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
-		_, ok := g.nodes.moreOnNodes(t.Members[i], t.At[i], pods, on)
+		_, ok := g.nodes.MoreOnNodes(t.Members[i], t.At[i], pods, on)
 		return ok
 	}
 	switch {
@@ -109,7 +109,7 @@ const maxSharedGrowths, maxSharedPods = 4, 128
 // first in the order of the steps that has no nodes beside what those before it were given. It reports whether there is
 // one. Each step is one more pod for the workload at that index.
 func (h *headroom) limit(steps []int) bool {
-	if len(h.growths.nodes.topologies) == 0 || len(steps) > maxSharedPods || h.holdTogether(steps) {
+	if len(h.growths.nodes.Topologies) == 0 || len(steps) > maxSharedPods || h.holdTogether(steps) {
 		return false
 	}
 	n := sort.Search(len(steps)-1, func(n int) bool { return !h.holdTogether(steps[:n+1]) })
@@ -137,7 +137,7 @@ func (h *headroom) holdTogether(steps []int) (fit bool) {
 	jobs := slices.SortedFunc(maps.Keys(more), func(a, b int) int {
 		return cmp.Or(cmp.Compare(h.of.Jobs[b].Priority, h.of.Jobs[a].Priority), cmp.Compare(a, b))
 	})
-	h.growths.nodes.places.Try(func() {
+	h.growths.nodes.Places.Try(func() {
 		fit = !slices.ContainsFunc(jobs, func(i int) bool { return !h.enlarge(i, more[i]) })
 	})
 	return fit
@@ -146,9 +146,9 @@ func (h *headroom) holdTogether(steps []int) (fit bool) {
 // enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
 func (h *headroom) enlarge(i int, pods int32) bool {
 	w, at := h.of.Members[i], h.of.At[i]
-	nodes, ok := h.growths.nodes.moreOnNodes(w, at, pods, h.on)
+	nodes, ok := h.growths.nodes.MoreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
-		h.growths.nodes.places.Hold(w.Key, h.growths.nodes.holding(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)}))
+		h.growths.nodes.Places.Hold(w.Key, h.growths.nodes.Holding(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

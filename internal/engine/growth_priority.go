@@ -83,7 +83,7 @@ func (g *growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, 
 	}
 	nodes := g.headroomOf(q, t, place.Planned)
 	grown := func() (pods []int32) {
-		g.nodes.places.Try(func() {
+		g.nodes.Places.Try(func() {
 			for n, i := range growing {
 				most := g.podsOnNodes(t, i, wanted[n])
 				pods = append(pods, most)
@@ -95,8 +95,8 @@ func (g *growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, 
 		return pods
 	}
 	before := grown()
-	g.nodes.places.Try(func() {
-		g.nodes.places.Hold(w.Key, g.nodes.holding(w, state.Placed{By: given, Nominated: true}))
+	g.nodes.Places.Try(func() {
+		g.nodes.Places.Hold(w.Key, g.nodes.Holding(w, state.Placed{By: given, Nominated: true}))
 		for n, most := range grown() {
 			if grower == nil && most < before[n] {
 				grower = t.Members[growing[n]]

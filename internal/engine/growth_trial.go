@@ -20,11 +20,11 @@ type yieldTrial struct {
 // tryYields runs a search, and then undoes what it did.
 func (g *growths) tryYields(q *state.ClusterQueue, t *state.Resizable, search func(*yieldTrial)) {
 	trial := &yieldTrial{growths: g, q: q, t: t, onNodes: t.Sizes()}
-	if len(g.nodes.topologies) == 0 {
+	if len(g.nodes.Topologies) == 0 {
 		search(trial)
 		return
 	}
-	g.nodes.places.Try(func() { search(trial) })
+	g.nodes.Places.Try(func() { search(trial) })
 }
 
 // release runs f as if the workloads had these sizes, and the quota of the other pods were free.
@@ -46,9 +46,9 @@ func (y *yieldTrial) release(sizes []int32, f func()) {
 	}
 	released := state.VectorOfSums(freed)
 	y.growths.tree.Release(y.q.Name, quota.Planned, released)
-	y.growths.nodes.departing++
+	y.growths.nodes.Departing++
 	defer func() {
-		y.growths.nodes.departing--
+		y.growths.nodes.Departing--
 		y.growths.tree.Charge(y.q.Name, quota.Planned, released)
 	}()
 	f()
@@ -56,23 +56,23 @@ func (y *yieldTrial) release(sizes []int32, f func()) {
 
 // takeOffNodes makes the nodes have the sizes that are tried.
 func (y *yieldTrial) takeOffNodes() {
-	if len(y.growths.nodes.topologies) == 0 {
+	if len(y.growths.nodes.Topologies) == 0 {
 		return
 	}
 	for i, w := range y.t.Members {
 		to := y.sizes[i]
-		if to == y.onNodes[i] || !w.Held.OnNodes() && y.growths.nodes.podCounts[w.Key] == 0 {
+		if to == y.onNodes[i] || !w.Held.OnNodes() && y.growths.nodes.PodCounts[w.Key] == 0 {
 			continue
 		}
 		y.onNodes[i] = to
 		y.tried++
 		switch to {
 		case y.t.Jobs[i].Size:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, w.Placed))
+			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, w.Placed))
 		case 0:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, state.Placed{By: w.Held, Leaving: true}))
+			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, state.Placed{By: w.Held, Leaving: true}))
 		default:
-			y.growths.nodes.places.Hold(w.Key, y.growths.nodes.holding(w, state.Placed{By: w.Held.Sized(y.t.At[i], to, nil)}))
+			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, state.Placed{By: w.Held.Sized(y.t.At[i], to, nil)}))
 		}
 	}
 }

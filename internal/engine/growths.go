@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -25,7 +26,7 @@ type growths struct {
 	tree    *quota.Tree
 	ledgers state.Ledgers
 	queues  map[string]*state.ClusterQueue
-	nodes   *nodes
+	nodes   *nodes.Nodes
 	// timers says, by queue, when a workload that may not grow yet may grow; now is the time of the last Decide.
 	timers *waiting.Timers
 	now    time.Time
@@ -33,7 +34,7 @@ type growths struct {
 	surplus sets.Set[Key]
 }
 
-func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes, timers *waiting.Timers) *growths {
+func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes, timers *waiting.Timers) *growths {
 	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree}, queues: queues, nodes: nodes,
 		timers: timers, surplus: sets.New[Key]()}
 }

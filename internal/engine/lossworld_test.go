@@ -95,7 +95,7 @@ func TestLossesAreReplacedByPreemption(t *testing.T) {
 		w := newLossWorld(t)
 		for range 40 {
 			w.lossStep(t)
-			awaited += len(w.engine.nodes.replacing)
+			awaited += len(w.engine.nodes.Replacing)
 			for _, d := range w.decide() {
 				if d.Replace != nil && slices.ContainsFunc(w.decided, func(e Decision) bool { return e.Evict != nil && e.Evict.Preemptor == d.Key && e.Key != d.Key }) {
 					replaced++

@@ -343,8 +343,8 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 					continue
 				}
 				job := w.engine.workloads[c.Head().Key]
-				asks := w.engine.nodes.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, state.Avoidance{})
-				if w.engine.nodes.finder.Fits(asks, place.Now) {
+				asks := w.engine.nodes.AsksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, state.Avoidance{})
+				if w.engine.nodes.Finder.Fits(asks, place.Now) {
 					w.describe(t)
 					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.Why.Message())
 				}

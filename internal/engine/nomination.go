@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -36,7 +37,7 @@ func (p *pass) admitNominated(f *state.Family) {
 			p.engine.route(w)
 			continue
 		}
-		if f.Leaving() == 0 && (!onNodes || p.engine.nodes.departing == 0) {
+		if f.Leaving() == 0 && (!onNodes || p.engine.nodes.Departing == 0) {
 			p.engine.route(w)
 			continue
 		}
@@ -74,7 +75,7 @@ func (e *Engine) canAdmitNominated(f *state.Family) bool {
 		case !w.Nomination.Given.OnNodes():
 			return !left || there
 		}
-		return !left && e.nodes.departing == 0 || w.Nomination.CheckedAt != e.nodes.placesVersion && there
+		return !left && e.nodes.Departing == 0 || w.Nomination.CheckedAt != e.nodes.PlacesVersion && there
 	})
 }
 
@@ -85,19 +86,19 @@ func (p *pass) placesFor(w *state.Workload) state.Verdict {
 	if !promised.Given.OnNodes() {
 		return state.Admissible
 	}
-	if promised.CheckedAt == p.engine.nodes.placesVersion {
+	if promised.CheckedAt == p.engine.nodes.PlacesVersion {
 		return state.Nominable
 	}
-	out, found := p.engine.nodes.findNominated(w)
+	out, found := p.engine.nodes.FindNominated(w)
 	if out == state.Hopeless {
 		return state.Hopeless
 	}
 	given := *promised.Given
-	given.PodSets = withPlaces(given.PodSets, found)
+	given.PodSets = nodes.WithPlaces(given.PodSets, found)
 	promised.Given = &given
 	p.engine.updateCharges(w)
 	if out == state.Nominable {
-		promised.CheckedAt = p.engine.nodes.placesVersion
+		promised.CheckedAt = p.engine.nodes.PlacesVersion
 	}
 	return out
 }

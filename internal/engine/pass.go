@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 )
@@ -52,7 +53,7 @@ func (p *pass) resize(w *state.Workload, at int, given *Admission, by Key) {
 	if !w.Held.HasSurplus() {
 		w.Vacated = nil
 	}
-	w.Vacated = merge(w.Vacated, beyond(w.Held.PodSets[at].Places, given.PodSets[at].Places))
+	w.Vacated = nodes.Merge(w.Vacated, nodes.Beyond(w.Held.PodSets[at].Places, given.PodSets[at].Places))
 	w.Before, w.Held = w.Held, given
 	w.Assumed, w.DecidedOn = state.Resizes, w.Version
 	w.ResizedBefore, w.ResizedAt, w.GrowthFailed = w.ResizedAt, p.engine.growths.now.Truncate(time.Second), false

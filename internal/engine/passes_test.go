@@ -153,10 +153,10 @@ func TestPassCountsFewShapes(t *testing.T) {
 	}
 	passes := 0
 	for first := true; first || e.Busy(); first = false {
-		before := e.nodes.finder.Counted()
+		before := e.nodes.Finder.Counted()
 		e.Decide(epoch)
 		passes++
-		if counted := e.nodes.finder.Counted() - before; counted > (passBudget+10)*countedPerBudget {
+		if counted := e.nodes.Finder.Counted() - before; counted > (passBudget+10)*countedPerBudget {
 			t.Fatalf("pass %d counted %d nodes, want %d at most", passes, counted, passBudget*countedPerBudget)
 		}
 		if passes > 4*waiting {

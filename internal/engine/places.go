@@ -10,7 +10,7 @@ import (
 // publishNodes tells all that wait what has changed on the nodes: the classes that were short of places, the families of
 // workloads with promised places, and the queues of workloads that would be larger.
 func (e *Engine) publishNodes() {
-	if now := e.nodes.places.Changes(); now != e.nodesPublishedAt {
+	if now := e.nodes.Places.Changes(); now != e.nodesPublishedAt {
 		e.nodesPublishedAt = now
 		for _, f := range e.families {
 			if f.Waits.DependsOnUse() {
@@ -18,7 +18,7 @@ func (e *Engine) publishNodes() {
 			}
 		}
 	}
-	freed, reduced := e.nodes.places.TakeFreed(), e.nodes.places.TakeReduced()
+	freed, reduced := e.nodes.Places.TakeFreed(), e.nodes.Places.TakeReduced()
 	for _, name := range reduced {
 		e.waiting.NodesReduced(name)
 	}
@@ -34,8 +34,8 @@ func (e *Engine) publishNodes() {
 	for _, name := range freed {
 		e.waiting.NodesFreed(name)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.nominatedPlaces), order.CompareKeys) {
-		if f := e.nodes.nominatedPlaces[key].ClusterQueue.Family; f != nil {
+	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.NominatedPlaces), order.CompareKeys) {
+		if f := e.nodes.NominatedPlaces[key].ClusterQueue.Family; f != nil {
 			f.Enqueue()
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -81,7 +82,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
 		return outcome{}, fault
 	}
-	asks := s.evaluator.nodes.asksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
+	asks := s.evaluator.nodes.AsksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
@@ -92,17 +93,17 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
-	if verdict == state.Admissible && s.evaluator.nodes.departing > 0 {
-		if found, ok := s.evaluator.nodes.finder.TryFind(asks, place.Now); ok {
+	if verdict == state.Admissible && s.evaluator.nodes.Departing > 0 {
+		if found, ok := s.evaluator.nodes.Finder.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
 		verdict, ledger = state.Nominable, place.Planned
 	}
-	found, fault := s.evaluator.nodes.finder.Find(asks, ledger)
+	found, fault := s.evaluator.nodes.Finder.Find(asks, ledger)
 	switch {
 	case fault == nil:
 		return placedAt(verdict, choice, found), nil
-	case s.class.Queue.OnDemand && !s.evaluator.nodes.finder.EverFits(asks):
+	case s.class.Queue.OnDemand && !s.evaluator.nodes.Finder.EverFits(asks):
 		if choice.Mode == flavor.Fits {
 			verdict = state.Admissible
 		}
@@ -116,7 +117,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 
 // placedAt returns the outcome of a choice with these places.
 func placedAt(v state.Verdict, choice flavor.Choice, places []place.Assignment) outcome {
-	choice.Assignments = withPlaces(choice.Assignments, places)
+	choice.Assignments = nodes.WithPlaces(choice.Assignments, places)
 	return outcome{verdict: v, choice: choice}
 }
 
@@ -133,7 +134,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
 			if first.Count == 0 || second.Count == 0 {
 				continue // it has no pods to be near the others
 			}
-			if a, b := s.evaluator.nodes.placedBy(first), s.evaluator.nodes.placedBy(second); a != b && a != "" && b != "" {
+			if a, b := s.evaluator.nodes.PlacedBy(first), s.evaluator.nodes.PlacedBy(second); a != b && a != "" && b != "" {
 				has, flavor := other.Name, a
 				if s.class.Queue.TriesBefore(b, a) {
 					has, flavor = ps.Name, b
@@ -175,14 +176,14 @@ func (s *search) note(short []quota.Index) {
 // indicesOf returns the quota that the choice takes for pods placed on nodes.
 func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 	return slices.DeleteFunc(choice.Usage.Indices(), func(i quota.Index) bool {
-		return s.evaluator.nodes.flavors[s.evaluator.tree.Name(i).Flavor].Topology == ""
+		return s.evaluator.nodes.Flavors[s.evaluator.tree.Name(i).Flavor].Topology == ""
 	})
 }
 
 // lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
 func (s *search) lastResort(last flavor.Choice) outcome {
 	for _, choice := range s.postponed {
-		asks := s.evaluator.nodes.asksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
+		asks := s.evaluator.nodes.AsksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
 		if found, fault := s.byPreemption(choice, asks, &find.Shortfall{}); fault == nil {
 			return found
 		}
@@ -207,8 +208,8 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.Form.Possible(s.counts, s.class.Queue.Node) {
-		asks := s.evaluator.nodes.asksOf(s.class.Shape.PodSets, given, s.w.Avoid)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.finder.FitsWhenIdle(asks) {
+		asks := s.evaluator.nodes.AsksOf(s.class.Shape.PodSets, given, s.w.Avoid)
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.Finder.FitsWhenIdle(asks) {
 			return true
 		}
 		for _, ask := range asks {
@@ -241,11 +242,11 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *fin
 		}
 	}
 	if victims, places := s.evaluator.searchOnNodes(p, asks); len(victims) > 0 {
-		choice.Assignments = withPlaces(choice.Assignments, places)
+		choice.Assignments = nodes.WithPlaces(choice.Assignments, places)
 		return s.evaluator.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
-		_, fault = s.evaluator.nodes.finder.Find(asks, place.Planned)
+		_, fault = s.evaluator.nodes.Finder.Find(asks, place.Planned)
 	}
 	return outcome{}, fault
 }

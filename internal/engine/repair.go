@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -19,13 +20,13 @@ import (
 // leave, and is evicted if there are no such places either.
 func (r *repairPass) repair() {
 	r.reviewReplacements()
-	for _, key := range r.pass.engine.nodes.finder.TakeInvalid() {
+	for _, key := range r.pass.engine.nodes.Finder.TakeInvalid() {
 		if w := r.pass.engine.workloads[key]; w != nil {
-			r.pass.engine.nodes.toRepair.Push(w.Rank())
+			r.pass.engine.nodes.ToRepair.Push(w.Rank())
 		}
 	}
-	for r.pass.engine.nodes.toRepair.Len() > 0 && r.pass.budget > 0 {
-		if w := r.pass.engine.workloads[r.pass.engine.nodes.toRepair.Pop().Key]; w != nil {
+	for r.pass.engine.nodes.ToRepair.Len() > 0 && r.pass.budget > 0 {
+		if w := r.pass.engine.workloads[r.pass.engine.nodes.ToRepair.Pop().Key]; w != nil {
 			r.repairWorkload(w)
 		}
 	}
@@ -45,11 +46,11 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 	case w.Held == nil:
 		return
 	case w.Held.IsWithin():
-		r.pass.engine.nodes.within.Insert(w.Key)
-		r.pass.engine.nodes.countWithin()
+		r.pass.engine.nodes.Within.Insert(w.Key)
+		r.pass.engine.nodes.CountWithin()
 		return
 	case w.Assumed != state.Nothing, w.IsRefused(state.ReductionChange), w.IsRefused(state.PlacesChange):
-		r.pass.engine.nodes.deferredRepairs.Insert(w.Key)
+		r.pass.engine.nodes.DeferredRepairs.Insert(w.Key)
 		return
 	}
 	r.pass.budget--
@@ -58,7 +59,7 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 	case ok && repaired.Moved > 0:
 		r.replace(w, repaired.Assignments)
 	case ok:
-		r.pass.engine.nodes.dropReplacement(w)
+		r.pass.engine.nodes.DropReplacement(w)
 	case r.shrinkToValid(w), r.awaitReplacement(w):
 	default:
 		r.evictForNodes(w)
@@ -67,9 +68,9 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 
 // repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
 func (r *repairPass) repairPlaces(w *state.Workload) (out find.RepairResult, ok bool) {
-	r.pass.engine.nodes.places.Try(func() {
-		r.pass.engine.nodes.places.Hold(replacementKey(w.Key), nil)
-		out, ok = r.pass.engine.nodes.finder.Repair(w.Key)
+	r.pass.engine.nodes.Places.Try(func() {
+		r.pass.engine.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)
+		out, ok = r.pass.engine.nodes.Finder.Repair(w.Key)
 	})
 	return out, ok
 }
@@ -93,7 +94,7 @@ func (r *repairPass) shrinkToValid(w *state.Workload) bool {
 	set := &w.Held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
-	for _, invalid := range r.pass.engine.nodes.places.InvalidPlaces(w.Key) {
+	for _, invalid := range r.pass.engine.nodes.Places.InvalidPlaces(w.Key) {
 		if invalid.PodSet == set.PodSet {
 			lost = invalid.Nodes
 		}
@@ -119,9 +120,9 @@ func (r *repairPass) repairedWithout(w *state.Workload, at int, lost []place.Nod
 	given.PodSets[at].Places = place.Shrink(w.Held.PodSets[at].Places, lost, fewer)
 	var repaired find.RepairResult
 	ok := false
-	r.pass.engine.nodes.places.Try(func() {
-		r.pass.engine.nodes.places.Hold(w.Key, r.pass.engine.nodes.holding(w, state.Placed{By: given}))
-		repaired, ok = r.pass.engine.nodes.finder.Repair(w.Key)
+	r.pass.engine.nodes.Places.Try(func() {
+		r.pass.engine.nodes.Places.Hold(w.Key, r.pass.engine.nodes.Holding(w, state.Placed{By: given}))
+		repaired, ok = r.pass.engine.nodes.Finder.Repair(w.Key)
 	})
 	if !ok {
 		return nil
@@ -144,7 +145,7 @@ const maxNodesNamed = 3
 // lostNodesMessage says which nodes the gang can no longer use.
 func (r *repairPass) lostNodesMessage(w *state.Workload) string {
 	rest := r.noPlacesMessage(w)
-	lost := r.pass.engine.nodes.places.InvalidNodes(w.Key)
+	lost := r.pass.engine.nodes.Places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no longer valid, " + rest
 	}
@@ -160,7 +161,7 @@ func (r *repairPass) lostNodesMessage(w *state.Workload) string {
 func (r *repairPass) noPlacesMessage(w *state.Workload) string {
 	for i := range w.Held.PodSets {
 		a := &w.Held.PodSets[i]
-		if by := r.pass.engine.nodes.placedBy(a); len(a.Places) > 0 && !r.pass.engine.nodes.places.IsPlaced(by) {
+		if by := r.pass.engine.nodes.PlacedBy(a); len(a.Places) > 0 && !r.pass.engine.nodes.Places.IsPlaced(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}

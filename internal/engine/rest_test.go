@@ -118,9 +118,9 @@ func TestAReplacementThatMovesAllPodsIsFoundOnce(t *testing.T) {
 	if s.engine.workloads[gang.Key].Replacement == nil {
 		t.Fatalf("the gang holds %v, and waits for no other places", s.engine.Holds(gang.Key).PodSets[0].Places)
 	}
-	before := s.engine.nodes.placesVersion
+	before := s.engine.nodes.PlacesVersion
 	s.engine.Apply(job("another", "q", 1, 99, 0, 9))
-	if s.happens(); s.engine.nodes.placesVersion != before {
+	if s.happens(); s.engine.nodes.PlacesVersion != before {
 		t.Error("what was nominated for the gang has changed, want the same places")
 	}
 }

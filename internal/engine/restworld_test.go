@@ -98,7 +98,7 @@ func TestEngineComesToRest(t *testing.T) {
 					w.rest(t)
 				}
 				w.settle(t)
-				if n := len(w.engine.nodes.replacing); n > 0 {
+				if n := len(w.engine.nodes.Replacing); n > 0 {
 					w.describe(t)
 					t.Fatalf("%d workloads wait for a replacement, and nothing is leaving", n)
 				}

@@ -28,7 +28,7 @@ func (e *Engine) route(w *state.Workload) {
 	if w.Held != nil {
 		w.Why = reason.Reason{}
 		e.reports.unreported.drop(w.Key)
-		e.nodes.queueRepair(w)
+		e.nodes.QueueRepair(w)
 		return
 	}
 	if w.ClusterQueue != nil && e.changed.Has(w.ClusterQueue.Name) {
@@ -68,7 +68,7 @@ func (e *Engine) forget(w *state.Workload) {
 	w.Held, w.Before, w.ClusterQueue, w.Assumed, w.Growing, w.Withdrawn = nil, nil, nil, state.Nothing, nil, nil
 	w.Gone = true
 	e.evictions.written.Delete(w.Key)
-	e.nodes.deferredRepairs.Delete(w.Key)
+	e.nodes.DeferredRepairs.Delete(w.Key)
 	e.updateCharges(w)
 	e.leaveLocal(w)
 	e.releaseShape(w.Shape)
@@ -96,11 +96,11 @@ func (e *Engine) rollBack(w *state.Workload) {
 		w.ResizedAt = w.ResizedBefore // the resize did not happen
 	}
 	if w.NodesFailed {
-		e.nodes.deferredRepairs.Insert(w.Key) // its places are as invalid as before
+		e.nodes.DeferredRepairs.Insert(w.Key) // its places are as invalid as before
 	}
 	w.Assumed, w.NodesFailed = state.Nothing, false
 	e.route(w)
-	e.nodes.queueRepair(w)
+	e.nodes.QueueRepair(w)
 }
 
 // observeAdmission sets what the workload holds to the observed admission, nil for none. An assumption is kept only
@@ -182,7 +182,7 @@ func (e *Engine) retryRefused(now time.Time) {
 			continue
 		}
 		e.updateCharges(w) // it may be evicted again
-		e.nodes.queueRepair(w)
+		e.nodes.QueueRepair(w)
 		if w.ClusterQueue != nil && w.ClusterQueue.Family != nil {
 			w.ClusterQueue.Family.Enqueue() // and it may grow
 		}
@@ -208,7 +208,7 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 		}
 		w.Nomination.CheckedAt = -1 // others were evicted for it: it keeps the nomination, and may use the nodes as well
 		w.Placed.Shape = nil
-		e.nodes.updatePlaces(w)
+		e.nodes.UpdatePlaces(w)
 		w.ClusterQueue.Family.Enqueue()
 	}
 }
@@ -299,7 +299,7 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	w.Charged = now
 	e.growths.list(w)
 	e.growths.noteSurplus(w)
-	e.nodes.updatePlaces(w)
+	e.nodes.UpdatePlaces(w)
 }
 
 // charge updates the ledgers from one state to the next.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -38,7 +39,7 @@ func (g *growthPass) sizedToRunning(w *state.Workload, at int, to int32) *Admiss
 	set := &w.Held.PodSets[at]
 	given := w.Held.Sized(at, to, nil)
 	if len(set.Places) > 0 && !w.PodSet(set.PodSet).Tied() {
-		empty := beyond(merge(nil, set.Places), g.pass.engine.nodes.places.PodNodes(w.Key, set.PodSet, nil))
+		empty := nodes.Beyond(nodes.Merge(nil, set.Places), g.pass.engine.nodes.Places.PodNodes(w.Key, set.PodSet, nil))
 		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)
 	}
 	return given

@@ -138,7 +138,7 @@ func (ev *evaluator) mayEvict(by, w *state.Workload) bool {
 // none.
 func (ev *evaluator) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
 	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.finder.TryFind(asks, place.Planned)
+		found, ok := ev.nodes.Finder.TryFind(asks, place.Planned)
 		return asks, found, ok
 	}}
 	return room.victims(p), room.found
@@ -158,7 +158,7 @@ type nodeCapacity struct {
 // victims returns the victims without which there are both quota and places, none if there are none.
 func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 	p.Nodes = n
-	n.evaluator.nodes.places.Try(func() {
+	n.evaluator.nodes.Places.Try(func() {
 		victims = n.evaluator.victimsOf(p)
 		for i := range victims {
 			n.Without(victims[i].Holder, victims[i].Without())
@@ -175,7 +175,7 @@ func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 const maxSearches = 64
 
 // Try implements preempt.NodeCapacity.
-func (n *nodeCapacity) Try(f func()) { n.evaluator.nodes.places.Try(f) }
+func (n *nodeCapacity) Try(f func()) { n.evaluator.nodes.Places.Try(f) }
 
 // Without implements preempt.NodeCapacity.
 func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
@@ -184,23 +184,23 @@ func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
 	switch at := w.ElasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.Held.OnNodes() && n.evaluator.nodes.podCounts[w.Key] == 0 {
+		if !w.Held.OnNodes() && n.evaluator.nodes.PodCounts[w.Key] == 0 {
 			return
 		}
 		has = state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count-pods, nil)}
 	case has.By == nil && w.Held != nil:
 		has = state.Placed{By: w.Held, Leaving: true} // its pods may be on nodes all the same
 	case has.Nominated:
-		has = n.evaluator.nodes.leftoverPods(w)
+		has = n.evaluator.nodes.LeftoverPods(w)
 	default:
 		has.Leaving = true
 	}
-	n.evaluator.nodes.places.Hold(h.Key, n.evaluator.nodes.holding(w, has))
+	n.evaluator.nodes.Places.Hold(h.Key, n.evaluator.nodes.Holding(w, has))
 }
 
 // Fits implements preempt.NodeCapacity.
 func (n *nodeCapacity) Fits() bool {
-	if n.found != nil && n.evaluator.nodes.finder.FitsAt(n.asks, n.found, place.Planned) {
+	if n.found != nil && n.evaluator.nodes.Finder.FitsAt(n.asks, n.found, place.Planned) {
 		return true
 	}
 	if n.searches == maxSearches {
@@ -222,8 +222,8 @@ func (ev *evaluator) victimsForReplacement(w *state.Workload) (out outcome, gain
 	}
 	usage := ev.ledgers.VectorOf(w.Held)
 	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.finder.RepairOnceGone(w.Key)
-		return ev.nodes.replacementAsks(w, found.Gained), found.Gained, ok
+		found, ok := ev.nodes.Finder.RepairOnceGone(w.Key)
+		return ev.nodes.ReplacementAsks(w, found.Gained), found.Gained, ok
 	}}
 	ev.tree.Try(func() {
 		ev.tree.Release(w.ClusterQueue.Name, quota.Planned, w.Charged.Planned)
@@ -235,24 +235,4 @@ func (ev *evaluator) victimsForReplacement(w *state.Workload) (out outcome, gain
 		out = ev.preempting(w.ClusterQueue, flavor.Choice{}, room.victims(by))
 	})
 	return out, room.found
-}
-
-// replacementAsks returns the requests for the places that the workload gains, in the same order.
-func (n *nodes) replacementAsks(w *state.Workload, gained []place.Assignment) []place.Ask {
-	var out []place.Ask
-	for _, set := range gained {
-		at := slices.IndexFunc(w.Held.PodSets, func(a Assignment) bool { return a.PodSet == set.PodSet })
-		ask, _ := n.askOf(w.PodSet(set.PodSet), &w.Held.PodSets[at])
-		ask.Count, ask.Avoid, ask.Limits = countOf(set.Nodes), w.Avoid.Nodes, w.Avoid.Limits
-		ask.Level, ask.Mandatory, ask.Slices, ask.Group = "", false, nil, "" // the search has seen to that
-		out = append(out, ask)
-	}
-	return out
-}
-
-func countOf(places []place.NodeCount) (sum int32) {
-	for _, at := range places {
-		sum += at.Count
-	}
-	return sum
 }
