@@ -15,15 +15,15 @@ func missedWaiting(e *Engine) (missed []Key) {
 	if e.Busy() {
 		return nil
 	}
-	before := e.evaluator.evaluations
+	before := e.evaluator.Evaluations
 	for _, q := range e.queues {
 		for _, c := range q.Classes {
-			if c.IsBlocked() && e.mayBeNext(&c.Class) && e.reevaluate(c).verdict != state.Hopeless {
+			if c.IsBlocked() && e.mayBeNext(&c.Class) && e.reevaluate(c).Verdict != state.Hopeless {
 				missed = append(missed, c.Head().Key)
 			}
 		}
 	}
-	e.evaluator.evaluations = before
+	e.evaluator.Evaluations = before
 	return append(missed, e.missedFamilies()...)
 }
 
@@ -66,9 +66,9 @@ func TestSafetyNetFindsWhatTheEngineMissed(t *testing.T) {
 // TestSafetyNetIsOffByDefault: no evaluation is made that was not asked for.
 func TestSafetyNetIsOffByDefault(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 1), localOf("q"), job("runs", "q", 1, 1, 0, 0), job("waits", "q", 1, 1, 0, 1))
-	before := s.engine.evaluator.evaluations
+	before := s.engine.evaluator.Evaluations
 	s.engine.CheckWaiting(s.now)
-	if s.engine.evaluator.evaluations != before || !s.engine.CheckDue().IsZero() {
+	if s.engine.evaluator.Evaluations != before || !s.engine.CheckDue().IsZero() {
 		t.Error("a class was evaluated, or a check is due, want none")
 	}
 }

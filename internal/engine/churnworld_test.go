@@ -256,8 +256,8 @@ func TestRebuiltEngineHasTheSameUsage(t *testing.T) {
 		}
 		w.settle(t)
 		fresh := w.rebuilt(t)
-		fresh.Arrange(w.engine.growths.now)
-		w.engine.Arrange(w.engine.growths.now)
+		fresh.Arrange(w.engine.growths.Now)
+		w.engine.Arrange(w.engine.growths.Now)
 		for _, name := range queueNames {
 			want, wantOK := fresh.QueueUsage(name)
 			got, gotOK := w.engine.QueueUsage(name)
@@ -306,7 +306,7 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 		decideAll(w.engine, w.clock.Add(24*time.Hour))
 		e := w.engine
 		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.Flavors), "namespaces": len(e.namespaces),
-			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.surplus.Len(), "withdrawals": e.evictions.written.Len(),
+			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.Surplus.Len(), "withdrawals": e.evictions.written.Len(),
 			"topologies": len(e.nodes.Topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
 			"avoiding": e.avoidances.untimed.Len(), "superseded": len(e.superseded),
 			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.reports.unreported.len(),

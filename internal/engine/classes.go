@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -48,7 +49,7 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	}
 	isHead := c.Join(w.Rank())
 	if isHead || c.FormedOf != q.Revision {
-		e.evaluator.addEntitled(c)
+		e.evaluator.AddEntitled(c)
 	}
 	c.Unreported = append(c.Unreported, w.Key)
 	w.Class = c
@@ -93,9 +94,9 @@ func (e *Engine) leaveClass(w *state.Workload) {
 
 // block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on. In
 // some queues others wait behind it.
-func (e *Engine) block(c *state.Class, why reason.Reason, found *outcome) {
+func (e *Engine) block(c *state.Class, why reason.Reason, found *evaluate.Outcome) {
 	e.noteWhy(c, why)
-	c.Block(found.cause(), e.stateOf(c.Queue.Family))
+	c.Block(found.Cause(), e.stateOf(c.Queue.Family))
 	e.reports.report(c, why)
 	switch q := c.Queue; {
 	case q.Strategy == Strict:
@@ -104,8 +105,8 @@ func (e *Engine) block(c *state.Class, why reason.Reason, found *outcome) {
 		e.reports.notifyHead(c)
 	case q.Strategy == ByResource:
 		e.reports.notifyHead(c)
-		if len(found.lacks) > 0 {
-			q.Waits.HoldFor(&c.Class, found.lacks)
+		if len(found.Lacks) > 0 {
+			q.Waits.HoldFor(&c.Class, found.Lacks)
 		}
 	}
 }

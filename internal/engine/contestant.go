@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/musterhq/muster/internal/engine/contest"
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
@@ -11,14 +12,14 @@ type contestant struct {
 	queue   *state.ClusterQueue
 	class   *state.Class
 	version int
-	outcome
+	evaluate.Outcome
 }
 
-func newContestant(c *state.Class, found outcome) *contestant {
+func newContestant(c *state.Class, found evaluate.Outcome) *contestant {
 	q := c.Queue
-	out := &contestant{queue: q, class: c, version: q.Family.Version, outcome: found}
+	out := &contestant{queue: q, class: c, version: q.Family.Version, Outcome: found}
 	out.Contestant = contest.Contestant{Of: out, Queue: q.Node, QueueRank: q.Preemption.Rank, Rank: c.Head(),
-		Usage: found.choice.Usage, Borrowing: found.choice.Borrowing}
+		Usage: found.Choice.Usage, Borrowing: found.Choice.Borrowing}
 	return out
 }
 

@@ -20,11 +20,11 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	if e.reshaped {
 		e.reshape()
 	}
-	e.growths.now = now
+	e.growths.Now = now
 	e.usageHistory.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
-	e.growths.startDue(now)
+	e.growths.StartDue(now)
 	p := e.newPass(e.budget)
 	p.spend((p.budget+1)/2, p.reroute)
 	e.nodes.CountWithin()
@@ -41,7 +41,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.surplus.Len() > 0 ||
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.Surplus.Len() > 0 ||
 		e.nodes.HasReplacementToReview()
 }
 
@@ -95,7 +95,7 @@ func (p *pass) serveHeads(f *state.Family) {
 		if serve {
 			p.engine.holdBacks.Release(c.queue)
 			p.serve(c)
-			p.engine.holdBacks.ChargeAfter(c.queue, c.takesHoldBacks)
+			p.engine.holdBacks.ChargeAfter(c.queue, c.TakesHoldBacks)
 			if served++; p.budget <= 0 {
 				break
 			}
@@ -104,10 +104,10 @@ func (p *pass) serveHeads(f *state.Family) {
 		next, cut = p.headOf(c.queue)
 		heads.Replace(first, next.contestant())
 		if serve {
-			for _, v := range c.victims {
+			for _, v := range c.Victims {
 				heads.Recharged(v.Queue)
 			}
-			for _, y := range c.yields {
+			for _, y := range c.Yields {
 				heads.Recharged(y.Workload.ClusterQueue.Node)
 			}
 		}
@@ -167,13 +167,13 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 			p.engine.reports.report(c, why)
 			continue
 		}
-		begin := p.engine.evaluator.workSoFar()
-		found := p.engine.evaluator.evaluateInTurn(c)
-		if found.verdict != state.Hopeless {
+		begin := p.engine.evaluator.WorkSoFar()
+		found := p.engine.evaluator.EvaluateInTurn(c)
+		if found.Verdict != state.Hopeless {
 			return newContestant(c, found), false
 		}
-		why := p.engine.evaluator.whyHopeless(c, found)
-		p.budget -= p.engine.evaluator.costSince(begin)
+		why := p.engine.evaluator.WhyHopeless(c, found)
+		p.budget -= p.engine.evaluator.CostSince(begin)
 		p.engine.block(c, why, &found)
 	}
 	p.reportBehindPromised(q)
@@ -183,42 +183,42 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 // serve carries out the outcome for the head of a queue.
 func (p *pass) serve(c *contestant) {
 	w := p.engine.workloads[c.Rank.Key]
-	p.budget -= 1 + len(c.victims) + len(c.yields)
+	p.budget -= 1 + len(c.Victims) + len(c.Yields)
 	p.engine.leaveClass(w)
 	c.queue.Family.Version++
-	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
+	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.Choice.Assignments}
 	given.Checks = c.queue.ChecksFor(given)
-	if c.verdict == state.Preempting && w.MustTry() {
+	if c.Verdict == state.Preempting && w.MustTry() {
 		p.try(w, given)
 		return
 	}
-	c.queue.MarkPaid(c.class, c.choice.Usage)
-	if c.verdict == state.Admissible {
+	c.queue.MarkPaid(c.class, c.Choice.Usage)
+	if c.Verdict == state.Admissible {
 		p.admit(w, given)
 		return
 	}
-	for _, v := range c.victims {
+	for _, v := range c.Victims {
 		p.evictions.evict(v, w)
 	}
-	for _, y := range c.yields {
+	for _, y := range c.Yields {
 		p.resize(y.Workload, y.At, y.Given, w.Key)
 	}
-	why := c.choice.Why
-	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
-	p.engine.nominate(w, given, c.choice.Usage, why)
+	why := c.Choice.Why
+	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.Victims)
+	p.engine.nominate(w, given, c.Choice.Usage, why)
 }
 
 // reportReasons appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) reportReasons() {
-	if !p.engine.reports.lagging.IsZero() && p.engine.growths.now.Sub(p.engine.reports.lagging) >= longestUnreported {
+	if !p.engine.reports.lagging.IsZero() && p.engine.growths.Now.Sub(p.engine.reports.lagging) >= longestUnreported {
 		p.budget = max(p.budget, lateReports)
 	}
 	p.reportWithinBudget()
 	switch {
 	case p.engine.reports.unreported.len() == 0:
 		p.engine.reports.lagging = time.Time{}
-	case p.engine.reports.lagging.IsZero() || p.engine.growths.now.Before(p.engine.reports.lagging): // or the clock was set back
-		p.engine.reports.lagging = p.engine.growths.now
+	case p.engine.reports.lagging.IsZero() || p.engine.growths.Now.Before(p.engine.reports.lagging): // or the clock was set back
+		p.engine.reports.lagging = p.engine.growths.Now
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/growth"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -44,7 +45,7 @@ func (w *world) resizes(t *rapid.T, longest, dearest int) {
 		GrowAfter:  time.Duration(rapid.IntRange(0, longest).Draw(t, "growth rests")) * time.Second,
 		ResizeCost: time.Duration(rapid.IntRange(0, dearest).Draw(t, "a resize costs")) * time.Second,
 	}
-	w.engine.growths.policy = w.options.Elastic
+	w.engine.growths.Policy = w.options.Elastic
 }
 
 // TestSizesStayWithinBoundsAndQuota: a running job always has a size from its minimum to its maximum, no job is
@@ -54,7 +55,7 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 	checkElastic(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Arrange(w.engine.growths.now)
+			w.engine.Arrange(w.engine.growths.Now)
 			owed := map[string][]quota.FlavorResource{}
 			for _, name := range queueNames {
 				owed[name] = w.overdrawn(quota.Held, name)
@@ -132,7 +133,7 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 				if q.Family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
 					continue
 				}
-				got, want := w.engine.growths.resizableOf(q), w.engine.growths.listResizable(q)
+				got, want := w.engine.growths.ResizableOf(q), w.engine.growths.ListResizable(q)
 				if !slices.EqualFunc(got.Jobs, want.Jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
 					!slices.Equal(got.Members, want.Members) || !slices.Equal(got.At, want.At) || !slices.Equal(got.Grows, want.Grows) || !slices.Equal(got.Planned, want.Planned) ||
 					!slices.EqualFunc(got.Each, want.Each, slices.Equal[quota.Vector]) {
@@ -153,7 +154,7 @@ func TestFewestPodsYield(t *testing.T) {
 			if rapid.Bool().Draw(t, "decides") {
 				w.decide()
 			}
-			e.Arrange(e.growths.now)
+			e.Arrange(e.growths.Now)
 			if e.changed.Len()+e.relocated.Len() > 0 {
 				continue
 			}
@@ -163,20 +164,20 @@ func TestFewestPodsYield(t *testing.T) {
 					if q.Family == nil || len(q.Elastic) == 0 {
 						continue
 					}
-					least, list := e.evaluator.formOf(c).ReducedBy(e.evaluator.formOf(c).Reducible()), e.growths.resizableOf(q)
+					least, list := e.evaluator.FormOf(c).ReducedBy(e.evaluator.FormOf(c).Reducible()), e.growths.ResizableOf(q)
 					y := list.YieldsTo(waits.Priority)
 					fits := func(sizes []int32) (is bool) {
-						e.growths.tryYields(q, list, func(trial *yieldTrial) {
-							trial.release(sizes, func() {
-								trial.takeOffNodes()
-								found := e.evaluator.consider(waits, c, least)
-								is = found.verdict == state.Nominable || found.verdict == state.Admissible
+						e.growths.TryYields(q, list, func(trial *growth.YieldTrial) {
+							trial.Release(sizes, func() {
+								trial.TakeOffNodes()
+								found := e.evaluator.Consider(waits, c, least)
+								is = found.Verdict == state.Nominable || found.Verdict == state.Admissible
 							})
 						})
 						return is
 					}
-					alone := e.evaluator.consider(waits, c, least).verdict
-					if e.evaluator.formOf(c).Reducible() > 0 && (alone == state.Admissible || alone == state.Nominable) {
+					alone := e.evaluator.Consider(waits, c, least).Verdict
+					if e.evaluator.FormOf(c).Reducible() > 0 && (alone == state.Admissible || alone == state.Nominable) {
 						continue
 					}
 					var want []int32
@@ -196,7 +197,7 @@ func TestFewestPodsYield(t *testing.T) {
 							t.Fatalf("%s: %s need not shrink from %d to %d", waits.Key, job.Key, job.Size, want[i])
 						}
 					}
-					got, yields := e.evaluator.byYielding(waits, c)
+					got, yields := e.evaluator.ByYielding(waits, c)
 					if yields != (want != nil && fits(want)) {
 						w.describe(t)
 						t.Fatalf("%s: others yield = %v, want sizes %v", waits.Key, yields, want)
@@ -204,9 +205,9 @@ func TestFewestPodsYield(t *testing.T) {
 					if !yields {
 						continue
 					}
-					if victims, smaller := list.Changes(q, want); len(got.victims) != len(victims) || !slices.EqualFunc(got.yields, smaller,
+					if victims, smaller := list.Changes(q, want); len(got.Victims) != len(victims) || !slices.EqualFunc(got.Yields, smaller,
 						func(a, b state.Yield) bool { return a.Workload == b.Workload && a.At == b.At && a.Given.Equal(b.Given) }) {
-						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waits.Key, got.yields, got.victims, smaller, victims)
+						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waits.Key, got.Yields, got.Victims, smaller, victims)
 					}
 				}
 			}
@@ -232,7 +233,7 @@ func (w *world) wantNoneToGrow(t *rapid.T) {
 			continue
 		}
 		w.engine.holdBacks.ChargeAll(q.Family)
-		for _, job := range w.engine.growths.resizableOf(q).Members {
+		for _, job := range w.engine.growths.ResizableOf(q).Members {
 			at := job.ElasticSet()
 			each := w.engine.ledgers.VectorOfPods(&job.Held.PodSets[at], 1)
 			_, ok := w.engine.nodes.MoreOnNodes(job, at, 1, 0)

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
+	"github.com/musterhq/muster/internal/engine/growth"
 	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -32,8 +34,8 @@ type Engine struct {
 	nodes        *nodes.Nodes
 	ledgers      state.Ledgers
 	holdBacks    state.HoldBacks
-	growths      *growths
-	evaluator    *evaluator
+	growths      *growth.Growths
+	evaluator    *evaluate.Evaluator
 	reports      reports
 	refusals     refusals
 	avoidances   avoidances
@@ -85,10 +87,10 @@ func New(options Options) *Engine {
 	}
 	e.nodes = nodes.New(e.workloads)
 	e.ledgers, e.holdBacks = state.Ledgers{Tree: e.tree}, state.HoldBacks{Tree: e.tree}
-	e.growths = newGrowths(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
+	e.growths = growth.New(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
 	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
-	e.evaluator = &evaluator{options: options, tree: e.tree, queues: e.queues, workloads: e.workloads,
-		precedence: e.evictions.precedence, nodes: e.nodes, ledgers: e.ledgers, growths: e.growths}
+	e.evaluator = &evaluate.Evaluator{Options: options, Tree: e.tree, Queues: e.queues, Workloads: e.workloads,
+		Precedence: e.evictions.precedence, Nodes: e.nodes, Ledgers: e.ledgers, Growths: e.growths}
 	e.reports.workloads = e.workloads
 	e.waiting.Longest[waiting.RetryRefused], e.waiting.Longest[waiting.ForgetAvoided] = state.LongestRetry, state.LongestAvoidance
 	e.refusals = refusals{&e.waiting.Timers}
@@ -122,7 +124,7 @@ func (e *Engine) queue(name string) *state.ClusterQueue {
 	if q == nil {
 		q = &state.ClusterQueue{Fairly: e.options.FairSharing != nil, Classes: map[state.ClassKey]*state.Class{}, Locals: map[Key]*state.LocalQueue{},
 			Waits: e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool {
-				return e.evaluator.formOf(state.ClassOf(c)).Asks
+				return e.evaluator.FormOf(state.ClassOf(c)).Asks
 			}),
 			Waiting: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{},
 			Entitled: order.NewHeap(func(a, b *state.Class) bool { return a.Before(&b.Class) }, func(c *state.Class) *order.Place { return &c.EntitledAt })}

@@ -113,7 +113,7 @@ func (e *evictionPass) waiterFor(w *state.Workload, eviction *Eviction) *state.W
 	}
 	has := e.pass.engine.ledgers.VectorOf(w.Held)
 	waits := func(by *state.Workload) bool {
-		return by.AwaitsAnyOf(has) && !by.MustTry() && e.pass.engine.evaluator.mayEvict(by, w)
+		return by.AwaitsAnyOf(has) && !by.MustTry() && e.pass.engine.evaluator.MayEvict(by, w)
 	}
 	if waits(preemptor) {
 		return preemptor

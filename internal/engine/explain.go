@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -18,7 +19,7 @@ import (
 // Arrange applies changes of queues, cohorts and namespaces to the state, as Decide does first, but decides nothing.
 // An engine that is only used for Explain needs it once all events are applied; now is the time that it explains.
 func (e *Engine) Arrange(now time.Time) {
-	e.growths.now = now.Round(0)
+	e.growths.Now = now.Round(0)
 	if e.reshaped {
 		e.reshape()
 	}
@@ -167,18 +168,18 @@ func (ex *explainer) explainWait() {
 			ex.findHead()
 		}
 		form, found := ex.probe(w)
-		if c := w.Class; c != nil && c.Head().Key != w.Key && found.verdict == state.Preempting {
+		if c := w.Class; c != nil && c.Head().Key != w.Key && found.Verdict == state.Preempting {
 			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
 			head := ex.engine.workloads[c.Head().Key]
-			if _, of := ex.probe(head); of.verdict == state.Hopeless {
+			if _, of := ex.probe(head); of.Verdict == state.Hopeless {
 				ex.first, found = head, of
 			}
 		}
-		if w.Nomination != nil && (found.verdict != state.Admissible || !ex.hasPromised()) {
+		if w.Nomination != nil && (found.Verdict != state.Admissible || !ex.hasPromised()) {
 			// No others are evicted for it, and it is given what it was promised, even if other flavors or fewer pods fit now.
-			found.verdict, found.victims, found.yields = state.Nominable, nil, nil
-			if found.choice.Why.Code == reason.None {
-				found.choice.Why = w.Nomination.Why
+			found.Verdict, found.Victims, found.Yields = state.Nominable, nil, nil
+			if found.Choice.Why.Code == reason.None {
+				found.Choice.Why = w.Nomination.Why
 			}
 		}
 		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
@@ -186,7 +187,7 @@ func (ex *explainer) explainWait() {
 		ex.surveyFlavors(form, ex.countsOf(form, found))
 		if !ex.mustBeFixed {
 			ex.findVictims(found)
-			if found.verdict != state.Hopeless || !ex.engine.evaluator.whyHopeless(ex.probed, found).Code.Never() {
+			if found.Verdict != state.Hopeless || !ex.engine.evaluator.WhyHopeless(ex.probed, found).Code.Never() {
 				ex.findHolders(found, form.OnNodes())
 			}
 		}
@@ -200,16 +201,16 @@ func (ex *explainer) explainWait() {
 
 // isRefusedPreemptor reports whether others would be evicted for the workload, but are not, since the API server has
 // refused its admission.
-func (ex *explainer) isRefusedPreemptor(found outcome) bool {
-	return found.verdict == state.Preempting && ex.w.MustTry()
+func (ex *explainer) isRefusedPreemptor(found evaluate.Outcome) bool {
+	return found.Verdict == state.Preempting && ex.w.MustTry()
 }
 
 // findVictims lists the workloads that would shrink or be evicted for the workload.
-func (ex *explainer) findVictims(found outcome) {
-	for _, y := range found.yields {
+func (ex *explainer) findVictims(found evaluate.Outcome) {
+	for _, y := range found.Yields {
 		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.Workload.Key), From: y.Workload.Held.PodSets[y.At].Count, To: y.Given.PodSets[y.At].Count})
 	}
-	for _, v := range found.victims {
+	for _, v := range found.Victims {
 		ex.out.WouldPreempt = append(ex.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 	}
 }
@@ -231,22 +232,22 @@ func alone(w *state.Workload) *state.Class {
 }
 
 // probe evaluates a workload as if it were the next in line.
-func (ex *explainer) probe(w *state.Workload) (*flavor.Form, outcome) {
+func (ex *explainer) probe(w *state.Workload) (*flavor.Form, evaluate.Outcome) {
 	c := alone(w)
 	if w == ex.w {
 		ex.probed = c
 	}
-	return ex.engine.evaluator.formOf(c), ex.engine.evaluator.evaluateInTurn(c)
+	return ex.engine.evaluator.FormOf(c), ex.engine.evaluator.EvaluateInTurn(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
 // get, or else the smallest ones, as what they are short of has to become free.
-func (ex *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
-	given := found.choice.Assignments
+func (ex *explainer) countsOf(form *flavor.Form, found evaluate.Outcome) []int32 {
+	given := found.Choice.Assignments
 	switch {
 	case ex.w.Nomination != nil:
 		given = ex.w.Nomination.Given.PodSets
-	case found.verdict == state.Hopeless:
+	case found.Verdict == state.Hopeless:
 		return form.ReducedBy(form.Reducible())
 	}
 	counts := form.Full()
@@ -264,7 +265,7 @@ func (ex *explainer) setReason(why reason.Reason) {
 }
 
 // whyNow returns the reason for which a workload in line waits, given its outcome.
-func (ex *explainer) whyNow(found outcome) reason.Reason {
+func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 	q := ex.w.ClusterQueue
 	if why := ex.engine.mustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
 		ex.findUnready()
@@ -276,19 +277,19 @@ func (ex *explainer) whyNow(found outcome) reason.Reason {
 	case ex.out.Behind != nil:
 		return state.WhyBehind(q)
 	}
-	why := ex.engine.evaluator.whyHopeless(ex.probed, found)
-	if c := ex.w.Class; c != nil && c.IsBlocked() && (found.verdict == state.Admissible || found.verdict == state.Nominable) {
+	why := ex.engine.evaluator.WhyHopeless(ex.probed, found)
+	if c := ex.w.Class; c != nil && c.IsBlocked() && (found.Verdict == state.Admissible || found.Verdict == state.Nominable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
 	if ex.isRefusedPreemptor(found) {
 		return ex.w.Refusal.Why()
 	}
-	switch found.verdict {
+	switch found.Verdict {
 	case state.Admissible:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now: it is admitted next, unless other workloads come first"}
 	case state.Nominable, state.Preempting:
-		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
+		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.Victims)
 		if why.Preempted == 0 {
 			why.Preempted, why.Ending = ex.countAwaited()
 		}
@@ -329,15 +330,15 @@ func (ex *explainer) findStuckHead() {
 		return
 	}
 	c := alone(head)
-	if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == state.Hopeless {
-		if code := ex.engine.evaluator.whyHopeless(c, found).Code; code.Never() {
+	if found := ex.engine.evaluator.EvaluateInTurn(c); found.Verdict == state.Hopeless {
+		if code := ex.engine.evaluator.WhyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
 		}
 	}
 }
 
 // waitsForReadyPods reports whether the reported reason is that other workloads must be ready first.
-func (ex *explainer) waitsForReadyPods(found outcome) bool {
+func (ex *explainer) waitsForReadyPods(found evaluate.Outcome) bool {
 	if promised := ex.w.Nomination; promised != nil {
 		return state.Fits(ex.w.ClusterQueue.Node, promised.Usage)
 	}
@@ -346,9 +347,9 @@ func (ex *explainer) waitsForReadyPods(found outcome) bool {
 
 // wasHopeless reports whether the workload was found hopeless before its queue had to wait, and still is: then
 // that is the reported reason.
-func (ex *explainer) wasHopeless(found outcome) bool {
+func (ex *explainer) wasHopeless(found evaluate.Outcome) bool {
 	c := ex.w.Class
-	return found.verdict == state.Hopeless && (c != nil && c.IsBlocked() || ex.w.Why.Code == found.choice.Why.Code)
+	return found.Verdict == state.Hopeless && (c != nil && c.IsBlocked() || ex.w.Why.Code == found.Choice.Why.Code)
 }
 
 // surveyFlavors asks each flavor for these counts of each pod set.
@@ -359,7 +360,7 @@ func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 		promised = ex.w.Nomination.Given.PodSets
 	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, ex.engine.evaluator.questionOf(ex.first, q), promised) {
+	for i, looks := range form.Survey(counts, ex.engine.evaluator.QuestionOf(ex.first, q), promised) {
 		for n := range looks {
 			nodes := ex.nodesOf(i, &looks[n])
 			said := ex.verdictOf(&looks[n], ex.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
@@ -406,10 +407,10 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		p := ex.engine.evaluator.preemptor(ex.first, ex.w.ClusterQueue, wanted, shortOf(ex.w.ClusterQueue.Node, wanted))
-		victims := ex.engine.evaluator.victimsOf(p)
+		p := ex.engine.evaluator.Preemptor(ex.first, ex.w.ClusterQueue, wanted, evaluate.ShortOf(ex.w.ClusterQueue.Node, wanted))
+		victims := ex.engine.evaluator.VictimsOf(p)
 		if len(victims) > 0 && len(asks) > 0 {
-			victims, _ = ex.engine.evaluator.searchOnNodes(p, asks) // others may have to go, or there is no way
+			victims, _ = ex.engine.evaluator.SearchOnNodes(p, asks) // others may have to go, or there is no way
 		}
 		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption

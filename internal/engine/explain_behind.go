@@ -31,7 +31,7 @@ func (ex *explainer) findHead() {
 	lacks := map[*state.Class][]quota.FlavorResource{}
 	waitsBehind := func(c *state.Class) func(*state.Class) bool {
 		return func(head *state.Class) bool {
-			return slices.ContainsFunc(lacks[head], ex.engine.evaluator.formOf(c).Asks)
+			return slices.ContainsFunc(lacks[head], ex.engine.evaluator.FormOf(c).Asks)
 		}
 	}
 	for _, c := range earlier {
@@ -40,8 +40,8 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.Lacks()
 		case c.IsBlocked() || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.engine.evaluator.evaluateInTurn(c); found.verdict == state.Hopeless && len(found.lacks) > 0 {
-				heads, lacks[c] = append(heads, c), found.lacks
+			if found := ex.engine.evaluator.EvaluateInTurn(c); found.Verdict == state.Hopeless && len(found.Lacks) > 0 {
+				heads, lacks[c] = append(heads, c), found.Lacks
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -107,7 +108,7 @@ func (e *endTrial) fitsWithout(ended []*state.Workload) (is bool) {
 	for _, other := range q.Family.Queues {
 		heldBack[other] = other.HeldBack
 	}
-	nodes := &nodeCapacity{evaluator: e.explainer.engine.evaluator}
+	nodes := &evaluate.NodeCapacity{Evaluator: e.explainer.engine.evaluator}
 	e.explainer.engine.tentatively(func() {
 		e.explainer.engine.holdBacks.ReleaseAll(q.Family)
 		for _, w := range ended {
@@ -118,7 +119,7 @@ func (e *endTrial) fitsWithout(ended []*state.Workload) (is bool) {
 		}
 		e.explainer.engine.holdBacks.ChargeAll(q.Family)
 		_, found := e.explainer.probe(e.explainer.w)
-		is = found.verdict == state.Admissible || found.verdict == state.Nominable && state.Fits(q.Node, found.choice.Usage)
+		is = found.Verdict == state.Admissible || found.Verdict == state.Nominable && state.Fits(q.Node, found.Choice.Usage)
 	})
 	for other, v := range heldBack {
 		other.HeldBack = v

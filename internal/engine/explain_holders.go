@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -23,19 +24,19 @@ type holder struct {
 
 // findHolders lists the workloads that hold what is short, and those that would have to end. OnNodes says whether the
 // workload may have pods on nodes.
-func (ex *explainer) findHolders(found outcome, onNodes bool) {
+func (ex *explainer) findHolders(found evaluate.Outcome, onNodes bool) {
 	tooLarge := func(l *flavor.FlavorFit) bool { return l.Mode == flavor.NoFit }
 	if slices.ContainsFunc(ex.nearest, tooLarge) {
 		return // it would not help if any of them ended
 	}
 	if len(ex.short) == 0 {
-		if onNodes && found.verdict == state.Hopeless {
+		if onNodes && found.Verdict == state.Hopeless {
 			ex.findEnds(nil, onNodes)
 		}
 		return
 	}
 	q := ex.w.ClusterQueue
-	explainer := preempt.NewExplainer(ex.engine.tree, ex.engine.evaluator.preemptor(ex.first, q, ex.needs, ex.short), ex.engine.evaluator.holdersOf)
+	explainer := preempt.NewExplainer(ex.engine.tree, ex.engine.evaluator.Preemptor(ex.first, q, ex.needs, ex.short), ex.engine.evaluator.HoldersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range ex.out.WouldPreempt {
 		victims.Insert(v.Name)
@@ -47,7 +48,7 @@ func (ex *explainer) findHolders(found outcome, onNodes bool) {
 			ex.out.Awaits = append(ex.out.Awaits, reason.NameOf(h.Key))
 		}
 	}
-	if found.verdict != state.Nominable {
+	if found.Verdict != state.Nominable {
 		ex.findEnds(holders, onNodes)
 	}
 }
@@ -151,7 +152,7 @@ func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer, v
 // borrowingBar returns why the queue may not evict any workload for what it would have to borrow.
 func (ex *explainer) borrowingBar() string {
 	for _, i := range ex.short {
-		if !mayPreempt(ex.w.ClusterQueue, i, ex.needs.Of(i)) {
+		if !evaluate.MayPreempt(ex.w.ClusterQueue, i, ex.needs.Of(i)) {
 			return "the workload asks for more than the quota of ClusterQueue " + ex.w.ClusterQueue.Name + ", which may not preempt while it borrows"
 		}
 	}

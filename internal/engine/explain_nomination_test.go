@@ -243,7 +243,7 @@ func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 			job.Generation++
 			after.jobs[name] = job
 			after.apply(job)
-			after.engine.Arrange(after.engine.growths.now)
+			after.engine.Arrange(after.engine.growths.Now)
 			again, _ := after.engine.Explain(of)
 			if len(again.PodSets[0].Flavors) == 0 { // its queue is evaluated next
 				continue

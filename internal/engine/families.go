@@ -39,7 +39,7 @@ func (e *Engine) reshape() {
 		groups[key] = append(groups[key], q)
 	}
 	e.markAffected(concerned)            // by the tree as it is now
-	e.evaluator.ranking = fair.Ranking{} // forget cohorts that no longer exist
+	e.evaluator.Ranking = fair.Ranking{} // forget cohorts that no longer exist
 	before := e.families
 	e.families = map[string]*state.Family{}
 	e.reshaped = false

@@ -8,25 +8,13 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/growth"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// startDue puts the families on the agenda in which a workload may grow by now.
-func (g *growths) startDue(now time.Time) {
-	for {
-		key, due := g.timers.Take(waiting.Grow, now)
-		if !due {
-			return
-		}
-		if q := g.queues[key.Name]; q != nil && q.Family != nil {
-			q.Family.Enqueue()
-		}
-	}
-}
 
 // grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
@@ -84,7 +72,7 @@ func (g *growthPass) growsIn(q *state.ClusterQueue) bool {
 
 // dropPlans releases what was planned for workloads that may not grow any more.
 func (g *growthPass) dropPlans(q *state.ClusterQueue) {
-	for _, w := range g.pass.engine.growths.resizableOf(q).Members {
+	for _, w := range g.pass.engine.growths.ResizableOf(q).Members {
 		if len(w.Growing) > 0 && !w.MayGrow() {
 			g.planGrowth(w, nil)
 		}
@@ -95,7 +83,7 @@ func (g *growthPass) dropPlans(q *state.ClusterQueue) {
 // workload that does not get what was planned makes no others shrink before its next resize. It reports whether work
 // is left.
 func (g *growthPass) growAsPlanned(q *state.ClusterQueue) (left bool) {
-	t := g.pass.engine.growths.resizableOf(q)
+	t := g.pass.engine.growths.ResizableOf(q)
 	for i, w := range t.Members {
 		if len(w.Growing) == 0 || g.awaitsOthers(q, t, i) {
 			continue
@@ -110,7 +98,7 @@ func (g *growthPass) growAsPlanned(q *state.ClusterQueue) (left bool) {
 		if free := state.ReplicasFree(q.Node, t.Each[i]); free > 0 {
 			to := t.Jobs[i].Size + int32(min(more, free))
 			if to = min(to, t.Jobs[i].Max); to > t.Jobs[i].Size { // it may want no more by now
-				g.enlarge(growth{w, t.At[i], to})
+				g.enlarge(growth.Growth{Workload: w, At: t.At[i], To: to})
 			}
 		}
 	}
@@ -126,7 +114,7 @@ func (g *growthPass) awaitsOthers(q *state.ClusterQueue, t *state.Resizable, i i
 	if w.GrowthAwaits == g.pass.engine.nodes.PlacesVersion {
 		return true
 	}
-	if g.pass.engine.growths.podsOn(place.Now, t, i, t.Planned[i]) >= g.pass.engine.growths.podsOn(place.Planned, t, i, t.Planned[i]) {
+	if g.pass.engine.growths.PodsOn(place.Now, t, i, t.Planned[i]) >= g.pass.engine.growths.PodsOn(place.Planned, t, i, t.Planned[i]) {
 		return false
 	}
 	w.GrowthAwaits, q.Cramped = g.pass.engine.nodes.PlacesVersion, true
@@ -140,19 +128,19 @@ func (g *growthPass) scheduleGrowth(q *state.ClusterQueue, at time.Time) {
 
 // enlarge gives a workload as many more pods as fit on nodes, up to the given size. It reports whether these are all of
 // them: otherwise there is quota left that another may use.
-func (g *growthPass) enlarge(more growth) (whole bool) {
-	now := more.w.Held.PodSets[more.at].Count
+func (g *growthPass) enlarge(more growth.Growth) (whole bool) {
+	now := more.Workload.Held.PodSets[more.At].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := g.pass.engine.nodes.MoreOnNodes(more.w, more.at, pods, place.Now)
+		nodes, ok := g.pass.engine.nodes.MoreOnNodes(more.Workload, more.At, pods, place.Now)
 		if ok {
 			found = nodes
 		}
 		return ok
 	}
-	to := more.to
+	to := more.To
 	if whole = find(to - now); !whole {
-		more.w.ClusterQueue.Cramped = true
+		more.Workload.ClusterQueue.Cramped = true
 		fewer := sort.Search(int(to-now), func(fewer int) bool { return fewer > 0 && find(to-now-int32(fewer)) })
 		if to -= int32(fewer); to == now {
 			return false
@@ -160,7 +148,7 @@ func (g *growthPass) enlarge(more growth) (whole bool) {
 		find(to - now)
 	}
 	g.pass.budget -= 2 // it costs more than an evaluation
-	g.pass.resize(more.w, more.at, more.w.Held.Sized(more.at, to, found), Key{})
+	g.pass.resize(more.Workload, more.At, more.Workload.Held.Sized(more.At, to, found), Key{})
 	return whole
 }
 
@@ -174,9 +162,9 @@ func (g *growthPass) planGrowth(w *state.Workload, more quota.Vector) {
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
 func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
-	t := g.pass.engine.growths.resizableOf(q)
+	t := g.pass.engine.growths.ResizableOf(q)
 	now := state.GrowthState{Listings: q.Listings, Others: q.Family.Listings, Charges: q.Family.Waits.Charges(), Places: g.pass.engine.nodes.PlacesVersion, Until: q.PreemptionChecked.Until}
-	if now == q.PreemptionChecked && (now.Until.IsZero() || g.pass.engine.growths.now.Before(now.Until)) {
+	if now == q.PreemptionChecked && (now.Until.IsZero() || g.pass.engine.growths.Now.Before(now.Until)) {
 		if !now.Until.IsZero() {
 			g.scheduleGrowth(q, now.Until)
 		}
@@ -223,11 +211,11 @@ func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
 // again, there would be no end.
 func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
-	g.pass.engine.growths.tryYields(q, t, func(trial *yieldTrial) {
+	g.pass.engine.growths.TryYields(q, t, func(trial *growth.YieldTrial) {
 		gains := func(sizes []int32) (sum int32) {
-			trial.release(sizes, func() {
-				trial.takeOffNodes()
-				grown, sum, later = g.pass.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 { return q.Node.Available(quota.Planned, i) })
+			trial.Release(sizes, func() {
+				trial.TakeOffNodes()
+				grown, sum, later = g.pass.engine.growths.GrownAs(q, t, indices, func(i quota.Index) int64 { return q.Node.Available(quota.Planned, i) })
 			})
 			return sum
 		}
@@ -239,7 +227,7 @@ func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *el
 			any = true
 		}
 	})
-	g.pass.budget -= 1 + len(indices)/elasticPerBudget
+	g.pass.budget -= 1 + len(indices)/growth.PerBudget
 	if !any {
 		return later, false
 	}

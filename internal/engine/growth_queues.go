@@ -22,7 +22,7 @@ func (g *growthPass) inOrderOfGrowth(f *state.Family) []*state.ClusterQueue {
 	}
 	turns := make(map[*state.ClusterQueue]growthTurn, len(queues))
 	for _, q := range queues {
-		turns[q] = g.growthTurnOf(g.pass.engine.growths.resizableOf(q))
+		turns[q] = g.growthTurnOf(g.pass.engine.growths.ResizableOf(q))
 	}
 	slices.SortStableFunc(queues, func(a, b *state.ClusterQueue) int { return turns[a].compare(turns[b]) })
 	return queues
@@ -44,7 +44,7 @@ func (g *growthPass) growthTurnOf(t *state.Resizable) growthTurn {
 			break
 		}
 		turn.highest = job.Priority
-		if !g.pass.engine.growths.policy.GrowsAt(job, job.Max).After(g.pass.engine.growths.now) {
+		if !g.pass.engine.growths.Policy.GrowsAt(job, job.Max).After(g.pass.engine.growths.Now) {
 			turn.coolsDown = false
 			break
 		}
@@ -124,14 +124,14 @@ func (o *ownGrowths) release() {
 
 // ownGrowthOf returns what the queue's workloads are to grow into soon of its own quota, beside what it keeps.
 func (g *growthPass) ownGrowthOf(q *state.ClusterQueue) quota.Vector {
-	t := g.pass.engine.growths.resizableOf(q)
+	t := g.pass.engine.growths.ResizableOf(q)
 	var indices []int
 	for _, i := range t.Above(math.MinInt32).Indices {
 		if t.Planned[i] == 0 {
 			indices = append(indices, i)
 		}
 	}
-	grown, _, _ := g.pass.engine.growths.grownAs(q, t, indices, func(i quota.Index) int64 {
+	grown, _, _ := g.pass.engine.growths.GrownAs(q, t, indices, func(i quota.Index) int64 {
 		return min(q.Node.Available(quota.Planned, i), quota.Sub(q.Node.Nominal(i), q.Node.Used(quota.Planned, i)))
 	})
 	sums := map[quota.Index]int64{}

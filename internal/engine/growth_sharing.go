@@ -5,22 +5,16 @@ import (
 	"math"
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/growth"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
-// growth is a larger size for a workload that runs.
-type growth struct {
-	w  *state.Workload
-	at int
-	to int32
-}
-
 // growthsOf shares out free capacity, one replica at a time, among the workloads for which the time since their last
 // resize is long enough and the gain worth the cost. What the queue keeps for a waiting workload is free for those of a
 // higher priority: lower ones get nothing that these are about to use, so that otherwise nobody would.
-func (g *growthPass) growthsOf(q *state.ClusterQueue) []growth {
+func (g *growthPass) growthsOf(q *state.ClusterQueue) []growth.Growth {
 	g.pass.engine.waiting.Stop(waiting.Grow, Key{Name: q.Name})
 	if mine := q.HoldBackOf(); mine.Class != nil && mine.Class.ClassKey.Priority < math.MaxInt32 {
 		g.pass.engine.holdBacks.Release(q)
@@ -34,8 +28,8 @@ func (g *growthPass) growthsOf(q *state.ClusterQueue) []growth {
 
 // growthsFrom is growthsOf for workloads of at least this priority. What one will grow into soon is not given to lower
 // priorities meanwhile: they would have to give it back.
-func (g *growthPass) growthsFrom(q *state.ClusterQueue, priority int32) []growth {
-	t := g.pass.engine.growths.resizableOf(q)
+func (g *growthPass) growthsFrom(q *state.ClusterQueue, priority int32) []growth.Growth {
+	t := g.pass.engine.growths.ResizableOf(q)
 	var may, soon []int
 	for i, w := range t.Members {
 		if t.Jobs[i].Size == t.Jobs[i].Max || w.Held.HasSurplus() || len(w.Growing) > 0 || w.Priority < priority || !w.MayGrow() {
@@ -67,12 +61,12 @@ const (
 
 // whenGrows returns when a resizable workload may grow to the size, and notes the time if it is not now.
 func (g *growthPass) whenGrows(q *state.ClusterQueue, t *state.Resizable, i int, to int32) growthTime {
-	at := g.pass.engine.growths.policy.GrowsAt(&t.Jobs[i], to)
-	if !at.After(g.pass.engine.growths.now) {
+	at := g.pass.engine.growths.Policy.GrowsAt(&t.Jobs[i], to)
+	if !at.After(g.pass.engine.growths.Now) {
 		return atOnce
 	}
 	g.scheduleGrowth(q, at)
-	if g.pass.engine.growths.reserveFrom(&t.Jobs[i], to).After(g.pass.engine.growths.now) {
+	if g.pass.engine.growths.ReserveFrom(&t.Jobs[i], to).After(g.pass.engine.growths.Now) {
 		return muchLater
 	}
 	return shortly
@@ -81,11 +75,11 @@ func (g *growthPass) whenGrows(q *state.ClusterQueue, t *state.Resizable, i int,
 // share shares out capacity among the workloads that may grow now and, before lower priorities, those that may soon, and
 // returns the growth of the former. None gets quota for pods that have no nodes, since others may have nodes for theirs,
 // nor, where it would grow by less than it was thought to, for growth that is not worth its cost.
-func (g *growthPass) share(q *state.ClusterQueue, t *state.Resizable, may, soon []int) []growth {
+func (g *growthPass) share(q *state.ClusterQueue, t *state.Resizable, may, soon []int) []growth.Growth {
 	for len(may) > 0 {
 		soon = onlyAbove(t, soon, may)
-		jobs := g.pass.engine.growths.headroomOf(q, t, place.Now).share(may, soon, q.Node.Free)
-		var out []growth
+		jobs := g.pass.engine.growths.HeadroomOf(q, t, place.Now).Share(may, soon, q.Node.Free)
+		var out []growth.Growth
 		var stillMay, stillSoon []int
 		for n, i := range slices.Concat(may, soon) {
 			now, to := n < len(may), jobs[n].Size
@@ -97,14 +91,14 @@ func (g *growthPass) share(q *state.ClusterQueue, t *state.Resizable, may, soon 
 			case now && when == atOnce:
 				stillMay = append(stillMay, i)
 				if to > t.Jobs[i].Size {
-					out = append(out, growth{t.Members[i], t.At[i], to})
+					out = append(out, growth.Growth{Workload: t.Members[i], At: t.At[i], To: to})
 				}
 			case when != muchLater:
 				stillSoon = append(stillSoon, i)
 			}
 		}
 		if len(stillMay) == len(may) && len(stillSoon) == len(soon) {
-			slices.SortStableFunc(out, func(a, b growth) int { return cmp.Compare(b.w.Priority, a.w.Priority) })
+			slices.SortStableFunc(out, func(a, b growth.Growth) int { return cmp.Compare(b.Workload.Priority, a.Workload.Priority) })
 			return out
 		}
 		may, soon = stillMay, stillSoon

@@ -71,7 +71,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Arrange(w.engine.growths.now)
+			w.engine.Arrange(w.engine.growths.Now)
 			before := debts(w) // left by an eviction that was not written
 			for _, d := range w.decide() {
 				if d.Admit == nil {
@@ -194,7 +194,7 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 				case job.Nomination != nil:
 					planned = append(planned, w.engine.ledgers.VectorOf(job.Nomination.Given)...)
 				case job.Unheld: // its pods count although it holds nothing
-					unheld = append(unheld, w.engine.evaluator.firstFlavors(job)...)
+					unheld = append(unheld, w.engine.evaluator.FirstFlavors(job)...)
 				}
 				if job.Charged.Holder != nil {
 					holders++
@@ -234,7 +234,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 					continue
 				}
 				found := w.engine.reevaluate(c)
-				if found.verdict != state.Hopeless {
+				if found.Verdict != state.Hopeless {
 					t.Fatalf("%s waits in %s, but could be admitted: %+v", c.Head().Key, q.Name, found)
 				}
 			}

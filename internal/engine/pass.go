@@ -56,7 +56,7 @@ func (p *pass) resize(w *state.Workload, at int, given *Admission, by Key) {
 	w.Vacated = nodes.Merge(w.Vacated, nodes.Beyond(w.Held.PodSets[at].Places, given.PodSets[at].Places))
 	w.Before, w.Held = w.Held, given
 	w.Assumed, w.DecidedOn = state.Resizes, w.Version
-	w.ResizedBefore, w.ResizedAt, w.GrowthFailed = w.ResizedAt, p.engine.growths.now.Truncate(time.Second), false
+	w.ResizedBefore, w.ResizedAt, w.GrowthFailed = w.ResizedAt, p.engine.growths.Now.Truncate(time.Second), false
 	if to < from {
 		w.Growing = nil // a workload that was asked for pods is not given others soon
 	}
@@ -81,7 +81,7 @@ type growthPass struct{ pass *pass }
 func (p *pass) admit(w *state.Workload, given *Admission) {
 	w.Held, w.Assumed, w.DecidedOn = given, state.Admits, w.Version
 	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
-	w.ReservedAt = p.engine.growths.now.Truncate(time.Second)
+	w.ReservedAt = p.engine.growths.Now.Truncate(time.Second)
 	w.Why = reason.Reason{}
 	p.engine.usageHistory.prepay(w)
 	w.QueueEntry.Remove()

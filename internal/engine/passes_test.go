@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -105,7 +106,7 @@ func TestSearchesForWorkloadsThatYieldAreSpreadOverPasses(t *testing.T) {
 			reported[d.Key] = true
 		}
 		passes++
-		if evaluated, most := before-e.queues["q"].Waits.Ready(), 1+passBudget/(elastic/triedPerBudget); evaluated > most {
+		if evaluated, most := before-e.queues["q"].Waits.Ready(), 1+passBudget/(elastic/evaluate.TriedPerBudget); evaluated > most {
 			t.Errorf("pass %d has evaluated %d workloads, want at most %d", passes, evaluated, most)
 		}
 	}
@@ -156,8 +157,8 @@ func TestPassCountsFewShapes(t *testing.T) {
 		before := e.nodes.Finder.Counted()
 		e.Decide(epoch)
 		passes++
-		if counted := e.nodes.Finder.Counted() - before; counted > (passBudget+10)*countedPerBudget {
-			t.Fatalf("pass %d counted %d nodes, want %d at most", passes, counted, passBudget*countedPerBudget)
+		if counted := e.nodes.Finder.Counted() - before; counted > (passBudget+10)*evaluate.CountedPerBudget {
+			t.Fatalf("pass %d counted %d nodes, want %d at most", passes, counted, passBudget*evaluate.CountedPerBudget)
 		}
 		if passes > 4*waiting {
 			t.Fatal("passes never end")

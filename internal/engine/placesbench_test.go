@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
@@ -94,12 +95,12 @@ func BenchmarkYield(b *testing.B) {
 		"64 nodes, of the highest priority": job("nodes", "q", 64, 8, 2, 5000), "more than have quota": job("too-large", "q", 2900, 8, 1, 5000)} {
 		b.Run(name, func(b *testing.B) {
 			e.Apply(w)
-			found := outcome{}
+			found := evaluate.Outcome{}
 			b.ReportAllocs()
 			for b.Loop() {
-				found = e.evaluator.evaluate(e.workloads[w.Key].Class)
+				found = e.evaluator.Evaluate(e.workloads[w.Key].Class)
 			}
-			b.ReportMetric(float64(len(found.yields)+len(found.victims)), "yields")
+			b.ReportMetric(float64(len(found.Yields)+len(found.Victims)), "yields")
 			e.Apply(gone(w.Key.Name))
 		})
 	}

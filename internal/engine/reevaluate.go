@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
@@ -27,8 +28,8 @@ func (p *pass) reevaluateHeads(f *state.Family) (left bool) {
 		}
 		if found, ready := p.reevaluate(state.ClassOf(head), now); ready {
 			left = true
-		} else if !slices.Equal(found.lacks, head.Lacks()) {
-			left = head.Relack(found.lacks) || left
+		} else if !slices.Equal(found.Lacks, head.Lacks()) {
+			left = head.Relack(found.Lacks) || left
 		}
 	}
 	return left
@@ -49,11 +50,11 @@ func (p *pass) reevaluateByUse(f *state.Family) (left bool) {
 }
 
 // reevaluate evaluates a blocked class, and makes it ready if it is not hopeless.
-func (p *pass) reevaluate(c *state.Class, now waiting.State) (found outcome, ready bool) {
-	begin := p.engine.evaluator.workSoFar()
+func (p *pass) reevaluate(c *state.Class, now waiting.State) (found evaluate.Outcome, ready bool) {
+	begin := p.engine.evaluator.WorkSoFar()
 	found = p.engine.reevaluate(c)
-	p.budget -= p.engine.evaluator.costSince(begin)
-	if found.verdict == state.Hopeless {
+	p.budget -= p.engine.evaluator.CostSince(begin)
+	if found.Verdict == state.Hopeless {
 		c.Evaluated(now)
 		return found, false
 	}
@@ -62,10 +63,10 @@ func (p *pass) reevaluate(c *state.Class, now waiting.State) (found outcome, rea
 }
 
 // reevaluate evaluates a class as at the beginning of a pass.
-func (e *Engine) reevaluate(c *state.Class) (found outcome) {
+func (e *Engine) reevaluate(c *state.Class) (found evaluate.Outcome) {
 	e.holdBacks.ChargeAll(c.Queue.Family)
 	defer e.holdBacks.ReleaseAll(c.Queue.Family)
-	return e.evaluator.evaluateInTurn(c)
+	return e.evaluator.EvaluateInTurn(c)
 }
 
 // CheckWaiting evaluates one class of waiting workloads that should still have to wait, at most once each
@@ -91,7 +92,7 @@ func (e *Engine) CheckDue() time.Time {
 // missedClass evaluates the next blocked class.
 func (e *Engine) missedClass() []Key {
 	c := state.ClassOf(e.waiting.NextToCheck(e.mayBeNext))
-	if c == nil || e.reevaluate(c).verdict == state.Hopeless {
+	if c == nil || e.reevaluate(c).Verdict == state.Hopeless {
 		return nil
 	}
 	c.MakeReady()
@@ -150,7 +151,7 @@ func (p *pass) reevaluateByGrowth(f *state.Family) (left bool) {
 
 // withoutGrower returns those of the classes that wait for a workload which is not to grow soon any more.
 func (p *pass) withoutGrower(q *state.ClusterQueue, waits []*waiting.Class) (out []*waiting.Class) {
-	t, grows := p.engine.growths.resizableOf(q), map[*state.Workload]bool{}
+	t, grows := p.engine.growths.ResizableOf(q), map[*state.Workload]bool{}
 	for _, c := range waits {
 		grower, some := c.Grower().(*state.Workload)
 		if !some {
@@ -158,7 +159,7 @@ func (p *pass) withoutGrower(q *state.ClusterQueue, waits []*waiting.Class) (out
 		}
 		if _, known := grows[grower]; !known {
 			i, listed := t.Find(grower.Key)
-			grows[grower] = listed && t.Members[i] == grower && p.engine.growths.firstToGrow(q, t, []int{i}) != nil
+			grows[grower] = listed && t.Members[i] == grower && p.engine.growths.FirstToGrow(q, t, []int{i}) != nil
 		}
 		if !grows[grower] {
 			out = append(out, c)

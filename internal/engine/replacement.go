@@ -77,16 +77,16 @@ func (r *repairPass) promiseReplacement(w *state.Workload) bool {
 // preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
 // eviction helps.
 func (r *repairPass) preemptForReplacement(w *state.Workload) bool {
-	found, gained := r.pass.engine.evaluator.victimsForReplacement(w)
-	if len(found.victims)+len(found.yields) == 0 {
+	found, gained := r.pass.engine.evaluator.VictimsForReplacement(w)
+	if len(found.Victims)+len(found.Yields) == 0 {
 		return false
 	}
-	r.pass.budget -= len(found.victims) + len(found.yields)
+	r.pass.budget -= len(found.Victims) + len(found.Yields)
 	before, lost := len(r.pass.decisions), r.pass.engine.nodes.Places.InvalidNodes(w.Key)
-	for _, v := range found.victims {
+	for _, v := range found.Victims {
 		r.pass.evictions.evict(v, w)
 	}
-	for _, y := range found.yields {
+	for _, y := range found.Yields {
 		r.pass.resize(y.Workload, y.At, y.Given, w.Key)
 	}
 	for i := range r.pass.decisions[before:] {

@@ -50,9 +50,9 @@ func TestHeadThatNoNodeCanHoldLetsTheEngineRest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 8), node("b1", "b", 8)})...)
 			s.happens(job("runs", "q", 1, 2, 2, 0), job("runs-too", "q", 1, 2, 2, 0))
-			before := s.engine.evaluator.evaluations
+			before := s.engine.evaluator.Evaluations
 			s.happens(tc.gang, job("other", "q", 1, 99, 0, 1))
-			if n := s.engine.evaluator.evaluations - before; n > 12 {
+			if n := s.engine.evaluator.Evaluations - before; n > 12 {
 				t.Errorf("%d evaluations, want a few for each of the two jobs", n)
 			}
 			if s.engine.Busy() {

@@ -125,9 +125,9 @@ func playWorlds(t *testing.T, many int) {
 // the queues, are evaluated twice at most: as they become ready, and as the head that is served.
 func (w *world) rest(t *rapid.T) {
 	n := len(w.engine.workloads)
-	before := w.engine.evaluator.evaluations
+	before := w.engine.evaluator.Evaluations
 	w.decide()
-	if spent, bound := w.engine.evaluator.evaluations-before, 2*(n+1)*(n+len(queueNames)); spent > bound {
+	if spent, bound := w.engine.evaluator.Evaluations-before, 2*(n+1)*(n+len(queueNames)); spent > bound {
 		w.describe(t)
 		t.Fatalf("%d evaluations for %d workloads, want %d at most", spent, n, bound)
 	}

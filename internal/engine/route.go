@@ -273,7 +273,7 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	} else if w.Nomination != nil {
 		now.Planned = w.Nomination.Usage
 	} else if w.Unheld && w.ClusterQueue != nil {
-		now.Held = e.evaluator.firstFlavors(w)
+		now.Held = e.evaluator.FirstFlavors(w)
 		now.Planned = now.Held
 	}
 	if w.ClusterQueue != nil && len(now.Planned) > 0 && w.Assumed != state.Resizes && !w.Leaving() && !w.IsRefused(state.ReductionChange) && (w.Held != nil || w.Nomination != nil) {
@@ -297,8 +297,8 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	}
 	e.recount(was, now)
 	w.Charged = now
-	e.growths.list(w)
-	e.growths.noteSurplus(w)
+	e.growths.List(w)
+	e.growths.NoteSurplus(w)
 	e.nodes.UpdatePlaces(w)
 }
 

@@ -16,11 +16,11 @@ import (
 // shrinkSurplus shrinks these workloads before any other shrinks for what they have too much. One with a decision in
 // flight, or a rejected one, is skipped: updateCharges notes it again once that is resolved.
 func (g *growthPass) shrinkSurplus() {
-	for _, key := range slices.SortedFunc(maps.Keys(g.pass.engine.growths.surplus), order.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(g.pass.engine.growths.Surplus), order.CompareKeys) {
 		if g.pass.budget <= 0 {
 			return
 		}
-		g.pass.engine.growths.surplus.Delete(key)
+		g.pass.engine.growths.Surplus.Delete(key)
 		w := g.pass.engine.workloads[key]
 		at := w.ElasticSet()
 		if at < 0 || !w.MayResize() || w.Assumed != state.Nothing {

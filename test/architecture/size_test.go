@@ -21,7 +21,7 @@ const (
 // its value here; who brings it to the cap removes the row.
 var (
 	filesToday = map[string]int{
-		"internal/engine": 40,
+		"internal/engine": 32,
 	}
 	methodsToday = map[string]int{
 		"internal/engine.Engine": 73,

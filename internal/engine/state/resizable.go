@@ -36,13 +36,14 @@ type Growers struct {
 	All     quota.Vector
 }
 
-// Insert makes room for an entry, and remove deletes one.
+// Insert makes room for an entry at an index.
 func (r *Resizable) Insert(n int) {
 	r.Jobs, r.Members, r.At = slices.Insert(r.Jobs, n, elastic.Job{}), slices.Insert(r.Members, n, nil), slices.Insert(r.At, n, 0)
 	r.Each, r.Grows = slices.Insert(r.Each, n, nil), slices.Insert(r.Grows, n, false)
 	r.Planned = slices.Insert(r.Planned, n, 0)
 }
 
+// Remove deletes the entry at an index.
 func (r *Resizable) Remove(n int) {
 	r.Jobs, r.Members, r.At = slices.Delete(r.Jobs, n, n+1), slices.Delete(r.Members, n, n+1), slices.Delete(r.At, n, n+1)
 	r.Each, r.Grows = slices.Delete(r.Each, n, n+1), slices.Delete(r.Grows, n, n+1)
@@ -186,6 +187,7 @@ func (cq *ClusterQueue) AddElastic(w *Workload) {
 	cq.Elastic = slices.Insert(cq.Elastic, at, w)
 }
 
+// RemoveElastic takes the workload off that list.
 func (cq *ClusterQueue) RemoveElastic(w *Workload) {
 	if at, ok := cq.indexOfElastic(w); ok {
 		cq.Elastic = slices.Delete(cq.Elastic, at, at+1)

@@ -1,9 +1,10 @@
-package engine
+package evaluate
 
 import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
@@ -17,7 +18,7 @@ import (
 
 // search looks for flavors and places for one workload with given counts of each pod set.
 type search struct {
-	evaluator *evaluator
+	evaluator *Evaluator
 	w         *state.Workload
 	class     *state.Class
 	counts    []int32
@@ -34,7 +35,7 @@ type search struct {
 }
 
 // considerPlaces determines what can be done for these counts of each pod set if some pods are placed on nodes.
-func (ev *evaluator) considerPlaces(w *state.Workload, c *state.Class, counts []int32) outcome {
+func (ev *Evaluator) considerPlaces(w *state.Workload, c *state.Class, counts []int32) Outcome {
 	s := &search{evaluator: ev, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
 	for {
 		choice := s.choose()
@@ -72,17 +73,17 @@ func (s *search) split() flavor.Choice {
 }
 
 func (s *search) question() flavor.Question {
-	question := s.evaluator.questionOf(s.w, s.class.Queue)
+	question := s.evaluator.QuestionOf(s.w, s.class.Queue)
 	question.Excluded = s.excluded
 	return question
 }
 
 // fit looks for places for a choice. The Shortfall says why there are none.
-func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
+func (s *search) fit(choice flavor.Choice) (Outcome, *find.Shortfall) {
 	if fault := s.splitsGroup(choice); fault != nil {
-		return outcome{}, fault
+		return Outcome{}, fault
 	}
-	asks := s.evaluator.nodes.AsksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
+	asks := s.evaluator.Nodes.AsksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
@@ -91,34 +92,34 @@ func (s *search) fit(choice flavor.Choice) (outcome, *find.Shortfall) {
 		verdict, ledger = state.Nominable, place.Planned
 	}
 	if len(asks) == 0 {
-		return outcome{verdict: verdict, choice: choice}, nil
+		return Outcome{Verdict: verdict, Choice: choice}, nil
 	}
-	if verdict == state.Admissible && s.evaluator.nodes.Departing > 0 {
-		if found, ok := s.evaluator.nodes.Finder.TryFind(asks, place.Now); ok {
+	if verdict == state.Admissible && s.evaluator.Nodes.Departing > 0 {
+		if found, ok := s.evaluator.Nodes.Finder.TryFind(asks, place.Now); ok {
 			return placedAt(verdict, choice, found), nil
 		}
 		verdict, ledger = state.Nominable, place.Planned
 	}
-	found, fault := s.evaluator.nodes.Finder.Find(asks, ledger)
+	found, fault := s.evaluator.Nodes.Finder.Find(asks, ledger)
 	switch {
 	case fault == nil:
 		return placedAt(verdict, choice, found), nil
-	case s.class.Queue.OnDemand && !s.evaluator.nodes.Finder.EverFits(asks):
+	case s.class.Queue.OnDemand && !s.evaluator.Nodes.Finder.EverFits(asks):
 		if choice.Mode == flavor.Fits {
 			verdict = state.Admissible
 		}
-		return outcome{verdict: verdict, choice: choice}, nil
+		return Outcome{Verdict: verdict, Choice: choice}, nil
 	case !s.class.Queue.Fungibility.NextBeforePreempting:
 		return s.byPreemption(choice, asks, fault)
 	}
 	s.postponed = append(s.postponed, choice)
-	return outcome{}, fault
+	return Outcome{}, fault
 }
 
 // placedAt returns the outcome of a choice with these places.
-func placedAt(v state.Verdict, choice flavor.Choice, places []place.Assignment) outcome {
+func placedAt(v state.Verdict, choice flavor.Choice, places []place.Assignment) Outcome {
 	choice.Assignments = nodes.WithPlaces(choice.Assignments, places)
-	return outcome{verdict: v, choice: choice}
+	return Outcome{Verdict: v, Choice: choice}
 }
 
 // splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors. It is for the pod set whose
@@ -134,7 +135,7 @@ func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
 			if first.Count == 0 || second.Count == 0 {
 				continue // it has no pods to be near the others
 			}
-			if a, b := s.evaluator.nodes.PlacedBy(first), s.evaluator.nodes.PlacedBy(second); a != b && a != "" && b != "" {
+			if a, b := s.evaluator.Nodes.PlacedBy(first), s.evaluator.Nodes.PlacedBy(second); a != b && a != "" && b != "" {
 				has, flavor := other.Name, a
 				if s.class.Queue.TriesBefore(b, a) {
 					has, flavor = ps.Name, b
@@ -157,7 +158,7 @@ func (s *search) exclude(choice flavor.Choice, fault *find.Shortfall) bool {
 	if !slices.Contains(s.fullFlavors, fault.Flavor) {
 		s.fullFlavors = append(s.fullFlavors, fault.Flavor)
 	}
-	if s.class.Queue.Strategy == ByResource {
+	if s.class.Queue.Strategy == model.ByResource {
 		for _, resource := range fault.Resources {
 			s.lacks = append(s.lacks, quota.FlavorResource{Flavor: fault.Flavor, Resource: resource})
 		}
@@ -176,28 +177,28 @@ func (s *search) note(short []quota.Index) {
 // indicesOf returns the quota that the choice takes for pods placed on nodes.
 func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 	return slices.DeleteFunc(choice.Usage.Indices(), func(i quota.Index) bool {
-		return s.evaluator.nodes.Flavors[s.evaluator.tree.Name(i).Flavor].Topology == ""
+		return s.evaluator.Nodes.Flavors[s.evaluator.Tree.Name(i).Flavor].Topology == ""
 	})
 }
 
 // lastResort returns the outcome if no flavor has both quota and places: others may have to be evicted.
-func (s *search) lastResort(last flavor.Choice) outcome {
+func (s *search) lastResort(last flavor.Choice) Outcome {
 	for _, choice := range s.postponed {
-		asks := s.evaluator.nodes.AsksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
+		asks := s.evaluator.Nodes.AsksOf(s.class.Shape.PodSets, choice.Assignments, s.w.Avoid)
 		if found, fault := s.byPreemption(choice, asks, &find.Shortfall{}); fault == nil {
 			return found
 		}
 	}
-	out := outcome{choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
-	if s.class.Queue.Strategy == ByResource {
-		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 {
+	out := Outcome{Choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, Lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
+	if s.class.Queue.Strategy == model.ByResource {
+		if out.Lacks = append(out.Lacks, s.lacks...); len(out.Lacks) > 0 {
 			if out.couldRun = s.couldRun(); !out.couldRun {
-				out.lacks, out.fullFlavors = nil, s.fullFlavors
+				out.Lacks, out.fullFlavors = nil, s.fullFlavors
 			}
 		}
 	}
-	out.choice.Mode = min(out.choice.Mode, flavor.Blocked)
-	out.choice.Short = s.short
+	out.Choice.Mode = min(out.Choice.Mode, flavor.Blocked)
+	out.Choice.Short = s.short
 	return out
 }
 
@@ -208,8 +209,8 @@ func (s *search) lastResort(last flavor.Choice) outcome {
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.Form.Possible(s.counts, s.class.Queue.Node) {
-		asks := s.evaluator.nodes.AsksOf(s.class.Shape.PodSets, given, s.w.Avoid)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.nodes.Finder.FitsWhenIdle(asks) {
+		asks := s.evaluator.Nodes.AsksOf(s.class.Shape.PodSets, given, s.w.Avoid)
+		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.Nodes.Finder.FitsWhenIdle(asks) {
 			return true
 		}
 		for _, ask := range asks {
@@ -223,36 +224,36 @@ func (s *search) couldRun() bool {
 
 // byPreemption looks for victims without which there are both quota and capacity on nodes. fault is why there are no
 // places without preemption, nil if quota was short.
-func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *find.Shortfall) (outcome, *find.Shortfall) {
+func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *find.Shortfall) (Outcome, *find.Shortfall) {
 	w, q := s.w, s.class.Queue
-	short := shortOf(q.Node, choice.Usage)
+	short := ShortOf(q.Node, choice.Usage)
 	if fault != nil {
 		short = quota.Union(short, s.indicesOf(choice)...)
-		if slices.ContainsFunc(short, func(i quota.Index) bool { return !mayPreempt(q, i, choice.Usage.Of(i)) }) {
-			return outcome{}, fault
+		if slices.ContainsFunc(short, func(i quota.Index) bool { return !MayPreempt(q, i, choice.Usage.Of(i)) }) {
+			return Outcome{}, fault
 		}
 	}
-	p := s.evaluator.preemptor(w, q, choice.Usage, short)
+	p := s.evaluator.Preemptor(w, q, choice.Usage, short)
 	if len(asks) == 0 || fault == nil {
-		switch victims := s.evaluator.victimsOf(p); {
+		switch victims := s.evaluator.VictimsOf(p); {
 		case len(victims) == 0:
 			return s.hopeless(choice), nil // quota is short, whatever the nodes have
 		case len(asks) == 0:
 			return s.evaluator.preempting(q, choice, victims), nil
 		}
 	}
-	if victims, places := s.evaluator.searchOnNodes(p, asks); len(victims) > 0 {
+	if victims, places := s.evaluator.SearchOnNodes(p, asks); len(victims) > 0 {
 		choice.Assignments = nodes.WithPlaces(choice.Assignments, places)
 		return s.evaluator.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
-		_, fault = s.evaluator.nodes.Finder.Find(asks, place.Planned)
+		_, fault = s.evaluator.Nodes.Finder.Find(asks, place.Planned)
 	}
-	return outcome{}, fault
+	return Outcome{}, fault
 }
 
 // hopeless returns the outcome of a choice for whose quota no workload can be evicted.
-func (s *search) hopeless(choice flavor.Choice) outcome {
+func (s *search) hopeless(choice flavor.Choice) Outcome {
 	// Whether it may evict others depends on all that it requests, not only on what was short.
 	s.note(choice.Usage.Indices())
 	s.mayChoose = s.class.Form.HasChoice()

@@ -1,4 +1,4 @@
-package engine
+package evaluate
 
 import (
 	"slices"
@@ -6,7 +6,10 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/growth"
+	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/nodes"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place/find"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -14,21 +17,21 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// outcome is the result of evaluating the head of a class.
-type outcome struct {
-	verdict state.Verdict
-	choice  flavor.Choice
-	victims []preempt.Victim
-	// yields are the workloads that shrink for it.
-	yields []state.Yield
+// Outcome is the result of evaluating the head of a class.
+type Outcome struct {
+	Verdict state.Verdict
+	Choice  flavor.Choice
+	Victims []preempt.Victim
+	// Yields are the workloads that shrink for it.
+	Yields []state.Yield
 	// shrinksEquals is set if some victims have its queue and priority: those shrink for its minimum only.
 	shrinksEquals bool
-	// lacks is what there has to be more of before it can be admitted; empty if more would not help.
-	lacks []quota.FlavorResource
+	// Lacks is what there has to be more of before it can be admitted; empty if more would not help.
+	Lacks []quota.FlavorResource
 	// couldRun is set if it is known that it would run if nothing else did.
 	couldRun bool
-	// takesHoldBacks is set if it takes quota that is held back for workloads after it.
-	takesHoldBacks bool
+	// TakesHoldBacks is set if it takes quota that is held back for workloads after it.
+	TakesHoldBacks bool
 	// mayChoose is set if the workload may fit because more is used, not less: nothing can be evicted for the chosen flavors,
 	// and others would be chosen if more of these were used; or it may not take what running workloads are to grow into,
 	// and would evict workloads of other queues if that were used.
@@ -42,40 +45,40 @@ type outcome struct {
 }
 
 // stopsAny reports whether the outcome stops any workload, or is not a preemption at all.
-func (o *outcome) stopsAny() bool { return o.verdict != state.Preempting || len(o.victims) > 0 }
+func (o *Outcome) stopsAny() bool { return o.Verdict != state.Preempting || len(o.Victims) > 0 }
 
 // sparesQueue reports whether the outcome only shrinks workloads, all of them of other queues.
-func (o *outcome) sparesQueue(q *state.ClusterQueue) bool {
-	return !o.stopsAny() && !slices.ContainsFunc(o.yields, func(y state.Yield) bool { return y.Workload.ClusterQueue == q })
+func (o *Outcome) sparesQueue(q *state.ClusterQueue) bool {
+	return !o.stopsAny() && !slices.ContainsFunc(o.Yields, func(y state.Yield) bool { return y.Workload.ClusterQueue == q })
 }
 
-// evaluator works out what can be done for waiting workloads. It changes no state but counters and caches.
-type evaluator struct {
-	options    Options
-	tree       *quota.Tree
-	queues     map[string]*state.ClusterQueue
-	workloads  map[Key]*state.Workload
-	precedence *preempt.Precedence
-	nodes      *nodes.Nodes
-	ledgers    state.Ledgers
-	growths    *growths
-	// ranking has the shares that searches for victims compare.
-	ranking fair.Ranking
-	// evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
+// Evaluator works out what can be done for waiting workloads. It changes no state but counters and caches.
+type Evaluator struct {
+	Options    model.Options
+	Tree       *quota.Tree
+	Queues     map[string]*state.ClusterQueue
+	Workloads  map[order.Key]*state.Workload
+	Precedence *preempt.Precedence
+	Nodes      *nodes.Nodes
+	Ledgers    state.Ledgers
+	Growths    *growth.Growths
+	// Ranking has the shares that searches for victims compare.
+	Ranking fair.Ranking
+	// Evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
 	// nodes.
-	evaluations int
+	Evaluations int
 	tried       int
 }
 
 // offer returns the flavors that the queue offers.
-func (ev *evaluator) offer(q *state.ClusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: ev.nodes.Flavors, Topologies: ev.nodes.Topologies, IgnoreUndeclared: ev.options.IgnoreUndeclared || q.CoversAll}
+func (ev *Evaluator) offer(q *state.ClusterQueue) flavor.Offer {
+	return flavor.Offer{Groups: q.Groups, Flavors: ev.Nodes.Flavors, Topologies: ev.Nodes.Topologies, IgnoreUndeclared: ev.Options.IgnoreUndeclared || q.CoversAll}
 }
 
-// formOf returns the request of the class to its queue, independent of usage.
-func (ev *evaluator) formOf(c *state.Class) *flavor.Form {
+// FormOf returns the request of the class to its queue, independent of usage.
+func (ev *Evaluator) FormOf(c *state.Class) *flavor.Form {
 	if c.Form == nil || c.FormedOf != c.Queue.Revision {
-		c.Form, c.FormedOf = flavor.NewForm(c.Shape.PodSets, ev.offer(c.Queue), ev.tree), c.Queue.Revision
+		c.Form, c.FormedOf = flavor.NewForm(c.Shape.PodSets, ev.offer(c.Queue), ev.Tree), c.Queue.Revision
 		c.Own = nil
 		if c.Queue.Node != nil {
 			c.Own = c.Form.Within(c.Form.ReducedBy(c.Form.Reducible()), c.Queue.Node.Nominal)
@@ -84,59 +87,60 @@ func (ev *evaluator) formOf(c *state.Class) *flavor.Form {
 	return c.Form
 }
 
-// firstFlavors returns what the workload takes if all its pods use the first flavors of its queue.
-func (ev *evaluator) firstFlavors(w *state.Workload) quota.Vector {
-	form := flavor.NewForm(w.PodSets, ev.offer(w.ClusterQueue), ev.tree)
+// FirstFlavors returns what the workload takes if all its pods use the first flavors of its queue.
+func (ev *Evaluator) FirstFlavors(w *state.Workload) quota.Vector {
+	form := flavor.NewForm(w.PodSets, ev.offer(w.ClusterQueue), ev.Tree)
 	return form.First(form.Full())
 }
 
 // lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
 // matters only in a queue by resource.
-func (ev *evaluator) lacksOf(c *state.Class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
-	if c.Queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.Form.CouldFit(counts, c.Queue.Node) {
+func (ev *Evaluator) lacksOf(c *state.Class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
+	if c.Queue.Strategy != model.ByResource || choice.Mode >= flavor.Awaits || !c.Form.CouldFit(counts, c.Queue.Node) {
 		return nil
 	}
 	out := make([]quota.FlavorResource, len(choice.Short))
 	for n, i := range choice.Short {
-		out[n] = ev.tree.Name(i)
+		out[n] = ev.Tree.Name(i)
 	}
 	return out
 }
 
 // strategies returns the strategies of fair sharing, nil if it is off.
-func (ev *evaluator) strategies() []preempt.Strategy {
-	if ev.options.FairSharing == nil {
+func (ev *Evaluator) strategies() []preempt.Strategy {
+	if ev.Options.FairSharing == nil {
 		return nil
 	}
-	return ev.options.FairSharing.Strategies
+	return ev.Options.FairSharing.Strategies
 }
 
 // queueStanding returns the Standing of a queue.
-func (ev *evaluator) queueStanding(n *quota.Node) preempt.Standing {
-	if q := ev.queues[n.Name()]; q != nil {
+func (ev *Evaluator) queueStanding(n *quota.Node) preempt.Standing {
+	if q := ev.Queues[n.Name()]; q != nil {
 		return q.Preemption.Standing
 	}
 	return preempt.Standing{}
 }
 
-// triedPerBudget is how many elastic workloads that are tried at other sizes on nodes cost as much as one evaluation:
+// TriedPerBudget is how many elastic workloads that are tried at other sizes on nodes cost as much as one evaluation:
 // that of a hopeless workload can try thousands, and so cost more than all else in a pass. A head that is found is not
 // charged for them: it is evaluated again in each pass until the heads of all queues are known, and if it cost all of
 // the budget, those of the queues after it would never be.
-const triedPerBudget = 10
+const TriedPerBudget = 10
 
-// countedPerBudget is how many nodes, counted for a pod shape that was not counted lately, cost as much as one evaluation.
-// As with triedPerBudget, only hopeless workloads are charged for them.
-const countedPerBudget = 500
+// CountedPerBudget is how many nodes, counted for a pod shape that was not counted lately, cost as much as one evaluation.
+// As with TriedPerBudget, only hopeless workloads are charged for them.
+const CountedPerBudget = 500
 
 // work is what evaluations have cost beyond the usual.
-type work struct{ tried, counted int }
+type Work struct{ tried, counted int }
 
-func (ev *evaluator) workSoFar() work { return work{ev.tried, ev.nodes.Finder.Counted()} }
+// WorkSoFar returns the work that was done since the engine started.
+func (ev *Evaluator) WorkSoFar() Work { return Work{ev.tried, ev.Nodes.Finder.Counted()} }
 
-// costSince returns what one evaluation costs that has begun at that work.
-func (ev *evaluator) costSince(begin work) int {
-	return 1 + (ev.tried-begin.tried)/triedPerBudget + (ev.nodes.Finder.Counted()-begin.counted)/countedPerBudget
+// CostSince returns what one evaluation costs that has begun at that work.
+func (ev *Evaluator) CostSince(begin Work) int {
+	return 1 + (ev.tried-begin.tried)/TriedPerBudget + (ev.Nodes.Finder.Counted()-begin.counted)/CountedPerBudget
 }
 
 // maxCombinations bounds how many combinations of flavors couldRun tries.
@@ -145,10 +149,10 @@ const maxCombinations = 16
 // A workload that no end of others would let run is told so, and so is who waits behind it in a strict queue: 9 pods of
 // 8 GPUs wait for ever where 8 nodes have 8 GPUs each, and all of a StrictFIFO queue with them.
 
-// whyHopeless returns why the head of the class, for which nothing can be done at present, waits. While nodes are not
+// WhyHopeless returns why the head of the class, for which nothing can be done at present, waits. While nodes are not
 // ready, nobody is told that the nodes never suffice.
-func (ev *evaluator) whyHopeless(c *state.Class, found outcome) reason.Reason {
-	why := found.choice.Why
+func (ev *Evaluator) WhyHopeless(c *state.Class, found Outcome) reason.Reason {
+	why := found.Choice.Why
 	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !find.MentionsNotReady(why.Message()) && ev.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
 	}
@@ -157,9 +161,9 @@ func (ev *evaluator) whyHopeless(c *state.Class, found outcome) reason.Reason {
 
 // exceedsNodes reports whether the present nodes could hold the fewest pods of the class in no choice of flavors, even if
 // nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
-func (ev *evaluator) exceedsNodes(c *state.Class) bool {
-	form := ev.formOf(c)
-	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.nodes.NodesVersion, Residents: ev.nodes.Places.ResidentChanges(), Never: c.Never.Never}
+func (ev *Evaluator) exceedsNodes(c *state.Class) bool {
+	form := ev.FormOf(c)
+	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.Nodes.NodesVersion, Residents: ev.Nodes.Places.ResidentChanges(), Never: c.Never.Never}
 	if c.Never == now {
 		return now.Never
 	}
@@ -174,11 +178,11 @@ func (ev *evaluator) exceedsNodes(c *state.Class) bool {
 
 // everFits reports whether the present nodes could hold these counts of the class in any choice of flavors, if nothing
 // else ran on them.
-func (ev *evaluator) everFits(c *state.Class, counts []int32) bool {
+func (ev *Evaluator) everFits(c *state.Class, counts []int32) bool {
 	ways := 0
-	for given := range ev.formOf(c).Possible(counts, c.Queue.Node) {
-		asks := ev.nodes.AsksOf(c.Shape.PodSets, given, state.Avoidance{})
-		if ways++; len(asks) == 0 || ways > maxCombinations || ev.nodes.Finder.EverFits(asks) {
+	for given := range ev.FormOf(c).Possible(counts, c.Queue.Node) {
+		asks := ev.Nodes.AsksOf(c.Shape.PodSets, given, state.Avoidance{})
+		if ways++; len(asks) == 0 || ways > maxCombinations || ev.Nodes.Finder.EverFits(asks) {
 			return true
 		}
 	}
@@ -187,8 +191,8 @@ func (ev *evaluator) everFits(c *state.Class, counts []int32) bool {
 
 // mostEver returns the sum of what the present nodes could hold of each pod set on its own: no more pods of the class ever
 // run together.
-func (ev *evaluator) mostEver(c *state.Class) (sum int64) {
-	form := ev.formOf(c)
+func (ev *Evaluator) mostEver(c *state.Class) (sum int64) {
+	form := ev.FormOf(c)
 	for i := range form.Full() {
 		_, most := form.Needs(i)
 		sum += int64(sort.Search(int(most), func(n int) bool {

@@ -1,4 +1,4 @@
-package engine
+package evaluate
 
 import (
 	"slices"
@@ -17,9 +17,9 @@ import (
 // anyThatFit returns what can be done for such a workload without stopping or shrinking any other. Pods go to the pod sets
 // in their order. If these are too few, they go to those with the smallest pods first: where one pod of 8 GPUs would take
 // the place of three small ones, and three must run, the small ones do.
-func (ev *evaluator) anyThatFit(w *state.Workload, c *state.Class) (outcome, *anySearch) {
+func (ev *Evaluator) anyThatFit(w *state.Workload, c *state.Class) (Outcome, *anySearch) {
 	s := &anySearch{evaluator: ev, w: w, class: c}
-	form := ev.formOf(c)
+	form := ev.FormOf(c)
 	if s.fill(form.InOrder()) {
 		return s.best, s
 	}
@@ -29,9 +29,9 @@ func (ev *evaluator) anyThatFit(w *state.Workload, c *state.Class) (outcome, *an
 
 // anyByEviction is anyThatFit for a workload that may evict others until it has as many pods as it needs. Pods beyond
 // these evict nobody. If there are too few pods all the same, it says what they are short of.
-func (ev *evaluator) anyByEviction(s *anySearch) outcome {
+func (ev *Evaluator) anyByEviction(s *anySearch) Outcome {
 	s.mayEvict = true
-	if s.fill(ev.formOf(s.class).InOrder()) {
+	if s.fill(ev.FormOf(s.class).InOrder()) {
 		return s.best
 	}
 	return s.none()
@@ -39,22 +39,22 @@ func (ev *evaluator) anyByEviction(s *anySearch) outcome {
 
 // anySearch looks for the pods that a workload gets.
 type anySearch struct {
-	evaluator *evaluator
+	evaluator *Evaluator
 	w         *state.Workload
 	class     *state.Class
 	mayEvict  bool
 	// counts are the pods of each pod set so far, best is what can be done for them: hopeless if they are too few.
 	counts []int32
-	best   outcome
+	best   Outcome
 	// lacking is what was short in all that was tried.
-	lacking outcome
+	lacking Outcome
 }
 
 // fill gives pods to the pod sets at the indices, in this order, beside those that the others need. It reports whether
 // these are enough.
 func (a *anySearch) fill(order []int) bool {
-	form := a.evaluator.formOf(a.class)
-	a.counts, a.best = make([]int32, len(form.Full())), outcome{}
+	form := a.evaluator.FormOf(a.class)
+	a.counts, a.best = make([]int32, len(form.Full())), Outcome{}
 	for i := range a.counts {
 		a.counts[i], _ = form.Needs(i)
 	}
@@ -63,22 +63,22 @@ func (a *anySearch) fill(order []int) bool {
 			a.extend(set)
 		}
 	}
-	a.evaluator.tried += triedPerBudget * len(order)
+	a.evaluator.tried += TriedPerBudget * len(order)
 	if !a.isEnough() {
-		a.best = outcome{}
+		a.best = Outcome{}
 	}
-	return a.best.verdict != state.Hopeless
+	return a.best.Verdict != state.Hopeless
 }
 
 // isEnough reports whether the workload can start with the pods so far.
 func (a *anySearch) isEnough() bool {
-	return flavor.PodsIn(a.counts) >= a.evaluator.formOf(a.class).Together()
+	return flavor.PodsIn(a.counts) >= a.evaluator.FormOf(a.class).Together()
 }
 
 // extend gives the pod set at the index as many pods as fit beside the others.
 func (a *anySearch) extend(set int) {
 	least := a.counts[set]
-	_, most := a.evaluator.formOf(a.class).Needs(set)
+	_, most := a.evaluator.FormOf(a.class).Needs(set)
 	with := func(pods int32) []int32 {
 		counts := slices.Clone(a.counts)
 		counts[set] = pods
@@ -93,8 +93,8 @@ func (a *anySearch) extend(set int) {
 // try gives the workload these pods if they are available, and reports whether they are.
 func (a *anySearch) try(counts []int32) bool {
 	found := a.evaluator.considerTaking(a.w, a.class, counts)
-	fits := found.verdict == state.Admissible || found.verdict == state.Nominable
-	if !fits && (found.verdict == state.Hopeless || found.shrinksEquals || !a.mayEvict || a.best.verdict != state.Hopeless && a.isEnough()) {
+	fits := found.Verdict == state.Admissible || found.Verdict == state.Nominable
+	if !fits && (found.Verdict == state.Hopeless || found.shrinksEquals || !a.mayEvict || a.best.Verdict != state.Hopeless && a.isEnough()) {
 		a.note(found)
 		return false
 	}
@@ -104,13 +104,13 @@ func (a *anySearch) try(counts []int32) bool {
 
 // note adds what was short. Of the reasons it keeps the one that is closest to fitting: another pod set may fit where the
 // first one never does.
-func (a *anySearch) note(found outcome) {
+func (a *anySearch) note(found Outcome) {
 	l := &a.lacking
-	if closeness(found.choice.Why.Code) > closeness(l.choice.Why.Code) {
-		l.choice.Why = found.choice.Why
+	if closeness(found.Choice.Why.Code) > closeness(l.Choice.Why.Code) {
+		l.Choice.Why = found.Choice.Why
 	}
-	l.choice.Short = quota.Union(l.choice.Short, found.choice.Short...)
-	l.lacks = append(l.lacks, found.lacks...)
+	l.Choice.Short = quota.Union(l.Choice.Short, found.Choice.Short...)
+	l.Lacks = append(l.Lacks, found.Lacks...)
 	for _, name := range found.fullFlavors {
 		if !slices.Contains(l.fullFlavors, name) {
 			l.fullFlavors = append(l.fullFlavors, name)
@@ -124,15 +124,15 @@ func (a *anySearch) note(found outcome) {
 
 // none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more of
 // anything that was.
-func (a *anySearch) none() outcome {
-	form := a.evaluator.formOf(a.class)
+func (a *anySearch) none() Outcome {
+	form := a.evaluator.FormOf(a.class)
 	smallest := a.evaluator.considerTaking(a.w, a.class, form.ReducedBy(form.Reducible()))
-	if smallest.verdict != state.Hopeless && !smallest.shrinksEquals {
+	if smallest.Verdict != state.Hopeless && !smallest.shrinksEquals {
 		return smallest // what earlier pod sets were given left too little for later ones
 	}
 	a.note(smallest)
-	a.lacking.choice.Usage, a.lacking.choice.Borrowing = smallest.choice.Usage, smallest.choice.Borrowing
-	a.lacking.choice.Mode = min(smallest.choice.Mode, flavor.Blocked)
+	a.lacking.Choice.Usage, a.lacking.Choice.Borrowing = smallest.Choice.Usage, smallest.Choice.Borrowing
+	a.lacking.Choice.Mode = min(smallest.Choice.Mode, flavor.Blocked)
 	return a.lacking
 }
 

@@ -1,4 +1,4 @@
-package engine
+package evaluate
 
 import (
 	"slices"
@@ -10,42 +10,42 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// questionOf returns the parameters of a flavor assignment for the workload.
-func (ev *evaluator) questionOf(w *state.Workload, q *state.ClusterQueue) flavor.Question {
+// QuestionOf returns the parameters of a flavor assignment for the workload.
+func (ev *Evaluator) QuestionOf(w *state.Workload, q *state.ClusterQueue) flavor.Question {
 	return flavor.Question{
 		Queue: q.Node, Fungibility: q.Fungibility,
-		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
+		MayPreempt: func(i quota.Index, amount int64) bool { return MayPreempt(q, i, amount) },
 		Preempt:    func(i quota.Index, amount int64) (flavor.Mode, int) { return ev.couldPreempt(w, q, i, amount) },
 	}
 }
 
 // victims returns the workloads to evict so that the workload can have the amounts.
-func (ev *evaluator) victims(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
-	return ev.victimsOf(ev.preemptor(w, q, usage, short))
+func (ev *Evaluator) victims(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
+	return ev.VictimsOf(ev.Preemptor(w, q, usage, short))
 }
 
-// preemptor describes the workload as one that wants the amounts, some of which are short.
-func (ev *evaluator) preemptor(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
+// Preemptor describes the workload as one that wants the amounts, some of which are short.
+func (ev *Evaluator) Preemptor(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
 		Queue: q.Node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
-		Spared: ev.precedence.Over(w.Key), Fair: ev.strategies(), Ranking: &ev.ranking, StandingOf: ev.queueStanding,
+		Spared: ev.Precedence.Over(w.Key), Fair: ev.strategies(), Ranking: &ev.Ranking, StandingOf: ev.queueStanding,
 	}
 }
 
-// victimsOf returns the victims of a preemptor.
-func (ev *evaluator) victimsOf(p preempt.Preemptor) []preempt.Victim {
-	return preempt.Search(ev.tree, p, ev.holdersOf)
+// VictimsOf returns the victims of a preemptor.
+func (ev *Evaluator) VictimsOf(p preempt.Preemptor) []preempt.Victim {
+	return preempt.Search(ev.Tree, p, ev.HoldersOf)
 }
 
-// holdersOf is preempt.Holders.
-func (ev *evaluator) holdersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
-	q := ev.queues[n.Name()]
+// HoldersOf is preempt.Holders.
+func (ev *Evaluator) HoldersOf(n *quota.Node) (holders []*preempt.Holder, elastic bool) {
+	q := ev.Queues[n.Name()]
 	return q.Holders, q.ElasticHolders > 0
 }
 
 // couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
 // borrowed from, as in Choice.Borrowing.
-func (ev *evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
+func (ev *Evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
 	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
 	victims := ev.victims(w, q, wanted, []quota.Index{i})
 	switch {
@@ -61,10 +61,10 @@ func (ev *evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i qu
 
 // borrowingWithout returns the level, as in Choice.Borrowing, from which the queue borrows the amounts once the
 // victims are gone.
-func (ev *evaluator) borrowingWithout(q *state.ClusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
-	ev.tree.Try(func() {
+func (ev *Evaluator) borrowingWithout(q *state.ClusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
+	ev.Tree.Try(func() {
 		for _, v := range victims {
-			ev.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
+			ev.Tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 		}
 		named := q.Node.NamesAny(usage)
 		for _, a := range usage {
@@ -89,17 +89,17 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 	}
 }
 
-// mayPreempt reports whether the queue's workloads may evict others for the amount. Beyond the queue's own quota they
+// MayPreempt reports whether the queue's workloads may evict others for the amount. Beyond the queue's own quota they
 // may do so only if they may preempt while borrowing, which under fair sharing is like any other reclaim, or if a
 // cohort below the root has that much quota. What the queue does not name does not matter: the search for victims asks
 // whether it is within what it names.
-func mayPreempt(q *state.ClusterQueue, i quota.Index, amount int64) bool {
+func MayPreempt(q *state.ClusterQueue, i quota.Index, amount int64) bool {
 	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.Fairly && q.Preemption.Reclaim != preempt.Never
 	return q.Preemption.Allows() && (whileBorrowing || !q.Node.Names(i) || withinBelowRoot(q.Node, i, amount))
 }
 
-// shortOf returns the amounts that do not fit even once all evicted workloads are gone.
-func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
+// ShortOf returns the amounts that do not fit even once all evicted workloads are gone.
+func ShortOf(n *quota.Node, v quota.Vector) []quota.Index {
 	var short []quota.Index
 	for _, a := range v {
 		if n.Available(quota.Planned, a.Index) < a.Value {
@@ -110,43 +110,43 @@ func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 }
 
 // preempting returns the outcome of a choice for which the victims stop or shrink.
-func (ev *evaluator) preempting(q *state.ClusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
+func (ev *Evaluator) preempting(q *state.ClusterQueue, choice flavor.Choice, victims []preempt.Victim) Outcome {
 	choice.Borrowing = ev.borrowingWithout(q, choice.Usage, victims)
-	out := outcome{verdict: state.Preempting, choice: choice}
+	out := Outcome{Verdict: state.Preempting, Choice: choice}
 	for _, v := range victims {
 		if v.Stops() {
-			out.victims = append(out.victims, v)
+			out.Victims = append(out.Victims, v)
 			continue
 		}
 		out.shrinksEquals = out.shrinksEquals || v.Equal
-		w := ev.workloads[v.Key]
+		w := ev.Workloads[v.Key]
 		at := w.ElasticSet()
-		out.yields = append(out.yields, state.Yield{Workload: w, At: at, Given: w.Held.Sized(at, w.Held.PodSets[at].Count-v.Gives, nil)})
+		out.Yields = append(out.Yields, state.Yield{Workload: w, At: at, Given: w.Held.Sized(at, w.Held.PodSets[at].Count-v.Gives, nil)})
 	}
 	return out
 }
 
-// mayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
-func (ev *evaluator) mayEvict(by, w *state.Workload) bool {
+// MayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
+func (ev *Evaluator) MayEvict(by, w *state.Workload) bool {
 	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
-	ev.ledgers.SetSpare(w, h)
-	p := ev.preemptor(by, by.ClusterQueue, by.Nomination.Usage, nil)
+	ev.Ledgers.SetSpare(w, h)
+	p := ev.Preemptor(by, by.ClusterQueue, by.Nomination.Usage, nil)
 	return w.ClusterQueue.Node != nil && p.MayEvict(h, w.ClusterQueue.Node)
 }
 
-// searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
+// SearchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
-func (ev *evaluator) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
-	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.Finder.TryFind(asks, place.Planned)
+func (ev *Evaluator) SearchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
+	room := &NodeCapacity{Evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
+		found, ok := ev.Nodes.Finder.TryFind(asks, place.Planned)
 		return asks, found, ok
 	}}
 	return room.victims(p), room.found
 }
 
-// nodeCapacity checks places for a search for victims.
-type nodeCapacity struct {
-	evaluator *evaluator
+// NodeCapacity checks places for a search for victims.
+type NodeCapacity struct {
+	Evaluator *Evaluator
 	// find looks for capacity in the planned ledger.
 	find func() ([]place.Ask, []place.Assignment, bool)
 	// found is where there was capacity last, and asks for what; searches counts the searches for it.
@@ -156,10 +156,10 @@ type nodeCapacity struct {
 }
 
 // victims returns the victims without which there are both quota and places, none if there are none.
-func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
+func (n *NodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 	p.Nodes = n
-	n.evaluator.nodes.Places.Try(func() {
-		victims = n.evaluator.victimsOf(p)
+	n.Evaluator.Nodes.Places.Try(func() {
+		victims = n.Evaluator.VictimsOf(p)
 		for i := range victims {
 			n.Without(victims[i].Holder, victims[i].Without())
 		}
@@ -175,32 +175,32 @@ func (n *nodeCapacity) victims(p preempt.Preemptor) (victims []preempt.Victim) {
 const maxSearches = 64
 
 // Try implements preempt.NodeCapacity.
-func (n *nodeCapacity) Try(f func()) { n.evaluator.nodes.Places.Try(f) }
+func (n *NodeCapacity) Try(f func()) { n.Evaluator.Nodes.Places.Try(f) }
 
 // Without implements preempt.NodeCapacity.
-func (n *nodeCapacity) Without(h *preempt.Holder, pods int32) {
-	w := n.evaluator.workloads[h.Key]
+func (n *NodeCapacity) Without(h *preempt.Holder, pods int32) {
+	w := n.Evaluator.Workloads[h.Key]
 	has := w.Placed
 	switch at := w.ElasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.Held.OnNodes() && n.evaluator.nodes.PodCounts[w.Key] == 0 {
+		if !w.Held.OnNodes() && n.Evaluator.Nodes.PodCounts[w.Key] == 0 {
 			return
 		}
 		has = state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count-pods, nil)}
 	case has.By == nil && w.Held != nil:
 		has = state.Placed{By: w.Held, Leaving: true} // its pods may be on nodes all the same
 	case has.Nominated:
-		has = n.evaluator.nodes.LeftoverPods(w)
+		has = n.Evaluator.Nodes.LeftoverPods(w)
 	default:
 		has.Leaving = true
 	}
-	n.evaluator.nodes.Places.Hold(h.Key, n.evaluator.nodes.Holding(w, has))
+	n.Evaluator.Nodes.Places.Hold(h.Key, n.Evaluator.Nodes.Holding(w, has))
 }
 
 // Fits implements preempt.NodeCapacity.
-func (n *nodeCapacity) Fits() bool {
-	if n.found != nil && n.evaluator.nodes.Finder.FitsAt(n.asks, n.found, place.Planned) {
+func (n *NodeCapacity) Fits() bool {
+	if n.found != nil && n.Evaluator.Nodes.Finder.FitsAt(n.asks, n.found, place.Planned) {
 		return true
 	}
 	if n.searches == maxSearches {
@@ -214,23 +214,23 @@ func (n *nodeCapacity) Fits() bool {
 	return ok
 }
 
-// victimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
+// VictimsForReplacement returns the outcome in which others stop or shrink for the workload's replacement, and its new
 // places. The search treats the workload as if it asked for all that it holds: its rights are those of a waiting one.
-func (ev *evaluator) victimsForReplacement(w *state.Workload) (out outcome, gained []place.Assignment) {
+func (ev *Evaluator) VictimsForReplacement(w *state.Workload) (out Outcome, gained []place.Assignment) {
 	if w.ClusterQueue == nil || w.ClusterQueue.Node == nil || w.Charged.Queue != w.ClusterQueue {
 		return out, nil
 	}
-	usage := ev.ledgers.VectorOf(w.Held)
-	room := &nodeCapacity{evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
-		found, ok := ev.nodes.Finder.RepairOnceGone(w.Key)
-		return ev.nodes.ReplacementAsks(w, found.Gained), found.Gained, ok
+	usage := ev.Ledgers.VectorOf(w.Held)
+	room := &NodeCapacity{Evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
+		found, ok := ev.Nodes.Finder.RepairOnceGone(w.Key)
+		return ev.Nodes.ReplacementAsks(w, found.Gained), found.Gained, ok
 	}}
-	ev.tree.Try(func() {
-		ev.tree.Release(w.ClusterQueue.Name, quota.Planned, w.Charged.Planned)
-		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !mayPreempt(w.ClusterQueue, a.Index, a.Value) }) {
+	ev.Tree.Try(func() {
+		ev.Tree.Release(w.ClusterQueue.Name, quota.Planned, w.Charged.Planned)
+		if slices.ContainsFunc(usage, func(a quota.Amount) bool { return !MayPreempt(w.ClusterQueue, a.Index, a.Value) }) {
 			return
 		}
-		by := ev.preemptor(w, w.ClusterQueue, usage, usage.Indices())
+		by := ev.Preemptor(w, w.ClusterQueue, usage, usage.Indices())
 		by.Spared, by.Ranking = by.Spared.Clone().Insert(w.Key), nil
 		out = ev.preempting(w.ClusterQueue, flavor.Choice{}, room.victims(by))
 	})

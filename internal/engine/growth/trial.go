@@ -1,25 +1,25 @@
-package engine
+package growth
 
 import (
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// yieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
+// YieldTrial is a search for sizes of the resizable workloads of a queue. In thousands of them, most have the same size
 // in one step of the search as in the last, and stay as they are on the nodes.
-type yieldTrial struct {
-	growths *growths
+type YieldTrial struct {
+	growths *Growths
 	q       *state.ClusterQueue
 	t       *state.Resizable
 	// sizes are the sizes that are tried, OnNodes those that the nodes have.
 	sizes, onNodes []int32
-	// tried counts the changes on nodes.
-	tried int
+	// Tried counts the changes on nodes.
+	Tried int
 }
 
-// tryYields runs a search, and then undoes what it did.
-func (g *growths) tryYields(q *state.ClusterQueue, t *state.Resizable, search func(*yieldTrial)) {
-	trial := &yieldTrial{growths: g, q: q, t: t, onNodes: t.Sizes()}
+// TryYields runs a search, and then undoes what it did.
+func (g *Growths) TryYields(q *state.ClusterQueue, t *state.Resizable, search func(*YieldTrial)) {
+	trial := &YieldTrial{growths: g, q: q, t: t, onNodes: t.Sizes()}
 	if len(g.nodes.Topologies) == 0 {
 		search(trial)
 		return
@@ -27,8 +27,8 @@ func (g *growths) tryYields(q *state.ClusterQueue, t *state.Resizable, search fu
 	g.nodes.Places.Try(func() { search(trial) })
 }
 
-// release runs f as if the workloads had these sizes, and the quota of the other pods were free.
-func (y *yieldTrial) release(sizes []int32, f func()) {
+// Release runs f as if the workloads had these sizes, and the quota of the other pods were free.
+func (y *YieldTrial) Release(sizes []int32, f func()) {
 	y.sizes = sizes
 	freed := map[quota.Index]int64{}
 	for i, w := range y.t.Members {
@@ -54,8 +54,8 @@ func (y *yieldTrial) release(sizes []int32, f func()) {
 	f()
 }
 
-// takeOffNodes makes the nodes have the sizes that are tried.
-func (y *yieldTrial) takeOffNodes() {
+// TakeOffNodes makes the nodes have the sizes that are tried.
+func (y *YieldTrial) TakeOffNodes() {
 	if len(y.growths.nodes.Topologies) == 0 {
 		return
 	}
@@ -65,7 +65,7 @@ func (y *yieldTrial) takeOffNodes() {
 			continue
 		}
 		y.onNodes[i] = to
-		y.tried++
+		y.Tried++
 		switch to {
 		case y.t.Jobs[i].Size:
 			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, w.Placed))

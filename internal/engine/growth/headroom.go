@@ -1,4 +1,4 @@
-package engine
+package growth
 
 import (
 	"cmp"
@@ -13,12 +13,12 @@ import (
 )
 
 // podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
-func (g *growths) podsOnNodes(t *state.Resizable, i int, most int32) int32 {
-	return g.podsOn(place.Planned, t, i, most)
+func (g *Growths) podsOnNodes(t *state.Resizable, i int, most int32) int32 {
+	return g.PodsOn(place.Planned, t, i, most)
 }
 
-// podsOn is podsOnNodes in either ledger.
-func (g *growths) podsOn(on place.Ledger, t *state.Resizable, i int, most int32) int32 {
+// PodsOn is podsOnNodes in either ledger.
+func (g *Growths) PodsOn(on place.Ledger, t *state.Resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
 		_, ok := g.nodes.MoreOnNodes(t.Members[i], t.At[i], pods, on)
 		return ok
@@ -34,24 +34,25 @@ func (g *growths) podsOn(on place.Ledger, t *state.Resizable, i int, most int32)
 
 // rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once they
 // are limited, if these grow as well. It is found for those that are asked for.
-type headroom struct {
-	growths *growths
+type Headroom struct {
+	growths *Growths
 	queue   *state.ClusterQueue
 	of      *state.Resizable
 	on      place.Ledger
 	sizes   map[int]int32
 }
 
-func (g *growths) headroomOf(q *state.ClusterQueue, t *state.Resizable, on place.Ledger) *headroom {
-	return &headroom{growths: g, queue: q, of: t, on: on, sizes: map[int]int32{}}
+// HeadroomOf returns what the members of the list may take, in a ledger of the nodes.
+func (g *Growths) HeadroomOf(q *state.ClusterQueue, t *state.Resizable, on place.Ledger) *Headroom {
+	return &Headroom{growths: g, queue: q, of: t, on: on, sizes: map[int]int32{}}
 }
 
 // hold reports whether the nodes hold the workload at the index with this size.
-func (h *headroom) hold(i int, size int32) bool {
+func (h *Headroom) hold(i int, size int32) bool {
 	most, known := h.sizes[i]
 	if !known {
 		job := &h.of.Jobs[i]
-		most = job.Size + h.growths.podsOn(h.on, h.of, i, job.Max-job.Size)
+		most = job.Size + h.growths.PodsOn(h.on, h.of, i, job.Max-job.Size)
 		h.sizes[i] = most
 	}
 	if size > most {
@@ -60,9 +61,9 @@ func (h *headroom) hold(i int, size int32) bool {
 	return size <= most
 }
 
-// share shares out what is free, one pod at a time, among the workloads at the indices, and then among those at the later
+// Share shares out what is free, one pod at a time, among the workloads at the indices, and then among those at the later
 // ones, each before lower priorities. It returns them all with their sizes after that.
-func (h *headroom) share(first, later []int, free func(quota.Index) int64) []elastic.Job {
+func (h *Headroom) Share(first, later []int, free func(quota.Index) int64) []elastic.Job {
 	indices := slices.Concat(first, later)
 	ranks := h.ranks(indices)
 	jobs := make([]elastic.Job, len(indices))
@@ -75,7 +76,7 @@ func (h *headroom) share(first, later []int, free func(quota.Index) int64) []ela
 		}
 		taken := freeAmounts{}
 		var steps []int
-		h.growths.policy.Grow(jobs, func(n int) bool {
+		h.growths.Policy.Grow(jobs, func(n int) bool {
 			i := indices[n]
 			if !h.hold(i, jobs[n].Size+1) || !taken.take(h.of.Each[i], free) {
 				return false
@@ -90,7 +91,7 @@ func (h *headroom) share(first, later []int, free func(quota.Index) int64) []ela
 }
 
 // ranks returns even numbers in the order of the priorities of the workloads at the indices.
-func (h *headroom) ranks(indices []int) map[int32]int32 {
+func (h *Headroom) ranks(indices []int) map[int32]int32 {
 	out := map[int32]int32{}
 	for _, i := range indices {
 		out[h.of.Jobs[i].Priority] = 0
@@ -108,7 +109,7 @@ const maxSharedGrowths, maxSharedPods = 4, 128
 // limit limits the size of one workload if the nodes hold each of those that grow, but not all of them together: the
 // first in the order of the steps that has no nodes beside what those before it were given. It reports whether there is
 // one. Each step is one more pod for the workload at that index.
-func (h *headroom) limit(steps []int) bool {
+func (h *Headroom) limit(steps []int) bool {
 	if len(h.growths.nodes.Topologies) == 0 || len(steps) > maxSharedPods || h.holdTogether(steps) {
 		return false
 	}
@@ -126,7 +127,7 @@ func (h *headroom) limit(steps []int) bool {
 
 // holdTogether reports whether the nodes hold all these pods, in the order in which workloads are enlarged; also if
 // there are too many workloads to tell.
-func (h *headroom) holdTogether(steps []int) (fit bool) {
+func (h *Headroom) holdTogether(steps []int) (fit bool) {
 	more := map[int]int32{}
 	for _, i := range steps {
 		more[i]++
@@ -144,7 +145,7 @@ func (h *headroom) holdTogether(steps []int) (fit bool) {
 }
 
 // enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
-func (h *headroom) enlarge(i int, pods int32) bool {
+func (h *Headroom) enlarge(i int, pods int32) bool {
 	w, at := h.of.Members[i], h.of.At[i]
 	nodes, ok := h.growths.nodes.MoreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {

@@ -1,4 +1,4 @@
-package engine
+package growth
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/nodes"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -15,13 +16,13 @@ import (
 )
 
 // The size of an elastic pod set changes while its workload runs. The workload is admitted with as many pods as fit,
-// from its minimum on, like any workload with partial admission. It shrinks for waiting workloads (growth_trial.go) and
-// grows into free capacity (grow.go). The quota and the node capacity of removed pods stay held until the pods are
+// from its minimum on, like any workload with partial admission. It shrinks for waiting workloads (trial.go) and
+// grows into free capacity (a step of each pass of the engine). The quota and the node capacity of removed pods stay held until the pods are
 // gone, and are already free in the planned ledger. Remaining ranks keep their places: the last ones are removed.
 
-// growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may take.
-type growths struct {
-	policy  elastic.Policy
+// Growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may take.
+type Growths struct {
+	Policy  elastic.Policy
 	speeds  elastic.Speeds
 	tree    *quota.Tree
 	ledgers state.Ledgers
@@ -29,18 +30,19 @@ type growths struct {
 	nodes   *nodes.Nodes
 	// timers says, by queue, when a workload that may not grow yet may grow; now is the time of the last Decide.
 	timers *waiting.Timers
-	now    time.Time
-	// surplus are the workloads that hold more pods than their jobs want.
-	surplus sets.Set[Key]
+	Now    time.Time
+	// Surplus are the workloads that hold more pods than their jobs want.
+	Surplus sets.Set[order.Key]
 }
 
-func newGrowths(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes, timers *waiting.Timers) *growths {
-	return &growths{policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree}, queues: queues, nodes: nodes,
-		timers: timers, surplus: sets.New[Key]()}
+// New returns the growths of the queues, which are none yet.
+func New(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes, timers *waiting.Timers) *Growths {
+	return &Growths{Policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree}, queues: queues, nodes: nodes,
+		timers: timers, Surplus: sets.New[order.Key]()}
 }
 
-// list lists the workload among the elastic ones of its queue, or removes it.
-func (g *growths) list(w *state.Workload) {
+// List lists the workload among the elastic ones of its queue, or removes it.
+func (g *Growths) List(w *state.Workload) {
 	was, may := w.ListedIn, w.ClusterQueue != nil && w.ResizableSet() >= 0
 	if was != nil && (!may || was != w.ClusterQueue) {
 		was.RemoveElastic(w)
@@ -58,24 +60,24 @@ func (g *growths) list(w *state.Workload) {
 	}
 }
 
-// noteSurplus notes whether the workload holds more pods than its job wants.
-func (g *growths) noteSurplus(w *state.Workload) {
+// NoteSurplus notes whether the workload holds more pods than its job wants.
+func (g *Growths) NoteSurplus(w *state.Workload) {
 	if at := w.ElasticSet(); at >= 0 && w.Held.PodSets[at].Count > w.PodSet(w.Held.PodSets[at].PodSet).Most() {
-		g.surplus.Insert(w.Key)
+		g.Surplus.Insert(w.Key)
 	} else {
-		g.surplus.Delete(w.Key)
+		g.Surplus.Delete(w.Key)
 	}
 }
 
-// reserveFrom returns when to begin keeping capacity for the job to grow to this size.
-func (g *growths) reserveFrom(job *elastic.Job, to int32) time.Time {
-	return g.policy.GrowsAt(job, to).Add(-elastic.SizesLast)
+// ReserveFrom returns when to begin keeping capacity for the job to grow to this size.
+func (g *Growths) ReserveFrom(job *elastic.Job, to int32) time.Time {
+	return g.Policy.GrowsAt(job, to).Add(-elastic.SizesLast)
 }
 
-// grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
+// GrownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
 // sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
 // them.
-func (g *growths) grownAs(q *state.ClusterQueue, t *state.Resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
+func (g *Growths) GrownAs(q *state.ClusterQueue, t *state.Resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
 	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
 	for n, i := range indices {
@@ -83,13 +85,13 @@ func (g *growths) grownAs(q *state.ClusterQueue, t *state.Resizable, indices []i
 			able, members = append(able, n), append(members, i)
 		}
 	}
-	jobs := g.headroomOf(q, t, place.Planned).share(members, nil, free)
+	jobs := g.HeadroomOf(q, t, place.Planned).Share(members, nil, free)
 	for at, n := range able {
 		i := indices[n]
 		if more[n] = jobs[at].Size - t.Jobs[i].Size; more[n] == 0 {
 			continue
 		}
-		if soon := g.reserveFrom(&t.Jobs[i], t.Jobs[i].Size+more[n]); soon.After(g.now) {
+		if soon := g.ReserveFrom(&t.Jobs[i], t.Jobs[i].Size+more[n]); soon.After(g.Now) {
 			more[n] = 0
 			if later.IsZero() || soon.Before(later) {
 				later = soon
@@ -100,15 +102,15 @@ func (g *growths) grownAs(q *state.ClusterQueue, t *state.Resizable, indices []i
 	return more, sum, later
 }
 
-// elasticPerBudget is how many elastic workloads cost as much to evaluate as one waiting workload.
-const elasticPerBudget = 50
+// PerBudget is how many elastic workloads cost as much to evaluate as one waiting workload.
+const PerBudget = 50
 
-// resizableOf returns the snapshot for the queue. If only a few workloads have changed, only their entries are
+// ResizableOf returns the snapshot for the queue. If only a few workloads have changed, only their entries are
 // updated.
-func (g *growths) resizableOf(q *state.ClusterQueue) *state.Resizable {
+func (g *Growths) ResizableOf(q *state.ClusterQueue) *state.Resizable {
 	switch t := q.Resizable; {
 	case t == nil || len(q.Stale) > fewStale+len(q.Elastic)/elasticPerStale:
-		q.Resizable = g.listResizable(q)
+		q.Resizable = g.ListResizable(q)
 	case len(q.Stale) == 0:
 		return t
 	default:
@@ -127,10 +129,10 @@ func (g *growths) resizableOf(q *state.ClusterQueue) *state.Resizable {
 	return q.Resizable
 }
 
-// listResizable builds the list for the queue.
-func (g *growths) listResizable(q *state.ClusterQueue) *state.Resizable {
+// ListResizable builds the list for the queue.
+func (g *Growths) ListResizable(q *state.ClusterQueue) *state.Resizable {
 	n := len(q.Elastic)
-	t := &state.Resizable{Policy: g.policy, Yieldings: map[int32]*elastic.Yielding{}, Growers: map[int32]*state.Growers{},
+	t := &state.Resizable{Policy: g.Policy, Yieldings: map[int32]*elastic.Yielding{}, Growers: map[int32]*state.Growers{},
 		Jobs: make([]elastic.Job, 0, n), Members: make([]*state.Workload, 0, n), At: make([]int, 0, n), Each: make([]quota.Vector, 0, n), Grows: make([]bool, 0, n), Planned: make([]int32, 0, n)}
 	for _, w := range q.Elastic {
 		if job, at, ok := w.ElasticJob(); ok {
@@ -143,7 +145,7 @@ func (g *growths) listResizable(q *state.ClusterQueue) *state.Resizable {
 
 // refreshEntry updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
 // longer resizable.
-func (g *growths) refreshEntry(t *state.Resizable, q *state.ClusterQueue, w *state.Workload) {
+func (g *Growths) refreshEntry(t *state.Resizable, q *state.ClusterQueue, w *state.Workload) {
 	n, known := t.Find(w.Key)
 	job, at, ok := w.ElasticJob()
 	switch ok = ok && w.ListedIn == q; {
@@ -158,7 +160,7 @@ func (g *growths) refreshEntry(t *state.Resizable, q *state.ClusterQueue, w *sta
 }
 
 // setEntry sets the entry at an index.
-func (g *growths) setEntry(t *state.Resizable, n int, w *state.Workload, job elastic.Job, at int) {
+func (g *Growths) setEntry(t *state.Resizable, n int, w *state.Workload, job elastic.Job, at int) {
 	job.Speeds = g.speeds.Of(job.Exponent, job.Max)
 	t.Jobs[n], t.Members[n], t.At[n], t.Each[n], t.Grows[n], t.Planned[n] = job, w, at, w.Charged.Holder.Pod, w.CouldGrow(&job), w.PodsPlanned()
 }
@@ -166,3 +168,23 @@ func (g *growths) setEntry(t *state.Resizable, n int, w *state.Workload, job ela
 // fewStale and elasticPerStale bound the entries that are updated in place: with more stale ones than fewStale plus one
 // in elasticPerStale, it is less work to rebuild the list.
 const fewStale, elasticPerStale = 4, 32
+
+// StartDue puts the families on the agenda in which a workload may grow by now.
+func (g *Growths) StartDue(now time.Time) {
+	for {
+		key, due := g.timers.Take(waiting.Grow, now)
+		if !due {
+			return
+		}
+		if q := g.queues[key.Name]; q != nil && q.Family != nil {
+			q.Family.Enqueue()
+		}
+	}
+}
+
+// Growth is a larger size for a workload that runs.
+type Growth struct {
+	Workload *state.Workload
+	At       int
+	To       int32
+}
