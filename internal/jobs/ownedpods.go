@@ -98,8 +98,9 @@ func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now tim
 	p.Writes = append(p.Writes, write.Delete(object, how))
 }
 
-// EndEvent adds the event of a job's end. The status is written first, as what follows from the end cannot be undone.
-func (p *Plan) EndEvent(o *Outcome, succeededReason, failedReason string) {
+// ReportOutcome adds the event that says how the job has ended. The status is written first, as what follows from the
+// end cannot be undone.
+func (p *Plan) ReportOutcome(o *Outcome, succeededReason, failedReason string) {
 	p.StatusFirst = true
 	e := write.Event{Type: corev1.EventTypeNormal, Reason: succeededReason, Message: o.Message}
 	if !o.Succeeded {
@@ -108,11 +109,11 @@ func (p *Plan) EndEvent(o *Outcome, succeededReason, failedReason string) {
 	p.Events = append(p.Events, e)
 }
 
-// End records in the progress that the job has ended. Pods that still run keep their quota until they end, and until
-// then the progress has no outcome: End reports whether there are any.
-func (p *Progress) End(o *Outcome, a Admission) (runsOn bool) {
-	if p.Ended = p.Active && a.HoldsQuota(); !p.Ended {
+// SetOutcome records in the progress that the job has ended. Pods that still run keep their quota until they end, and
+// until then the progress has no outcome: SetOutcome reports whether there are any.
+func (p *Progress) SetOutcome(o *Outcome, a Admission) (runsOn bool) {
+	if p.OutcomePending = p.Active && a.HoldsQuota(); !p.OutcomePending {
 		p.Outcome = o
 	}
-	return p.Ended
+	return p.OutcomePending
 }

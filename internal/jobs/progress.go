@@ -22,10 +22,11 @@ type Progress struct {
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
-	// Ended says that the job has ended, but keeps quota for pods that still run: Outcome is set when these pods are gone.
-	// RunOn counts, by elastic pod set, the pods that are not being stopped: the pod set wants quota for no more.
-	Ended bool
-	RunOn map[string]int32
+	// OutcomePending says that the job has ended, but keeps quota for pods that still run: Outcome is set when these pods
+	// are gone. RunOn counts, by elastic pod set, the pods that are not being stopped: the pod set wants quota for no
+	// more.
+	OutcomePending bool
+	RunOn          map[string]int32
 	// Restarts counts how often the job, or one of its parts, was restarted after a failure, as far as its status says.
 	Restarts int64
 	// Missing counts the pods that should exist and were not created. Refusing says that the API server refused some of

@@ -35,8 +35,8 @@ type Summary struct {
 	PartName               string
 	// StartedAt is when the job was started, nil if only its Workload says so.
 	StartedAt *metav1.Time
-	// End is set if the job has ended.
-	End *SummaryEnd
+	// Outcome is set if the job has ended.
+	Outcome *SummaryOutcome
 	// Suspended says that the job's own suspend field is set, by its user or its queue.
 	Suspended bool
 	// Held says how a user has suspended the job, Blocked what keeps it from being queued, Stopped why it has no pods
@@ -53,8 +53,8 @@ type SummaryPart struct {
 	Pods int32
 }
 
-// SummaryEnd is how a job has ended.
-type SummaryEnd struct {
+// SummaryOutcome is how a job has ended.
+type SummaryOutcome struct {
 	Succeeded       bool
 	Reason, Message string
 	At              metav1.Time

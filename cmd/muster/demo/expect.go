@@ -71,7 +71,7 @@ func judge(expected []expectation, jobs []view.Job) standing {
 		s.answered = s.answered && hasAnswer(&job)
 		switch {
 		case job.State == e.end:
-		case job.State.Over():
+		case job.State.HasOutcome():
 			s.wrong = append(s.wrong,
 				fmt.Sprintf("%s is %s, expected %s: %s", job.FullTitle(), job.State, e.end, cmp.Or(job.Why(), "no reason given")))
 		default:

@@ -84,7 +84,7 @@ func queueAndChecks(text *strings.Builder, e *view.Explanation) {
 // podsAndNodes writes the state of the pods, what keeps them from being ready, and the nodes that they wait for.
 func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 	var podLines []string
-	if !e.Job.State.Over() {
+	if !e.Job.State.HasOutcome() {
 		podLines = append(podLines, fmt.Sprintf("%s ready or done", pods(&e.Job)))
 	}
 	for i := range e.PodProblems {

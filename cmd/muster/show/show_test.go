@@ -470,7 +470,7 @@ func TestNextCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.job.Namespace, test.job.Kind, test.job.Name = "ml", "Job", "eval"
-			if got := nextCommand(&view.Explanation{Job: test.job, NoLogs: test.job.State.Over()}); got != test.want {
+			if got := nextCommand(&view.Explanation{Job: test.job, NoLogs: test.job.State.HasOutcome()}); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -74,7 +74,7 @@ func priority(job *view.Job) string {
 func pods(job *view.Job) string {
 	up := fmt.Sprintf("%d/%d", job.PodsReady, job.PodsAsked)
 	switch {
-	case job.PodsMost == 0 || job.State.Over():
+	case job.PodsMost == 0 || job.State.HasOutcome():
 		return up
 	case job.ClusterQueue == "":
 		return fmt.Sprintf("%d of %d..%d", job.PodsReady, job.PodsLeast, job.PodsMost)

@@ -106,18 +106,19 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		Job:         job,
 		Unseen:      snapshot.Unseen,
 		PodProblems: podProblems(snapshot.Pods, snapshot.Claims, snapshot.Mounts, job.lacksPods(), snapshot.lacksNode, now),
-		NoLogs:      job.State.Over() && len(snapshot.Pods) == 0 || snapshot.simulatesPods() || snapshot.startedNothing(),
+		NoLogs: job.State.HasOutcome() && len(snapshot.Pods) == 0 || snapshot.simulatesPods() ||
+			snapshot.startedNothing(),
 	}
 	workload := findWorkload(snapshot, &job)
 	if workload != nil {
 		e.Asks = asksOf(workload)
 		for i := range e.Asks {
-			if job.State.Over() {
+			if job.State.HasOutcome() {
 				// a job that has ended has given all back, which says nothing of its admission
 				e.Asks[i].Given, e.Asks[i].Left = nil, nil
 			}
 		}
-		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
+		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.HasOutcome() && waitsForNewNodes(snapshot, workload)
 	}
 	e.Warning = warningAbout(snapshot, &job, workload)
 	if job.Message == noWorkloadYet && e.Warning == nil {
@@ -135,7 +136,7 @@ func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanatio
 		e.Checks = checksOf(snapshot, workload) // it has its quota: holders do not matter
 	case waits && !hidden:
 		e.explainWait(snapshot, jobs, workload, now)
-	case workload != nil && hasPlaces(workload) && !job.State.Over() && job.PodsReady < job.PodsAsked && !hidden:
+	case workload != nil && hasPlaces(workload) && !job.State.HasOutcome() && job.PodsReady < job.PodsAsked && !hidden:
 		e.explainLoss(snapshot, jobs, workload, now)
 	}
 	return e
@@ -347,7 +348,7 @@ func holdersOf(jobs []Job, job *Job, clusterQueue string) []Holder {
 	var holding []*Job
 	for i := range jobs {
 		other := &jobs[i]
-		if other.UID != job.UID && other.ClusterQueue == clusterQueue && !other.State.Over() {
+		if other.UID != job.UID && other.ClusterQueue == clusterQueue && !other.State.HasOutcome() {
 			holding = append(holding, other)
 		}
 	}

@@ -35,8 +35,8 @@ const (
 	Failed State = "Failed"
 )
 
-// Over reports whether the state is final.
-func (s State) Over() bool { return s == Completed || s == Failed }
+// HasOutcome reports whether the job has ended.
+func (s State) HasOutcome() bool { return s == Completed || s == Failed }
 
 // Job is one row of `muster jobs`: an object of a job API, or a Workload of a job whose kind is not read here.
 type Job struct {

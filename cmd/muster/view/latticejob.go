@@ -22,7 +22,7 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 		s.held = "" // an aborted VCJob of a LatticeJob has failed
 		s.makers = []types.UID{vcjob.UID}
 		// The VCJob may be over, but the status of the LatticeJob is not updated yet.
-		s.meta, s.ended, s.startedAt = &job.ObjectMeta, endOf(own.End), own.StartedAt
+		s.meta, s.outcome, s.startedAt = &job.ObjectMeta, outcomeOf(own.Outcome), own.StartedAt
 	}
 	s.kind, s.group = "LatticeJob", lattice.GroupVersion.Group
 	s.queue = cmp.Or(own.Queue, s.queue, volcano.DefaultQueue)

@@ -46,8 +46,8 @@ func (s *subject) describe(now time.Time) Job {
 	if job.State == Starting && job.StartedAt != nil && now.Sub(job.StartedAt.Time) >= slowStart {
 		job.Message = join(job.Message, noneReady)
 	}
-	if s.ended != nil {
-		job.FinishedAt = s.ended.at.DeepCopy()
+	if s.outcome != nil {
+		job.FinishedAt = s.outcome.at.DeepCopy()
 	}
 	job.PodsReady = s.pods.up()
 	if s.sizes.least < s.sizes.most {
@@ -68,8 +68,8 @@ func (s *subject) addWorkload(job *Job) {
 	if w.Spec.Priority != nil {
 		job.Priority = *w.Spec.Priority
 	}
-	if s.ended == nil {
-		s.ended = endOfWorkload(w)
+	if s.outcome == nil {
+		s.outcome = workloadOutcome(w)
 	}
 	if c := condition(w, muster.RefusedCondition); c != nil && c.Status == metav1.ConditionTrue && s.blocked == "" {
 		s.blocked = c.Message
@@ -156,8 +156,8 @@ func (s *subject) notePartial() {
 // longer runs, and the Workload takes precedence over the job's own suspend field.
 func (s *subject) status(now time.Time) (state State, reason, message string) {
 	switch {
-	case s.ended != nil:
-		return s.ended.state, s.ended.reason, s.ended.message
+	case s.outcome != nil:
+		return s.outcome.state, s.outcome.reason, s.outcome.message
 	case s.meta.DeletionTimestamp != nil, s.deleted:
 		if s.workload != nil && s.workload.Status.Admission != nil {
 			return Deleting, "", keepsQuota
@@ -315,14 +315,14 @@ func admittedAt(w *kueue.Workload) *metav1.Time {
 	return nil
 }
 
-// endOfWorkload returns the end of a job according to its Workload; nil if that has not finished.
-func endOfWorkload(w *kueue.Workload) *ending {
+// workloadOutcome returns how the job has ended according to its Workload, nil if the Workload has not finished.
+func workloadOutcome(w *kueue.Workload) *outcome {
 	finished := condition(w, kueue.WorkloadFinished)
 	switch {
 	case finished == nil || finished.Status != metav1.ConditionTrue:
 		return nil
 	case finished.Reason == kueue.WorkloadFinishedReasonSucceeded:
-		return &ending{state: Completed, at: finished.LastTransitionTime}
+		return &outcome{state: Completed, at: finished.LastTransitionTime}
 	}
-	return &ending{state: Failed, reason: finished.Reason, message: finished.Message, at: finished.LastTransitionTime}
+	return &outcome{state: Failed, reason: finished.Reason, message: finished.Message, at: finished.LastTransitionTime}
 }

@@ -44,8 +44,8 @@ type subject struct {
 	parts []jobs.SummaryPart
 	// given is how many pods the job was admitted with, 0 if it was not.
 	given int32
-	// ended is set when the job is over.
-	ended *ending
+	// outcome is how the job has ended, nil if it has not.
+	outcome *outcome
 	// startedAt is when its first pods were created, used if no Workload knows better.
 	startedAt *metav1.Time
 	// partial says that fewer pods were admitted than wanted, or that pods were restarted; "" if neither.
@@ -71,7 +71,8 @@ type podCounts struct{ active, ready, succeeded, asked int32 }
 // pods.
 func (p podCounts) up() int32 { return min(p.ready+p.succeeded, p.asked) }
 
-type ending struct {
+// outcome is how a job has ended.
+type outcome struct {
 	state           State
 	reason, message string
 	at              metav1.Time
@@ -83,7 +84,7 @@ func newSubject(meta *metav1.ObjectMeta, sum jobs.Summary, owned owners) *subjec
 		meta: meta, workload: owned.workloads[meta.UID], queue: sum.Queue, requests: sum.Requests,
 		pods:  podCounts{asked: sum.Asked, active: sum.Active, ready: sum.Ready, succeeded: sum.Succeeded},
 		sizes: sizes{sum.Least, sum.Most}, sizeFromSpec: sum.SizeFromSpec, parts: sum.Parts,
-		restarts: sum.Restarts, partial: sum.Partial, startedAt: sum.StartedAt, ended: endOf(sum.End),
+		restarts: sum.Restarts, partial: sum.Partial, startedAt: sum.StartedAt, outcome: outcomeOf(sum.Outcome),
 		suspended: sum.Suspended, held: sum.Held, blocked: sum.Blocked, stopped: sum.Stopped,
 	}
 	if sum.PartRestarts > 0 {
@@ -95,14 +96,14 @@ func newSubject(meta *metav1.ObjectMeta, sum jobs.Summary, owned owners) *subjec
 	return s
 }
 
-func endOf(end *jobs.SummaryEnd) *ending {
+func outcomeOf(sum *jobs.SummaryOutcome) *outcome {
 	switch {
-	case end == nil:
+	case sum == nil:
 		return nil
-	case end.Succeeded:
-		return &ending{state: Completed, at: end.At}
+	case sum.Succeeded:
+		return &outcome{state: Completed, at: sum.At}
 	}
-	return &ending{state: Failed, reason: end.Reason, message: end.Message, at: end.At}
+	return &outcome{state: Failed, reason: sum.Reason, message: sum.Message, at: sum.At}
 }
 
 // of returns the subject with its kind and group.

@@ -15,7 +15,7 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		Active:      !jobs.HasNoPods(job) || seen.Admission.Grant == jobs.Stopping && (hasStarted(job) || again),
 		Ready:       isReady(job),
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
-		Outcome:     outcome(job),
+		Outcome:     outcomeOf(job),
 	}}
 	if granted := seen.Admission.PodSets[string(podSet)]; seen.Admission.Grant == jobs.Admitted &&
 		p.Progress.Outcome == nil {

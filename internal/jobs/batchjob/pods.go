@@ -10,7 +10,7 @@ import (
 // isReady reports whether all pods of a running Job are ready or have succeeded, or, if some indexes have finally
 // failed, all that it still needs.
 func isReady(job *batchv1.Job) bool {
-	return !suspended(job) && outcome(job) == nil &&
+	return !suspended(job) && outcomeOf(job) == nil &&
 		(jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job))
 }
 

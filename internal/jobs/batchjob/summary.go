@@ -22,9 +22,9 @@ func Summary(job *batchv1.Job) jobs.Summary {
 	s.Ask(jobs.PodsAtATime(&job.Spec), &job.Spec.Template)
 	s.CountPodsOf(job)
 	if c := jobs.TrueCondition(job, batchv1.JobComplete); c != nil {
-		s.End = &jobs.SummaryEnd{Succeeded: true, At: c.LastTransitionTime}
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: true, At: c.LastTransitionTime}
 	} else if c := jobs.TrueCondition(job, batchv1.JobFailed); c != nil {
-		s.End = &jobs.SummaryEnd{Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime}
+		s.Outcome = &jobs.SummaryOutcome{Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime}
 	}
 	s.NoteManager(job.Spec.ManagedBy, batchv1.JobControllerName)
 	return s

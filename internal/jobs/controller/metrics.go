@@ -69,9 +69,9 @@ func (j *jobStates) startLocked(now time.Time) {
 
 // jobState is the last observed state of a job.
 type jobState struct {
-	uid      types.UID
-	ended    bool
-	restarts int64
+	uid        types.UID
+	hasOutcome bool
+	restarts   int64
 }
 
 // transition is what is to be counted for a job.
@@ -90,8 +90,8 @@ func (j *jobStates) observe(job client.Object, p jobs.Progress, now time.Time) (
 	if !known {
 		m.created = !job.GetCreationTimestamp().Time.Before(j.since)
 	}
-	is := jobState{uid: job.GetUID(), ended: p.Outcome != nil, restarts: p.Restarts}
-	if is.ended && (known && !was.ended || m.created) {
+	is := jobState{uid: job.GetUID(), hasOutcome: p.Outcome != nil, restarts: p.Restarts}
+	if is.hasOutcome && (known && !was.hasOutcome || m.created) {
 		m.succeeded, m.failed = p.Outcome.Succeeded, !p.Outcome.Succeeded
 	}
 	m.restarted = known && is.restarts > was.restarts

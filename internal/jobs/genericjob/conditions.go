@@ -23,7 +23,7 @@ type conditionState struct {
 }
 
 // conditions returns the conditions of a job that has not finished, or finishes now.
-func (v *view) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
+func (v *view) conditions(outcome *jobs.Outcome, running bool) map[tensorstack.JobConditionType]conditionState {
 	out := map[tensorstack.JobConditionType]conditionState{
 		tensorstack.JobInitialized:    {true, tensorstack.NoReason, tensorstack.InitializedMessage},
 		tensorstack.JobRunning:        {false, tensorstack.PodsNotRunningReason, tensorstack.NotRunningMessage},
@@ -33,14 +33,14 @@ func (v *view) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobC
 		tensorstack.JobPaused:         v.pausedNow(),
 	}
 	switch {
-	case over != nil && over.Succeeded:
-		out[tensorstack.JobRunning] = conditionState{false, tensorstack.SucceededReason, over.Message}
-		out[tensorstack.JobFailed] = conditionState{false, tensorstack.SucceededReason, over.Message}
-		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.SucceededReason, over.Message}
-	case over != nil:
-		out[tensorstack.JobRunning] = conditionState{false, tensorstack.FailedReason, over.Message}
-		out[tensorstack.JobFailed] = conditionState{true, tensorstack.FailedReason, over.Message}
-		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.FailedReason, over.Message}
+	case outcome != nil && outcome.Succeeded:
+		out[tensorstack.JobRunning] = conditionState{false, tensorstack.SucceededReason, outcome.Message}
+		out[tensorstack.JobFailed] = conditionState{false, tensorstack.SucceededReason, outcome.Message}
+		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.SucceededReason, outcome.Message}
+	case outcome != nil:
+		out[tensorstack.JobRunning] = conditionState{false, tensorstack.FailedReason, outcome.Message}
+		out[tensorstack.JobFailed] = conditionState{true, tensorstack.FailedReason, outcome.Message}
+		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.FailedReason, outcome.Message}
 	case paused(v.job):
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case running:

@@ -306,7 +306,8 @@ func TestPodsThatOutliveAnElasticJobFollowItsQuota(t *testing.T) {
 	} {
 		p := see(t, job.GenericJob, grantedOf(tc.granted, 4), pods)
 		same(t, fmt.Sprintf("writes with quota for %d", tc.granted), tc.want, writes(p))
-		if got := p.Progress; !got.Ended || got.Outcome != nil || got.Pods["worker"] != 3 || got.Reclaimable["worker"] != 0 {
+		if got := p.Progress; !got.OutcomePending || got.Outcome != nil || got.Pods["worker"] != 3 ||
+			got.Reclaimable["worker"] != 0 {
 			t.Errorf("with quota for %d the queue is told %+v, want the end, 3 pods, and nothing else of workers", tc.granted, got)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// outcome returns how the job has ended, nil if it has not.
-func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
+// outcomeOf returns how the job has ended, nil if it has not.
+func outcomeOf(job *tensorstack.GenericJob) *jobs.Outcome {
 	c := condition(job, tensorstack.JobCompleted)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return nil

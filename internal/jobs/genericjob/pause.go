@@ -75,7 +75,7 @@ func (v *view) lastResumed() time.Time {
 	if !wasPaused(v.job) {
 		return time.Time{}
 	}
-	if isTrue(v.job, tensorstack.JobPaused) && !paused(v.job) && outcome(v.seen.Job) == nil {
+	if isTrue(v.job, tensorstack.JobPaused) && !paused(v.job) && outcomeOf(v.seen.Job) == nil {
 		return v.seen.Now // by this reconcile
 	}
 	return condition(v.job, tensorstack.JobPaused).LastTransitionTime.Time

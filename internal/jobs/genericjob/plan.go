@@ -8,19 +8,19 @@ import (
 // plan returns what to do about a GenericJob.
 func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	p := newPlanner(seen)
-	over := outcome(p.job)
-	if over == nil && p.pauseAtTimeLimit() {
+	outcome := outcomeOf(p.job)
+	if outcome == nil && p.pauseAtTimeLimit() {
 		p.plan.Progress = p.progress(nil)
 		p.plan.Progress.Reclaimable = nil // no status is written that would record finished replicas
 		return *p.plan
 	}
-	if over == nil {
-		if over = judge(p.job, p.roster); over != nil {
-			p.plan.EndEvent(over, tensorstack.SucceededReason, tensorstack.FailedReason)
+	if outcome == nil {
+		if outcome = judge(p.job, p.roster); outcome != nil {
+			p.plan.ReportOutcome(outcome, tensorstack.SucceededReason, tensorstack.FailedReason)
 		}
 	}
 	switch {
-	case over != nil:
+	case outcome != nil:
 		p.cleanUp()
 	case paused(p.job):
 		p.pause()
@@ -29,7 +29,7 @@ func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	default:
 		p.run()
 	}
-	p.report(over)
-	p.plan.Progress = p.progress(over)
+	p.report(outcome)
+	p.plan.Progress = p.progress(outcome)
 	return *p.plan
 }

@@ -26,7 +26,7 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 	pods := jobs.ChildrenOf[*corev1.Pod](seen.Children)
 	v.sizes = sizesOf(job, seen.Admission, pods)
 	v.roster = replicas.Observe(job.Name, groups(job, v.sizes), recordsOf(&job.Status), pods)
-	if outcome(job) == nil {
+	if outcomeOf(job) == nil {
 		lost, next := v.roster.RestartDisrupted(seen.Now)
 		v.lost = lost
 		plan.DueBy(next)
@@ -39,17 +39,17 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 }
 
 // progress returns what the queue needs to know.
-func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
+func (p *planner) progress(outcome *jobs.Outcome) jobs.Progress {
 	progress := jobs.Progress{
 		Active:      p.roster.Active(),
-		Ready:       over != nil || p.ready(), // pods that run on after the end are not waited for
+		Ready:       outcome != nil || p.ready(), // pods that run on after the end are not waited for
 		Reclaimable: p.roster.FinalCounts(),
 	}
-	p.elasticProgress(&progress, over)
-	if over != nil && progress.End(over, p.seen.Admission) {
+	p.elasticProgress(&progress, outcome)
+	if outcome != nil && progress.SetOutcome(outcome, p.seen.Admission) {
 		progress.RunOn = p.runOn(progress.Pods)
 	}
-	if missing := len(p.roster.Missing()); over == nil && missing > 0 {
+	if missing := len(p.roster.Missing()); outcome == nil && missing > 0 {
 		p.plan.DueBy(p.seen.NoteRefusals(&progress, p.job.UID, int32(missing)))
 	}
 	return progress
@@ -60,7 +60,7 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 //
 // A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
 // reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.
-func (v *view) elasticProgress(p *jobs.Progress, over *jobs.Outcome) {
+func (v *view) elasticProgress(p *jobs.Progress, outcome *jobs.Outcome) {
 	for i := range v.job.Spec.ReplicaSpecs {
 		spec := &v.job.Spec.ReplicaSpecs[i]
 		granted := v.seen.Admission.PodSets[spec.Type]
@@ -69,7 +69,7 @@ func (v *view) elasticProgress(p *jobs.Progress, over *jobs.Outcome) {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
-		if n := v.succeeded(spec); n > 0 && over == nil { // one that has ended wants no more anyway
+		if n := v.succeeded(spec); n > 0 && outcome == nil { // one that has ended wants no more anyway
 			needed, asked, least := v.sizes[spec.Type]-n, b.Most, b.Least
 			if v.seen.Admission.Grant == jobs.Admitted && granted.Template != nil {
 				asked, least = granted.Asked, jobs.BoundsOf(granted.Template.Annotations, granted.Asked).Least
@@ -100,17 +100,17 @@ func (p *planner) runOn(types map[string]int32) map[string]int32 {
 }
 
 // report fills in the status. A final status is kept.
-func (p *planner) report(over *jobs.Outcome) {
-	had := outcome(p.job) != nil
-	p.job.Status.Tasks, p.job.Status.Aggregate = p.tasks(over != nil)
+func (p *planner) report(outcome *jobs.Outcome) {
+	had := outcomeOf(p.job) != nil
+	p.job.Status.Tasks, p.job.Status.Aggregate = p.tasks(outcome != nil)
 	// A pod whose container ends again and again is running, and not ready.
 	p.job.Status.Ready = ptr.To(replicas.Count(p.roster.Replicas, func(r *replicas.Replica) bool {
 		return r.Ready && r.Phase == replicas.Running
 	}))
 	if !had {
-		p.job.Status.Phase = p.phase(over, p.roster.All(started))
+		p.job.Status.Phase = p.phase(outcome, p.roster.All(started))
 		resuming := p.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
-		p.setConditions(p.conditions(over, !resuming && p.roster.All(isHealthy)))
+		p.setConditions(p.conditions(outcome, !resuming && p.roster.All(isHealthy)))
 	}
 	if equalStatus(&p.seen.Job.Status, &p.job.Status) {
 		return

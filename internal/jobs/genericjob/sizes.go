@@ -31,7 +31,7 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 		b, size := granted.Bounds(boundsOf(spec)), count(spec)
 		switch last := taskOf(&job.Status, spec.Type); {
 		case !b.Elastic || admission.Grant == jobs.Unqueued:
-		case admission.Grant == jobs.Admitted && outcome(job) == nil:
+		case admission.Grant == jobs.Admitted && outcomeOf(job) == nil:
 			size = b.Size(granted.Count)
 			if last == nil {
 				break

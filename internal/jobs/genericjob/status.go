@@ -9,13 +9,13 @@ import (
 )
 
 // phase returns the phase of the job.
-func (v *view) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
+func (v *view) phase(outcome *jobs.Outcome, started bool) tensorstack.JobPhase {
 	before := v.seen.Job.Status.Phase
 	resumes := before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming
 	switch {
-	case over != nil && over.Succeeded:
+	case outcome != nil && outcome.Succeeded:
 		return tensorstack.JobPhaseSucceeded
-	case over != nil:
+	case outcome != nil:
 		return tensorstack.JobPhaseFailed
 	case paused(v.job):
 		return tensorstack.JobPhasePaused
@@ -32,7 +32,7 @@ func (v *view) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 }
 
 // tasks returns the status of all replicas, and their counts.
-func (v *view) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
+func (v *view) tasks(ended bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 	tasks := make([]tensorstack.Tasks, 0, len(v.job.Spec.ReplicaSpecs))
 	counts := &tensorstack.Aggregate{}
 	at := 0
@@ -43,7 +43,7 @@ func (v *view) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 		for range v.sizes[spec.Type] {
 			r := &v.roster.Replicas[at]
 			at++
-			status := v.replica(r, old, over)
+			status := v.replica(r, old, ended)
 			add(counts, status.Phase)
 			task.RestartCount += status.RestartCount
 			task.Replicas = append(task.Replicas, status)
@@ -55,7 +55,7 @@ func (v *view) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 }
 
 // replica returns the status of a replica. The result of its last pod is kept when the pod is gone.
-func (v *view) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
+func (v *view) replica(r *replicas.Replica, old *tensorstack.Tasks, ended bool) tensorstack.ReplicaStatus {
 	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts,
 		SettledRestarts: r.Settled}
 	if uid := r.UID(); uid != "" {
@@ -73,7 +73,7 @@ func (v *view) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) t
 	}
 	switch {
 	case r.Pod != nil: // an outdated pod that is terminating
-	case over, paused(v.job) && !r.Phase.Finished():
+	case ended, paused(v.job) && !r.Phase.Finished():
 		out.Phase = tensorstack.ReplicaDeleted
 	}
 	return out

@@ -27,11 +27,12 @@ func Summary(job *tensorstack.GenericJob) jobs.Summary {
 	if begun := condition(job, tensorstack.JobInitialized); begun != nil && s.Queue == "" {
 		s.StartedAt = begun.LastTransitionTime.DeepCopy()
 	}
-	switch over := outcome(job); {
-	case over != nil:
-		s.End = &jobs.SummaryEnd{Succeeded: over.Succeeded, At: condition(job, tensorstack.JobCompleted).LastTransitionTime}
-		if !over.Succeeded {
-			s.End.Message = condition(job, tensorstack.JobFailed).Message
+	switch outcome := outcomeOf(job); {
+	case outcome != nil:
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: outcome.Succeeded,
+			At: condition(job, tensorstack.JobCompleted).LastTransitionTime}
+		if !outcome.Succeeded {
+			s.Outcome.Message = condition(job, tensorstack.JobFailed).Message
 		}
 	case paused(job):
 		s.Held = "paused: spec.runMode.pause.enabled is true"

@@ -46,7 +46,7 @@ var API = jobs.API[*jobset.JobSet]{
 // related returns the Service of the subdomain, which several JobSets can share, and the volume claims, which can
 // outlive the JobSet. A finished JobSet needs neither.
 func related(js *jobset.JobSet) []client.Object {
-	if finished(js) {
+	if hasOutcome(js) {
 		return nil
 	}
 	var out []client.Object

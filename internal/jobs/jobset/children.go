@@ -143,10 +143,10 @@ func (c children) current() []*batchv1.Job {
 
 func (c children) all() []*batchv1.Job { return slices.Concat(c.previous, c.current()) }
 
-// without returns the children with the Jobs in over moved to previous.
-func (c children) without(over []*batchv1.Job) children {
-	gone := make(map[*batchv1.Job]bool, len(over))
-	for _, job := range over {
+// without returns the children with the restarted Jobs moved to previous.
+func (c children) without(restarted []*batchv1.Job) children {
+	gone := make(map[*batchv1.Job]bool, len(restarted))
+	for _, job := range restarted {
 		gone[job] = true
 	}
 	left := func(list []*batchv1.Job) []*batchv1.Job {
@@ -158,7 +158,7 @@ func (c children) without(over []*batchv1.Job) children {
 		}
 		return out
 	}
-	previous := slices.Concat(c.previous, over)
+	previous := slices.Concat(c.previous, restarted)
 	sortByName(previous)
 	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed),
 		byName: c.byName}
@@ -233,7 +233,7 @@ func (v *view) doneJobs() (out []*batchv1.Job) {
 
 // awaitsRestart reports whether the JobSet keeps its quota until the Jobs that are done are being deleted.
 func (v *view) awaitsRestart() bool {
-	return v.seen.Admission.Grant == jobs.Stopping && outcome(v.js) == nil && v.restartsWhole() && len(v.doneJobs()) > 0
+	return v.seen.Admission.Grant == jobs.Stopping && outcomeOf(v.js) == nil && v.restartsWhole() && len(v.doneJobs()) > 0
 }
 
 // jobName returns the name of a Job of the JobSet.

@@ -16,7 +16,7 @@ func (p *planner) cleanUp() {
 	p.deleteJobs(p.children.previous)
 	p.deleteJobs(p.children.active)
 	p.removeExpired()
-	p.plan.Expire(p.seen.Job, endedAt(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now,
+	p.plan.Expire(p.seen.Job, outcomeTime(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now,
 		metav1.DeletePropagationForeground)
 }
 
@@ -27,7 +27,7 @@ func (p *planner) removeExpired() {
 		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
 			if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && job.DeletionTimestamp.IsZero() {
 				ttl := rj.Template.Spec.TTLSecondsAfterFinished
-				p.plan.Expire(job, endedAt(p.js), ttl, p.seen.Now, metav1.DeletePropagationBackground)
+				p.plan.Expire(job, outcomeTime(p.js), ttl, p.seen.Now, metav1.DeletePropagationBackground)
 			}
 		}
 	}

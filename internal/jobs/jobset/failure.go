@@ -16,7 +16,7 @@ import (
 // the failed ones. Jobs that are restarted alone are handled one by one, each counted as a restart of its own, as if
 // they had failed one by one.
 func (p *planner) applyFailurePolicy() {
-	var over []*batchv1.Job
+	var restarted []*batchv1.Job
 	spent := restartsSpent(&p.js.Status)
 	verdicts, unusable := judge(p.js.Spec.FailurePolicy, p.children.failed)
 	if unusable != nil {
@@ -33,22 +33,22 @@ func (p *planner) applyFailurePolicy() {
 		case countsTowardsMax(v.action) && spent >= p.js.Spec.FailurePolicy.MaxRestarts:
 			p.status.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
 		case p.status.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
-			over = append(over, v.job)
+			restarted = append(restarted, v.job)
 			if countsTowardsMax(v.action) {
 				spent++
 			}
 			continue
 		default:
-			over = p.children.current()
+			restarted = p.children.current()
 		}
 		break // it ends all Jobs, the failed ones too
 	}
-	if len(over) > 0 {
+	if len(restarted) > 0 {
 		// Done once for all of them: thousands of Jobs may fail together.
-		p.children = p.children.without(over)
+		p.children = p.children.without(restarted)
 		p.status.countJobs()
 	}
-	if !finished(p.js) {
+	if !hasOutcome(p.js) {
 		p.deleteJobs(p.children.previous)
 	}
 }

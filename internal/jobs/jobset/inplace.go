@@ -16,7 +16,7 @@ import (
 // podsInPlace selects the pods of JobSets that restart in place: pods whose agent has reported an attempt.
 var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 	Labels: func(js *jobset.JobSet) map[string]string {
-		if !inPlace(js) || finished(js) {
+		if !inPlace(js) || hasOutcome(js) {
 			return nil
 		}
 		return map[string]string{jobset.JobSetUIDKey: string(js.UID)}

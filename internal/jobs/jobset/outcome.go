@@ -78,20 +78,22 @@ func (r *reporter) fail(reason, message string) {
 	r.clearCondition(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
 }
 
-func finished(js *jobset.JobSet) bool { return outcome(js) != nil }
+// hasOutcome reports whether the JobSet has ended.
+func hasOutcome(js *jobset.JobSet) bool { return outcomeOf(js) != nil }
 
-// outcome returns how the JobSet ended, nil if it has not.
-func outcome(js *jobset.JobSet) *jobs.Outcome {
-	if c := terminal(js); c != nil {
+// outcomeOf returns how the JobSet ended, nil if it has not.
+func outcomeOf(js *jobset.JobSet) *jobs.Outcome {
+	if c := outcomeCondition(js); c != nil {
 		return &jobs.Outcome{Succeeded: c.Type == string(jobset.JobSetCompleted), Message: c.Message}
 	}
 	return nil
 }
 
-// endedAt returns when a finished JobSet ended.
-func endedAt(js *jobset.JobSet) time.Time { return terminal(js).LastTransitionTime.Time }
+// outcomeTime returns when the JobSet, which has an outcome, ended.
+func outcomeTime(js *jobset.JobSet) time.Time { return outcomeCondition(js).LastTransitionTime.Time }
 
-func terminal(js *jobset.JobSet) *metav1.Condition {
+// outcomeCondition returns the condition that says how the JobSet ended, nil if it has not.
+func outcomeCondition(js *jobset.JobSet) *metav1.Condition {
 	for _, kind := range []jobset.JobSetConditionType{jobset.JobSetCompleted, jobset.JobSetFailed} {
 		if c := meta.FindStatusCondition(js.Status.Conditions, string(kind)); c != nil && c.Status == metav1.ConditionTrue {
 			return c

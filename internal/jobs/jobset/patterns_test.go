@@ -111,7 +111,7 @@ func TestAFailureIsJudgedOnce(t *testing.T) {
 			t.Errorf("%q: the status is not written before anything else", action)
 		}
 		next := newPlanner(jobs.Seen[*jobset.JobSet]{Job: made.Status.(*jobset.JobSet), Now: now, Children: failed})
-		if left := len(next.children.failed); left > 0 && !finished(next.js) {
+		if left := len(next.children.failed); left > 0 && !hasOutcome(next.js) {
 			t.Errorf("%q: %d failures would be judged again", action, left)
 		}
 	}

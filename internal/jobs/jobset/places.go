@@ -39,9 +39,9 @@ type rankLayout struct {
 // ranks returns the admitted ranks, from (inclusive) to to (exclusive), of the pods of the Job with this index. A Job
 // that was not admitted has none.
 func (r rankLayout) ranks(index int32) (from, to int32) {
-	before, over := slices.BinarySearch(r.notAdmitted, index)
+	before, leftOut := slices.BinarySearch(r.notAdmitted, index)
 	from = (index - int32(before)) * r.pods
-	if over {
+	if leftOut {
 		return from, from
 	}
 	return from, from + r.pods
@@ -87,9 +87,9 @@ func newRankLayout(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succe
 	whole := granted.Asked / max(1, rj.Replicas)
 	for pods := whole; pods > 0; pods-- {
 		if left := rj.Replicas - granted.Count/pods; granted.Count%pods == 0 && left >= 0 && int(left) <= len(succeeded) {
-			over := slices.Clone(succeeded[:left])
-			slices.Sort(over)
-			return rankLayout{pods: pods, notAdmitted: over}
+			leftOut := slices.Clone(succeeded[:left])
+			slices.Sort(leftOut)
+			return rankLayout{pods: pods, notAdmitted: leftOut}
 		}
 	}
 	return rankLayout{pods: whole}
@@ -97,18 +97,18 @@ func newRankLayout(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succe
 
 // succeededOf returns the indexes of the succeeded Jobs of a replicated job, in the order in which they succeeded.
 func (v *view) succeededOf(replicatedJob string) []int32 {
-	var ended []*batchv1.Job
+	var succeeded []*batchv1.Job
 	for _, job := range v.children.succeeded {
 		if job.Labels[jobset.ReplicatedJobNameKey] == replicatedJob {
-			ended = append(ended, job)
+			succeeded = append(succeeded, job)
 		}
 	}
-	slices.SortStableFunc(ended, func(x, y *batchv1.Job) int {
+	slices.SortStableFunc(succeeded, func(x, y *batchv1.Job) int {
 		first, second := jobs.TrueCondition(x, batchv1.JobComplete), jobs.TrueCondition(y, batchv1.JobComplete)
 		return first.LastTransitionTime.Compare(second.LastTransitionTime.Time)
 	})
 	var out []int32
-	for _, job := range ended {
+	for _, job := range succeeded {
 		if index, ok := attemptOf(job, jobset.JobIndexKey); ok {
 			out = append(out, index)
 		}

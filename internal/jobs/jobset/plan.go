@@ -12,7 +12,7 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	p.status.countJobs()
 	p.plan.Status = p.js
 	switch {
-	case finished(js):
+	case hasOutcome(js):
 		p.cleanUp()
 	case p.mustClearSuspend():
 		p.clearSuspend()

@@ -42,7 +42,7 @@ func newPlanner(seen jobs.Seen[*jobset.JobSet]) *planner {
 func (p *planner) progress() jobs.Progress {
 	ready, stage := p.readiness()
 	progress := jobs.Progress{Ready: ready, Stage: stage, Reclaimable: p.sizes.reclaimable(), Pods: p.sizes.podsInUse(),
-		Outcome: outcome(p.js)}
+		Outcome: outcomeOf(p.js)}
 	if p.noteRefusals(&progress); progress.Refused == "" && progress.Outcome == nil &&
 		!slices.ContainsFunc(p.children.active, isRunning) {
 		progress.Refused = p.cannotStart()
@@ -84,6 +84,6 @@ func (p *planner) noteRefusals(progress *jobs.Progress) {
 // says they wait would be a wasted write.
 func (p *planner) justQueued() bool {
 	return p.seen.Admission.Grant == jobs.Waiting && len(p.seen.Job.Status.ReplicatedJobsStatus) == 0 &&
-		len(p.seen.Children) == 0 && !finished(p.js) &&
+		len(p.seen.Children) == 0 && !hasOutcome(p.js) &&
 		!meta.IsStatusConditionTrue(p.js.Status.Conditions, muster.CannotStartCondition)
 }

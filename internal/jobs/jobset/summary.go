@@ -29,10 +29,10 @@ func Summary(js *jobset.JobSet, children []*batchv1.Job) jobs.Summary {
 	for _, job := range children {
 		s.CountPodsOf(job)
 	}
-	if c := terminal(js); c != nil {
-		s.End = &jobs.SummaryEnd{Succeeded: c.Type == string(jobset.JobSetCompleted), At: c.LastTransitionTime}
-		if !s.End.Succeeded {
-			s.End.Reason, s.End.Message = c.Reason, c.Message
+	if c := outcomeCondition(js); c != nil {
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: c.Type == string(jobset.JobSetCompleted), At: c.LastTransitionTime}
+		if !s.Outcome.Succeeded {
+			s.Outcome.Reason, s.Outcome.Message = c.Reason, c.Message
 		}
 	}
 	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil &&

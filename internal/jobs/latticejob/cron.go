@@ -54,7 +54,7 @@ func (p *planner) planSchedule() {
 	slices.SortFunc(runs, func(a, b *lattice.LatticeJob) int {
 		return cmp.Or(scheduledAt(a).Compare(scheduledAt(b)), cmp.Compare(a.Name, b.Name))
 	})
-	active := slices.DeleteFunc(slices.Clone(runs), ended)
+	active := slices.DeleteFunc(slices.Clone(runs), hasOutcome)
 	last := p.lastRun(runs)
 	p.deleteOldRuns(runs, lattice.Succeeded,
 		ptr.Deref(p.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))

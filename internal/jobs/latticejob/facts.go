@@ -18,7 +18,7 @@ import (
 // related returns the objects that the job refers to: each called service as a Service or as the
 // LatticeJob whose task it is, and the RuntimeClass for GPUs.
 func related(job *lattice.LatticeJob) []client.Object {
-	if ended(job) {
+	if hasOutcome(job) {
 		return nil
 	}
 	var out []client.Object
@@ -61,7 +61,7 @@ func (c controller) facts(job *lattice.LatticeJob, facts jobs.Facts, related []c
 		case *corev1.Service:
 			out.Services[compile.ServiceKey{Namespace: o.Namespace, Name: o.Name}] = servicePorts(o)
 		case *lattice.LatticeJob:
-			if ended(o) || hasSchedule(o) {
+			if hasOutcome(o) || hasSchedule(o) {
 				continue // its edges are gone, or the edges of its runs, which have other names
 			}
 			for _, key := range called {

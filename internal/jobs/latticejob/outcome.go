@@ -16,13 +16,15 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func ended(job *lattice.LatticeJob) bool {
+// hasOutcome reports whether the job has ended.
+func hasOutcome(job *lattice.LatticeJob) bool {
 	return job.Status.Phase == lattice.Succeeded || job.Status.Phase == lattice.Failed
 }
 
-// end ends the job for good, and removes its tasks from the service graph first, since a finished job is not reconciled
-// again. The tasks are the tasks of its VCJob: the spec may have changed since, and called services may be gone.
-func (rep *reporter) end(phase lattice.JobPhase, message string, event write.Event) {
+// setOutcome ends the job for good, and removes its tasks from the service graph first, since a finished job is not
+// reconciled again. The tasks are the tasks of its VCJob: the spec may have changed since, and called services may be
+// gone.
+func (rep *reporter) setOutcome(phase lattice.JobPhase, message string, event write.Event) {
 	before := rep.job.DeepCopy()
 	rep.setStatus(phase, message, ptr.To(rep.job.Generation), &event)
 	if rep.plan.Writes = append(rep.plan.Writes, rep.removeFromGraph()...); len(rep.plan.Writes) > 0 {
@@ -68,9 +70,9 @@ func (v *view) isLost() bool {
 	return v.vcjob == nil && v.job.Status.Phase == lattice.Running && !v.waitsForVolcano(v.seen.Facts)
 }
 
-// endLost ends a lost job, so that it gives up its quota. As this is final, the API server is asked first:
+// failLost ends a lost job, so that it gives up its quota. As this is final, the API server is asked first:
 // a live read must confirm that the VCJob is gone, and the status write that the job was still running.
-func (rep *reporter) endLost() {
+func (rep *reporter) failLost() {
 	if !rep.job.DeletionTimestamp.IsZero() {
 		return
 	}

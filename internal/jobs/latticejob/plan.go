@@ -9,7 +9,7 @@ import (
 func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	p := newPlanner(c, seen)
 	switch {
-	case ended(p.job):
+	case hasOutcome(p.job):
 	case hasSchedule(p.job):
 		p.planSchedule()
 	case c.settings.External && seen.Admission.Grant == jobs.Stopping && !p.isLost():
@@ -23,7 +23,7 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 		// The last VCJob is terminating, and the next one has the same name. That the VCJob was deleted
 		// is reported once its pods are gone.
 	case p.isLost():
-		p.status.endLost()
+		p.status.failLost()
 	case p.job.Status.Phase == lattice.Running:
 		// It is not known yet whether the VCJob exists.
 	default:

@@ -30,7 +30,7 @@ func (p *planner) report() {
 	// Where VCJobs queue, the job may still hold quota from a time when it queued itself; no VCJob reports on the pods of
 	// that time.
 	p.plan.Progress.Active = p.plan.Progress.Active && p.settings.External
-	if ended(p.job) {
+	if hasOutcome(p.job) {
 		p.plan.Progress.Active = false
 		p.plan.Progress.Outcome = &jobs.Outcome{Succeeded: p.job.Status.Phase == lattice.Succeeded,
 			Message: p.job.Status.Message}

@@ -178,11 +178,12 @@ func (p *planner) syncStatus() {
 	state := &p.vcjob.Status.State
 	switch {
 	case state.Phase == volcano.Completed:
-		p.status.end(lattice.Succeeded, lattice.SucceededMessage, write.Normal(succeededReason, lattice.SucceededMessage))
+		p.status.setOutcome(lattice.Succeeded, lattice.SucceededMessage,
+			write.Normal(succeededReason, lattice.SucceededMessage))
 	case state.Phase == volcano.Failed, state.Phase == volcano.Terminated, state.Phase == volcano.Aborted,
 		// Volcano never leaves this state if it may not restart the job.
 		state.Phase == volcano.Restarting && p.vcjob.Spec.MaxRetry == 0:
-		p.status.end(lattice.Failed, lattice.FailedMessage, write.Warning(failedReason, p.whyFailed()))
+		p.status.setOutcome(lattice.Failed, lattice.FailedMessage, write.Warning(failedReason, p.whyFailed()))
 	case !p.settings.External && state.Phase == "":
 		// No controller has observed the VCJob yet, or its status need not be repeated.
 		if !p.resubmitIfChanged() {

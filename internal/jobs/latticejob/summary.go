@@ -22,16 +22,16 @@ func Summary(job *lattice.LatticeJob, vcjob *volcano.Job) jobs.Summary {
 		pods, template := outlineOf(&job.Spec, name)
 		s.Ask(pods, &template)
 	}
-	end := &jobs.SummaryEnd{At: ptr.Deref(job.Status.CompletionTime, metav1.Time{}), Message: job.Status.Message}
+	outcome := &jobs.SummaryOutcome{At: ptr.Deref(job.Status.CompletionTime, metav1.Time{}), Message: job.Status.Message}
 	if vcjob != nil {
 		state := &vcjob.Status.State
-		end.At, end.Message = state.LastTransitionTime, cmp.Or(state.Message, end.Message)
+		outcome.At, outcome.Message = state.LastTransitionTime, cmp.Or(state.Message, outcome.Message)
 	}
 	switch {
 	case job.Status.Phase == lattice.Succeeded:
-		s.End = &jobs.SummaryEnd{Succeeded: true, At: end.At}
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: true, At: outcome.At}
 	case job.Status.Phase == lattice.Failed, vcjob == nil && job.Status.Message == lattice.LostMessage:
-		s.End = end
+		s.Outcome = outcome
 	default:
 		s.Blocked = job.Status.Message // such as that it was handed to Volcano
 	}

@@ -98,7 +98,7 @@ func TestAgentIsAsAdmitted(t *testing.T) {
 			t.Errorf("%s: the new worker has the pod set's annotation: %v", name, grown.Annotations)
 		}
 		p := checkedPlan(t, now, job.TrainingJob, grant, of(pod(0).Running(), pod(1).Ended(3)))
-		if failed := outcome(withStatus(p, job).TrainingJob) != nil; failed != tc.fails {
+		if failed := outcomeOf(withStatus(p, job).TrainingJob) != nil; failed != tc.fails {
 			t.Errorf("%s: a failed worker fails the job: %v, want %v", name, failed, tc.fails)
 		}
 	}

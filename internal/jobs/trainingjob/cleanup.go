@@ -19,9 +19,9 @@ import (
 // cleanUp deletes the pods that the policy selects, with their Services, and pods that must stop because the queue
 // wants their quota back. It stops all pods of a job that has reached its deadline or its backoffLimit. Finally it
 // deletes the job.
-func (p *planner) cleanUp(over *jobs.Outcome) {
+func (p *planner) cleanUp(outcome *jobs.Outcome) {
 	policy := p.job.Spec.RunPolicy.CleanPodPolicy
-	runsOn, stopsAll := p.withQuota(), p.reachedItsLimit(over)
+	runsOn, stopsAll := p.withQuota(), p.reachedItsLimit(outcome)
 	stays := map[int32]bool{}
 	for _, pod := range p.pods {
 		if policy == breezeml.CleanPodNone && stopsAll {
@@ -71,10 +71,11 @@ func (v *view) withQuota() map[string]bool {
 const stopTime = time.Minute
 
 // reachedItsLimit reports whether the job has failed because of its deadline or its backoffLimit.
-func (v *view) reachedItsLimit(over *jobs.Outcome) bool {
+func (v *view) reachedItsLimit(outcome *jobs.Outcome) bool {
 	backoff, _, _ := strings.Cut(breezeml.BackoffMessage, ": ")
-	return !over.Succeeded &&
-		(over.Message == v.message(breezeml.DeadlineMessage) || strings.HasPrefix(over.Message, v.message(backoff)+": "))
+	return !outcome.Succeeded &&
+		(outcome.Message == v.message(breezeml.DeadlineMessage) ||
+			strings.HasPrefix(outcome.Message, v.message(backoff)+": "))
 }
 
 // stop ends a pod that is to be kept, and reports whether it stays. A running pod gets a deadline that has passed: its

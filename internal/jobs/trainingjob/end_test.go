@@ -62,7 +62,7 @@ func TestOutcome(t *testing.T) {
 			p := checkedPlan(t, now, job.TrainingJob, admitted(2), tc.pods)
 			job = withStatus(p, job)
 			end := ""
-			if all := conditions(job); outcome(job.TrainingJob) != nil {
+			if all := conditions(job); outcomeOf(job.TrainingJob) != nil {
 				end = all[len(all)-1]
 			}
 			same(t, "condition of the end", tc.want, end)
@@ -76,7 +76,7 @@ func TestOutcome(t *testing.T) {
 				t.Errorf("status first: %v, status %+v; want true and completion times", p.StatusFirst, s)
 			}
 			kind, why := corev1.EventTypeWarning, strings.TrimPrefix(tc.want, "Failed=True ")
-			if outcome(job.TrainingJob).Succeeded {
+			if outcomeOf(job.TrainingJob).Succeeded {
 				kind, why = corev1.EventTypeNormal, strings.TrimPrefix(tc.want, "Succeeded=True ")
 			}
 			same(t, "events", []string{kind + " " + why}, events(p))
@@ -117,7 +117,7 @@ func TestExitCodeIsThatOfTheTrainingContainer(t *testing.T) {
 			job.Spec.ReplicaSpecs.Template.Spec.Containers = failed.Spec.Containers
 			job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), of(pod(0).Running())), job)
 			p := checkedPlan(t, now, job.TrainingJob, admitted(1), of(failed))
-			if o := outcome(withStatus(p, job).TrainingJob); (o != nil) != tc.fails {
+			if o := outcomeOf(withStatus(p, job).TrainingJob); (o != nil) != tc.fails {
 				t.Errorf("outcome %+v, want a failure: %v", o, tc.fails)
 			} else if tc.fails && !strings.HasSuffix(o.Message, "exit code 1 in job-worker-0") {
 				t.Errorf("message %q, want the exit code that decided", o.Message)
@@ -221,7 +221,7 @@ func TestPodsThatOutliveTheJobFollowItsQuota(t *testing.T) {
 	} {
 		p := checkedPlan(t, now, job.TrainingJob, admitted(tc.granted), pods)
 		same(t, fmt.Sprintf("writes with quota for %d", tc.granted), tc.want, writes(p))
-		if got := p.Progress; !got.Ended || got.Outcome != nil || got.Pods[worker] != 3 {
+		if got := p.Progress; !got.OutcomePending || got.Outcome != nil || got.Pods[worker] != 3 {
 			t.Errorf("with quota for %d the queue is told %+v, want the end and 3 pods", tc.granted, got)
 		}
 	}
@@ -257,7 +257,7 @@ func TestActiveDeadline(t *testing.T) {
 	}
 	for name, grant := range map[string]jobs.Admission{"running": admitted(1), "waiting": waiting} {
 		p := checkedPlan(t, now.Add(time.Minute), job.TrainingJob, grant, of(pod(0).Running()))
-		if o := outcome(withStatus(p, job).TrainingJob); o == nil ||
+		if o := outcomeOf(withStatus(p, job).TrainingJob); o == nil ||
 			o.Message != "TrainingJob job has failed because it was active longer than specified deadline" {
 			t.Errorf("%s: outcome %+v, want a failure by the deadline", name, o)
 		}

@@ -49,7 +49,7 @@ func TestJobAtItsLimitStopsWhatRuns(t *testing.T) {
 				t.Errorf("%s: %s gets the deadline of %d s, want 1", name, pod.Name, *pod.Spec.ActiveDeadlineSeconds)
 			}
 		}
-		if got := p.Progress.RunOn[worker]; !p.Progress.Ended || got != 2 {
+		if got := p.Progress.RunOn[worker]; !p.Progress.OutcomePending || got != 2 {
 			t.Errorf("%s: progress %+v, want the end and two pods left", name, p.Progress)
 		}
 		limited := func(p jobstest.Pod) jobstest.Pod { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](1); return p }

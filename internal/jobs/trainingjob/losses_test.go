@@ -65,7 +65,7 @@ func TestPodThatRanNothingCostsNothing(t *testing.T) {
 				job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(1), of(pod(0).Running())), job)
 				p := checkedPlan(t, now, job.TrainingJob, admitted(1), of(tc.pod))
 				job = withStatus(p, job)
-				if failed := outcome(job.TrainingJob) != nil; failed != tc.costs {
+				if failed := outcomeOf(job.TrainingJob) != nil; failed != tc.costs {
 					t.Errorf("%s, policy %s, agent %v: failed %v, want %v", name, policy, agent, failed, tc.costs)
 				}
 				if !tc.costs && (len(job.Status.Restarts) > 0 || !slices.Contains(writes(p), "delete Pod job-worker-0")) {
@@ -112,7 +112,7 @@ func TestLostWorkerIsReplaced(t *testing.T) {
 		p := checkedPlan(t, now, job.TrainingJob, admitted(4),
 			of(pod(0).Running(), pod(1).Running(), pod(2).Running(), tc.pod))
 		after := withStatus(p, job)
-		if failed := outcome(after.TrainingJob) != nil; failed != tc.fails {
+		if failed := outcomeOf(after.TrainingJob) != nil; failed != tc.fails {
 			t.Errorf("%s: failed %v, want %v", name, failed, tc.fails)
 		}
 		if !tc.fails && (after.Status.Restarts["3"] != 1 || len(after.Status.Losses) != 1 || !p.StatusFirst) {
@@ -191,7 +191,7 @@ func TestExitCodeIsHonouredWithTheAgent(t *testing.T) {
 		job := agentJob(t, 2).restarts(breezeml.RestartExitCode)
 		after := withStatus(checkedPlan(t, now, job.TrainingJob, admitted(4),
 			of(pod(0).Running(), pod(1).Running(), pod(2).Running(), pod(3).Ended(code))), job)
-		if failed := outcome(after.TrainingJob) != nil; failed != fails {
+		if failed := outcomeOf(after.TrainingJob) != nil; failed != fails {
 			t.Errorf("exit code %d: failed %v, want %v", code, failed, fails)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// outcome returns how the job has ended, nil if it has not.
-func outcome(job *breezeml.TrainingJob) *jobs.Outcome {
+// outcomeOf returns how the job has ended, nil if it has not.
+func outcomeOf(job *breezeml.TrainingJob) *jobs.Outcome {
 	for _, kind := range []breezeml.JobConditionType{breezeml.JobSucceeded, breezeml.JobFailed} {
 		if isTrue(job, kind) {
 			return &jobs.Outcome{Succeeded: kind == breezeml.JobSucceeded, Message: condition(job, kind).Message}
@@ -22,11 +22,11 @@ func outcome(job *breezeml.TrainingJob) *jobs.Outcome {
 }
 
 // judge returns how the job has ended, nil if it has not, and when its deadline is, zero for none.
-func (v *view) judge() (over *jobs.Outcome, due time.Time) {
+func (v *view) judge() (outcome *jobs.Outcome, due time.Time) {
 	runs := v.job.Status.Stage == breezeml.StageRunning
 	if runs {
-		if over := v.ended(); over != nil {
-			return over, time.Time{}
+		if outcome := v.workersOutcome(); outcome != nil {
+			return outcome, time.Time{}
 		}
 	}
 	due = v.deadline()
@@ -39,8 +39,8 @@ func (v *view) judge() (over *jobs.Outcome, due time.Time) {
 	return nil, due
 }
 
-// ended returns how the workers of a running job have ended, nil if they have not.
-func (v *view) ended() *jobs.Outcome {
+// workersOutcome returns how the workers of a running job have ended, nil if they have not.
+func (v *view) workersOutcome() *jobs.Outcome {
 	if failed, first := v.failedForGood(); failed > 0 {
 		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, v.job.Name, failed, failureOf(first))}
 	}
@@ -111,14 +111,14 @@ func (v *view) backoffExceeded() *jobs.Outcome {
 	return &jobs.Outcome{Message: fmt.Sprintf(breezeml.BackoffMessage, v.job.Name, failureOf(because))}
 }
 
-// end ends the job.
-func (rep *reporter) end(o *jobs.Outcome) {
+// setOutcome records in the status how the job has ended.
+func (rep *reporter) setOutcome(o *jobs.Outcome) {
 	condition, reason := breezeml.JobSucceeded, breezeml.SucceededReason
 	if !o.Succeeded {
 		condition, reason = breezeml.JobFailed, breezeml.FailedReason
 	}
 	rep.setCondition(condition, true, reason, o.Message)
-	rep.plan.EndEvent(o, breezeml.SucceededReason, breezeml.FailedReason)
+	rep.plan.ReportOutcome(o, breezeml.SucceededReason, breezeml.FailedReason)
 	s := &rep.job.Status
 	rep.setStage(breezeml.StageCompleted, 0)
 	s.CooldownTime = nil

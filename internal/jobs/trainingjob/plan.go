@@ -9,22 +9,22 @@ import (
 func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	p := newPlanner(settings, seen)
 	p.status.setCreated()
-	over := outcome(p.job)
-	if over == nil {
-		if over = p.decide(); over != nil {
-			p.status.end(over)
+	outcome := outcomeOf(p.job)
+	if outcome == nil {
+		if outcome = p.decide(); outcome != nil {
+			p.status.setOutcome(outcome)
 		}
 	}
 	switch {
-	case over != nil:
-		p.cleanUp(over)
+	case outcome != nil:
+		p.cleanUp(outcome)
 	case p.job.Status.Stage == breezeml.StageRunning:
 		p.run()
 	default:
 		p.hold()
 	}
-	p.report(over)
-	p.plan.Progress = p.progress(over)
+	p.report(outcome)
+	p.plan.Progress = p.progress(outcome)
 	return *p.plan
 }
 
@@ -33,14 +33,14 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 func (p *planner) decide() *jobs.Outcome {
 	if p.mustStop() {
 		p.assessWorkers()
-		if over := p.ended(); over != nil {
-			return over
+		if outcome := p.workersOutcome(); outcome != nil {
+			return outcome
 		}
 	}
 	p.status.advance()
 	p.assessWorkers()
 	p.goOnWithoutLost()
-	over, due := p.judge()
+	outcome, due := p.judge()
 	p.plan.DueBy(due)
-	return over
+	return outcome
 }

@@ -30,8 +30,8 @@ func newPlanner(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) *plann
 }
 
 // progress returns what the queue needs to know.
-func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
-	progress := jobs.Progress{Ready: over != nil} // pods that still run after the end need not be ready
+func (p *planner) progress(outcome *jobs.Outcome) jobs.Progress {
+	progress := jobs.Progress{Ready: outcome != nil} // pods that still run after the end need not be ready
 	for _, n := range p.job.Status.Restarts {
 		progress.Restarts += int64(n)
 	}
@@ -42,8 +42,8 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 		}
 	}
 	progress.Active, progress.Pods = live > 0, map[string]int32{worker: live}
-	if over != nil {
-		if progress.End(over, p.seen.Admission) {
+	if outcome != nil {
+		if progress.SetOutcome(outcome, p.seen.Admission) {
 			progress.RunOn = map[string]int32{worker: int32(len(p.plan.RunOn(p.pods)))}
 		}
 		return progress
@@ -65,11 +65,11 @@ func (p *planner) progress(over *jobs.Outcome) jobs.Progress {
 }
 
 // report fills in the status. Once the job has ended, conditions stay as they are, and counts once all pods have ended.
-func (p *planner) report(over *jobs.Outcome) {
+func (p *planner) report(outcome *jobs.Outcome) {
 	before := &p.seen.Job.Status
 	s := &p.job.Status
-	if outcome(p.seen.Job) == nil {
-		p.status.setRunning(over)
+	if outcomeOf(p.seen.Job) == nil {
+		p.status.setRunning(outcome)
 		p.status.countWorkers()
 	} else {
 		p.status.countLastWorkers()

@@ -88,7 +88,7 @@ func (c *cluster) checkProgress(p jobs.Plan) {
 
 // checkStatus checks the transition from the job's status to that after a plan.
 func (c *cluster) checkStatus(after jobBuilder) {
-	if now := outcome(after.TrainingJob); c.ended != nil && (now == nil || *now != *c.ended) {
+	if now := outcomeOf(after.TrainingJob); c.ended != nil && (now == nil || *now != *c.ended) {
 		c.T.Fatalf("the outcome changes from %+v to %+v", c.ended, now)
 	} else {
 		c.ended = now

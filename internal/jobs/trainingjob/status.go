@@ -67,19 +67,19 @@ func (rep *reporter) countLastWorkers() {
 }
 
 // setRunning sets one of the conditions Running and Restarting, and removes the second.
-func (rep *reporter) setRunning(over *jobs.Outcome) {
+func (rep *reporter) setRunning(outcome *jobs.Outcome) {
 	running := rep.roster.All(func(r *replicas.Replica) bool {
 		return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
 	})
 	some := rep.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Running }) != nil
 	switch restarting, refused := isTrue(rep.job, breezeml.JobRestarting), rep.seen.RefusedObjects.Message(); {
-	case over != nil:
+	case outcome != nil:
 		reason := breezeml.SucceededReason
-		if !over.Succeeded {
+		if !outcome.Succeeded {
 			reason = breezeml.FailedReason
 		}
 		rep.dropCondition(breezeml.JobRestarting)
-		rep.clear(breezeml.JobRunning, reason, over.Message)
+		rep.clear(breezeml.JobRunning, reason, outcome.Message)
 	case rep.job.Status.Stage != breezeml.StageRunning:
 		rep.dropCondition(breezeml.JobRestarting)
 		rep.clear(breezeml.JobRunning, "TrainingJob"+string(rep.job.Status.Stage), rep.message(breezeml.StoppedMessage))

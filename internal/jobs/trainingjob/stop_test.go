@@ -34,16 +34,16 @@ func TestEndedWorkersCountThoughTheJobIsStopped(t *testing.T) {
 			job := withStatus(checkedPlan(t, now, newJob(1, 2).TrainingJob, admitted(2), nil), newJob(1, 2))
 			job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
 			p := checkedPlan(t, now, tc.stop(job).TrainingJob, tc.grant, of(pod(0).Ended(0), pod(1).Ended(0)))
-			if o := outcome(withStatus(p, job).TrainingJob); o == nil || !o.Succeeded {
+			if o := outcomeOf(withStatus(p, job).TrainingJob); o == nil || !o.Succeeded {
 				t.Errorf("with all workers succeeded: outcome %+v, stage %s, want success", o, stageAndSize(withStatus(p, job)))
 			}
 			p = checkedPlan(t, now, tc.stop(job).TrainingJob, tc.grant, of(pod(0).Ended(3), pod(1).Running()))
-			if o := outcome(withStatus(p, job).TrainingJob); o == nil || o.Succeeded {
+			if o := outcomeOf(withStatus(p, job).TrainingJob); o == nil || o.Succeeded {
 				t.Errorf("with a failed worker: outcome %+v, stage %s, want failure", o, stageAndSize(withStatus(p, job)))
 			}
 			p = checkedPlan(t, now, tc.stop(job).TrainingJob, tc.grant, of(pod(0).Ended(0), pod(1).Running()))
 			same(t, "writes with a running worker", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
-			if o := outcome(withStatus(p, job).TrainingJob); o != nil {
+			if o := outcomeOf(withStatus(p, job).TrainingJob); o != nil {
 				t.Errorf("with a running worker: outcome %+v, want none", o)
 			}
 		})
@@ -75,7 +75,7 @@ func TestCorrectedJobIsTreatedAsNew(t *testing.T) {
 	job.Spec.MinSize = ptr.To[int32](5)
 	job = withStatus(checkedPlan(t, now, job.TrainingJob, admitted(2), nil), job)
 	later := now.Add(time.Hour)
-	if o := outcome(withStatus(checkedPlan(t, later, job.TrainingJob, waiting, nil), job).TrainingJob); o != nil {
+	if o := outcomeOf(withStatus(checkedPlan(t, later, job.TrainingJob, waiting, nil), job).TrainingJob); o != nil {
 		t.Errorf("before it is corrected: outcome %+v, want none", o)
 	}
 	job.Spec.MinSize = ptr.To[int32](1)

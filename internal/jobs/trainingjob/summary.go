@@ -29,13 +29,13 @@ func Summary(job *breezeml.TrainingJob) jobs.Summary {
 		s.Partial = fmt.Sprintf("goes on with %d workers until %s: %s", limit.Workers,
 			limit.Until.UTC().Format("15:04:05 UTC"), limit.Message)
 	}
-	if over := outcome(job); over != nil {
+	if outcome := outcomeOf(job); outcome != nil {
 		s.Ready = 0 // the status keeps the counts of the time of the end
-		s.End = &jobs.SummaryEnd{Succeeded: over.Succeeded}
-		if over.Succeeded {
-			s.End.At = condition(job, breezeml.JobSucceeded).LastTransitionTime
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: outcome.Succeeded}
+		if outcome.Succeeded {
+			s.Outcome.At = condition(job, breezeml.JobSucceeded).LastTransitionTime
 		} else {
-			s.End.At, s.End.Message = condition(job, breezeml.JobFailed).LastTransitionTime, over.Message
+			s.Outcome.At, s.Outcome.Message = condition(job, breezeml.JobFailed).LastTransitionTime, outcome.Message
 		}
 	}
 	s.Held = heldBy(job)

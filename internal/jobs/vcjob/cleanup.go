@@ -25,7 +25,8 @@ func (p *planner) deleteUnfinished() { p.plan.DeletePods(p.roster.Pods(true)) }
 func (p *planner) deleteCommands() {
 	for _, command := range p.allCommands() {
 		if command.DeletionTimestamp.IsZero() &&
-			(finished(p.job) || p.isStale(command) || p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
+			(hasOutcome(p.job) || p.isStale(command) ||
+				p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
 			p.plan.Writes = append(p.plan.Writes, write.Delete(command, metav1.DeletePropagationBackground))
 		}
 	}

@@ -29,7 +29,8 @@ func (p *planner) executeCommand() bool {
 	case command.Action == bus.ResumeJobAction && stopped(p.job):
 		p.status.note(command.Action, why)
 		p.status.restartJob(why)
-	case ending(p.job), stopped(p.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
+	case awaitsOutcome(p.job), stopped(p.job) && command.Action == bus.AbortJobAction,
+		command.Action == bus.ResumeJobAction:
 		p.plan.Events = append(p.plan.Events, write.Normal(actionReason,
 			fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, p.job.Status.State.Phase, why)))
 	case command.Action == bus.AbortJobAction, command.Action == bus.RestartJobAction,

@@ -22,18 +22,18 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	mistake := validate(job, facts)
 	job = within(job)
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
-	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !finished(job)
+	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !hasOutcome(job)
 	least, elastic, plugins := leastOf(job), elasticTask(job), pluginsOf(job)
 	together, optional := anyPods(job)
-	over := tasksOver(job, optional, facts.Queued)
+	ended := endedTasks(job, optional, facts.Queued)
 	for i := range job.Spec.Tasks {
-		if over[i] {
+		if ended[i] {
 			together -= countOf(&job.Spec.Tasks[i])
 		}
 	}
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
-		if countOf(task) == 0 || over[i] {
+		if countOf(task) == 0 || ended[i] {
 			continue
 		}
 		template := *task.Template.DeepCopy()
@@ -86,26 +86,26 @@ func validate(job *volcano.Job, facts jobs.Facts) *write.Event {
 	return nil
 }
 
-// tasksOver returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When the
+// endedTasks returns the tasks of which all pods have ended, in a job of which some tasks can do without pods. When the
 // job queues again for tasks that had no pods, the tasks that have ended are not asked for: they could be given the
 // quota once more, in place of tasks that wait for it. Tasks that the job's Workload asks for already are not returned.
-func tasksOver(job *volcano.Job, optional []bool, queued []kueue.PodSet) []bool {
-	over := make([]bool, len(job.Spec.Tasks))
+func endedTasks(job *volcano.Job, optional []bool, queued []kueue.PodSet) []bool {
+	ended := make([]bool, len(job.Spec.Tasks))
 	if !slices.Contains(optional, true) {
-		return over
+		return ended
 	}
-	ended, left := readPodRecords(&job.Status).ended, false
+	endedPods, left := readPodRecords(&job.Status).ended, false
 	for i := range job.Spec.Tasks {
 		name := nameOf(job, i)
 		asked := slices.ContainsFunc(queued, func(ps kueue.PodSet) bool { return string(ps.Name) == name })
-		over[i] = countOf(&job.Spec.Tasks[i]) > 0 && !asked
-		for index := int32(0); over[i] && index < countOf(&job.Spec.Tasks[i]); index++ {
-			over[i] = ended[slot(name, index)] != ""
+		ended[i] = countOf(&job.Spec.Tasks[i]) > 0 && !asked
+		for index := int32(0); ended[i] && index < countOf(&job.Spec.Tasks[i]); index++ {
+			ended[i] = endedPods[slot(name, index)] != ""
 		}
-		left = left || countOf(&job.Spec.Tasks[i]) > 0 && !over[i]
+		left = left || countOf(&job.Spec.Tasks[i]) > 0 && !ended[i]
 	}
 	if !left {
-		clear(over) // the job has ended
+		clear(ended) // the job has ended
 	}
-	return over
+	return ended
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// finished reports whether the job is in a final phase.
-func finished(job *volcano.Job) bool {
+// hasOutcome reports whether the job has ended: its phase is final.
+func hasOutcome(job *volcano.Job) bool {
 	switch job.Status.State.Phase {
 	case volcano.Completed, volcano.Failed, volcano.Terminated:
 		return true
@@ -21,12 +21,13 @@ func stopped(job *volcano.Job) bool {
 	return job.Status.State.Phase == volcano.Aborting || job.Status.State.Phase == volcano.Aborted
 }
 
-// ending reports whether the job is about to finish, and only waits for its pods to terminate.
-func ending(job *volcano.Job) bool {
+// awaitsOutcome reports whether the job is about to end, and only waits for its pods to terminate.
+func awaitsOutcome(job *volcano.Job) bool {
 	return job.Status.State.Phase == volcano.Completing || job.Status.State.Phase == volcano.Terminating
 }
 
-func finishing(phase volcano.JobPhase) bool {
+// leadsToOutcome reports whether the phase is final, or followed by a final phase once the pods have terminated.
+func leadsToOutcome(phase volcano.JobPhase) bool {
 	switch phase {
 	case volcano.Completing, volcano.Completed, volcano.Terminating, volcano.Terminated, volcano.Failed:
 		return true
@@ -45,9 +46,9 @@ func (rep *reporter) completeAtMinSuccess() bool {
 	return true
 }
 
-// finishWhenAllEnded finishes a job whose pods have all finished, and reports whether it did. The job has
+// setOutcomeWhenAllEnded ends a job whose pods have all ended, and reports whether it did. The job has
 // succeeded if the minimum of all pods has, and that of each task if the tasks' minimums apply.
-func (rep *reporter) finishWhenAllEnded() bool {
+func (rep *reporter) setOutcomeWhenAllEnded() bool {
 	succeeded := rep.count("", replicas.Succeeded)
 	if task := rep.blockedTask(); task != "" {
 		rep.setPhase(volcano.Failed, "DependencyFailed",

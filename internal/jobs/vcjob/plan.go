@@ -10,7 +10,7 @@ import (
 func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
 	p := newPlanner(seen)
 	switch {
-	case finished(p.job):
+	case hasOutcome(p.job):
 		p.cleanUp()
 	case p.executeCommand():
 	default:
@@ -50,7 +50,7 @@ func (p *planner) step() {
 			return // its Workload is being deleted
 		}
 		if !p.status.completeAtMinSuccess() && !p.status.react() &&
-			(p.policies.failureWaits || !p.status.finishWhenAllEnded()) {
+			(p.policies.failureWaits || !p.status.setOutcomeWhenAllEnded()) {
 			p.run()
 		}
 	}

@@ -41,9 +41,10 @@ func (p *planner) progress() jobs.Progress {
 		name := nameOf(p.job, i)
 		out.Pods = map[string]int32{name: p.roster.InUse(name)}
 	}
-	if finished(p.job) {
+	if hasOutcome(p.job) {
 		state := &p.job.Status.State
-		if out.End(&jobs.Outcome{Succeeded: state.Phase == volcano.Completed, Message: state.Message}, p.seen.Admission) {
+		outcome := &jobs.Outcome{Succeeded: state.Phase == volcano.Completed, Message: state.Message}
+		if out.SetOutcome(outcome, p.seen.Admission) {
 			out.Ready = true // pods that run on are not waited for
 		}
 		return out
@@ -62,7 +63,7 @@ func (p *planner) report() {
 	status := &p.job.Status
 	status.MinAvailable = minAvailable(p.job)
 	p.status.countPods()
-	if !finished(p.seen.Job) {
+	if !hasOutcome(p.seen.Job) {
 		mayRun := p.seen.Admission.MayRun() && !stopped(p.job)
 		p.status.recordPods(mayRun)
 		recordEvictions(status, p.records.evicted, p.roster, mayRun)

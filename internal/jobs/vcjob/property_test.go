@@ -30,7 +30,7 @@ func TestInvariantsHoldForRandomHistories(t *testing.T) {
 		}
 		for range 40 {
 			for _, p := range h.pods {
-				if p.DeletionTimestamp == nil && !finished(h.job.Job) {
+				if p.DeletionTimestamp == nil && !hasOutcome(h.job.Job) {
 					p.ended(0)
 				}
 			}
@@ -38,7 +38,7 @@ func TestInvariantsHoldForRandomHistories(t *testing.T) {
 			h.now = h.now.Add(5 * time.Minute) // the longest delay of a restart
 			h.reconcile(false)
 		}
-		if !finished(h.job.Job) && h.job.Status.State.Phase != volcano.Aborted { // as a policy may want
+		if !hasOutcome(h.job.Job) && h.job.Status.State.Phase != volcano.Aborted { // as a policy may want
 			t.Fatalf("it has not ended: %+v", h.job.Status)
 		}
 	})

@@ -30,7 +30,7 @@ func (s *sizes) reclaimable() map[string]int32 {
 			out[name] = unneeded
 		}
 	}
-	if i := s.resizableTask(); i >= 0 && !finished(s.job) {
+	if i := s.resizableTask(); i >= 0 && !hasOutcome(s.job) {
 		if name := nameOf(s.job, i); s.needed(name) >= s.leastWhileAdmitted(i) {
 			delete(out, name)
 		}
@@ -67,7 +67,7 @@ func (s *sizes) needed(name string) int32 {
 // as a whole with too little quota left, it queues again.
 func (s *sizes) endedForGood(task *volcano.TaskSpec, r *replicas.Replica) bool {
 	policies := slices.Concat(task.Policies, s.job.Spec.Policies)
-	if finished(s.job) ||
+	if hasOutcome(s.job) ||
 		!slices.ContainsFunc(policies, func(p volcano.LifecyclePolicy) bool { return restarts(p.Action) }) {
 		return true
 	}

@@ -105,16 +105,16 @@ func (p *planner) createPods() {
 // are any. They are created again when quota allows, which counts as no restart.
 func (p *planner) deleteExcess() bool {
 	gone := map[string]bool{}
-	over := map[string]int32{}
+	excess := map[string]int32{}
 	for name := range p.tasks {
-		over[name] = p.roster.Alive(name) - p.sizes.limit(name)
+		excess[name] = p.roster.Alive(name) - p.sizes.limit(name)
 	}
 	for i := len(p.roster.Replicas) - 1; i >= 0; i-- {
 		r := &p.roster.Replicas[i]
-		if over[r.Group] <= 0 || r.Pod == nil || replicas.IsFinished(r.Pod) {
+		if excess[r.Group] <= 0 || r.Pod == nil || replicas.IsFinished(r.Pod) {
 			continue
 		}
-		over[r.Group]--
+		excess[r.Group]--
 		if r.UID() != "" {
 			gone[r.Name] = true
 		}

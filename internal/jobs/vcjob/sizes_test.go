@@ -219,7 +219,7 @@ func TestAnEndedJobWantsNoMorePodsThanItHas(t *testing.T) {
 	pods := of(pod("job-worker-0").running().going(), pod("job-worker-1").running().going())
 	progress := see(t, job.Job, admitted("worker", 2), pods).Progress
 	same(t, "in use", map[string]int32{"worker": 2}, progress.Pods)
-	if !progress.Ended || progress.Outcome != nil {
+	if !progress.OutcomePending || progress.Outcome != nil {
 		t.Errorf("the queue is told %+v, want the end", progress)
 	}
 }

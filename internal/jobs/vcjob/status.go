@@ -22,7 +22,7 @@ const missingClassReason = "PriorityClassNotFound"
 // without the event, a misspelled name would only show in who comes first.
 func (rep *reporter) noteMissingClass() {
 	name := rep.job.Spec.PriorityClassName
-	if _, known := rep.seen.Facts.Priorities.OfPods(name); known || finished(rep.job) {
+	if _, known := rep.seen.Facts.Priorities.OfPods(name); known || hasOutcome(rep.job) {
 		return
 	}
 	rep.plan.Events = append(rep.plan.Events, write.Obstacle(missingClassReason, fmt.Sprintf(
@@ -157,13 +157,14 @@ type reporter struct {
 // the phase is never done without it.
 func (rep *reporter) setPhase(phase volcano.JobPhase, reason, message string) {
 	status, now := &rep.job.Status, metav1.NewTime(rep.seen.Now)
-	if running := lastTime(status, volcano.Running); finishing(phase) && running != nil && status.RunningDuration == nil {
+	running := lastTime(status, volcano.Running)
+	if leadsToOutcome(phase) && running != nil && status.RunningDuration == nil {
 		status.RunningDuration = &metav1.Duration{Duration: rep.seen.Now.Sub(running.Time).Round(time.Second)}
 	}
 	status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message, LastTransitionTime: now}
 	status.Conditions = append(status.Conditions, volcano.JobCondition{Status: phase, LastTransitionTime: ptr.To(now)})
-	if over := len(status.Conditions) - mostConditions; over > 0 {
-		status.Conditions = status.Conditions[over:]
+	if excess := len(status.Conditions) - mostConditions; excess > 0 {
+		status.Conditions = status.Conditions[excess:]
 	}
 	rep.plan.StatusFirst = true
 	rep.recordPhase(phase, message)

@@ -24,9 +24,9 @@ func Summary(job *volcano.Job) jobs.Summary {
 	case volcano.Pending:
 		s.Blocked = state.Message // if it has no Workload, it cannot be queued, and says why
 	case volcano.Completed:
-		s.End = &jobs.SummaryEnd{Succeeded: true, At: state.LastTransitionTime}
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: true, At: state.LastTransitionTime}
 	case volcano.Failed, volcano.Terminated:
-		s.End = &jobs.SummaryEnd{At: state.LastTransitionTime, Reason: state.Reason, Message: state.Message}
+		s.Outcome = &jobs.SummaryOutcome{At: state.LastTransitionTime, Reason: state.Reason, Message: state.Message}
 	case volcano.Aborting, volcano.Aborted:
 		s.Held = "aborted: a Command ResumeJob starts it again"
 	case volcano.Restarting:

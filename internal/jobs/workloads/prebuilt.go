@@ -75,9 +75,9 @@ func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload
 }
 
 func outOfSync(found *kueue.Workload, now time.Time) ([]write.Write, []write.Event) {
-	over := found.DeepCopy()
-	Finish(over, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
-	return []write.Write{write.ChangeStatus(found, over)}, []write.Event{outOfSyncEvent(found)}
+	finished := found.DeepCopy()
+	Finish(finished, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
+	return []write.Write{write.ChangeStatus(found, finished)}, []write.Event{outOfSyncEvent(found)}
 }
 
 func outOfSyncEvent(found *kueue.Workload) write.Event {

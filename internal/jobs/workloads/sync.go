@@ -33,8 +33,9 @@ const (
 
 // syncCase is what decides about the Workload that a job follows.
 type syncCase struct {
-	// ended says that the job has ended, requeues that it has no pods and now asks for other ones than the Workload does.
-	ended, requeues bool
+	// hasOutcome says that the job has ended, requeues that it has no pods and now asks for other ones than the Workload
+	// does.
+	hasOutcome, requeues bool
 	// idle says that the job is paused, or asks for no pods while the Workload holds no quota. noPods says that the job
 	// asks for no pods, whatever the Workload holds.
 	idle, noPods bool
@@ -55,11 +56,11 @@ func (s syncCase) action() syncAction {
 		return finishOutOfSync
 	case s.givesBack():
 		return giveBack
-	case !s.ended && s.exists && !s.wanted && !s.keepsQuota:
+	case !s.hasOutcome && s.exists && !s.wanted && !s.keepsQuota:
 		return replace
 	case !s.owned && s.mistaken:
 		return leave // nor does the job adopt the Workload that it names
-	case s.prebuilt && !s.ended:
+	case s.prebuilt && !s.hasOutcome:
 		return take
 	case s.prebuilt && !s.exists:
 		return leave
@@ -71,7 +72,7 @@ func (s syncCase) action() syncAction {
 
 // givesBack reports whether the job gives its Workload back. A Workload that holds quota is kept until the job ends or
 // is evicted, even if the job asks for no pods: pods may run with it.
-func (s syncCase) givesBack() bool { return s.requeues || s.idle && !s.prebuilt && !s.ended }
+func (s syncCase) givesBack() bool { return s.requeues || s.idle && !s.prebuilt && !s.hasOutcome }
 
 // State is what is known of a job when it is decided what its Workload should be.
 type State struct {
@@ -114,7 +115,7 @@ func (j Job) Sync(s State, queue string, progress jobs.Progress, now time.Time) 
 func (j Job) caseOf(s State, progress jobs.Progress) (syncCase, []write.Event) {
 	followed, exists := s.Followed, s.Followed != nil
 	c := syncCase{
-		ended: progress.Outcome != nil, requeues: progress.Requeue, noPods: len(s.Described.PodSets) == 0,
+		hasOutcome: progress.Outcome != nil, requeues: progress.Requeue, noPods: len(s.Described.PodSets) == 0,
 		idle: s.Described.Paused || len(s.Described.PodSets) == 0 && exists && !workload.HoldsQuota(followed) &&
 			!workload.IsFinished(followed),
 		exists:   exists,
@@ -123,7 +124,7 @@ func (j Job) caseOf(s State, progress jobs.Progress) (syncCase, []write.Event) {
 		named:  exists && followed.Name == j.prebuilt(),
 		wanted: exists && j.wants(followed.Name),
 	}
-	if c.ended {
+	if c.hasOutcome {
 		return c, nil
 	}
 	keeps := c.owned && !c.givesBack() && followed.DeletionTimestamp.IsZero()

@@ -112,8 +112,8 @@ func isElastic(w *kueue.Workload) bool {
 // WithoutFinalizer returns the Workload without its finalizer, or nil if it must keep it. It may lose it once it is
 // finished or deleted and its job has no pods.
 func WithoutFinalizer(seen *kueue.Workload, active bool) *kueue.Workload {
-	over := workload.IsFinished(seen) || !seen.DeletionTimestamp.IsZero()
-	if active || !over || !slices.Contains(seen.Finalizers, kueue.ResourceInUseFinalizer) {
+	finished := workload.IsFinished(seen) || !seen.DeletionTimestamp.IsZero()
+	if active || !finished || !slices.Contains(seen.Finalizers, kueue.ResourceInUseFinalizer) {
 		return nil
 	}
 	out := seen.DeepCopy()
@@ -135,7 +135,7 @@ func respecified(seen, described *kueue.Workload, progress jobs.Progress) *kueue
 		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
 			out.Spec.Priority = is.Priority // decides from which jobs it may take pods, and which from it
 		}
-		if described != seen || progress.Ended {
+		if described != seen || progress.OutcomePending {
 			raise(out, described)
 			workload.Want(out, lowered(out, described, progress))
 		}
@@ -203,7 +203,7 @@ func lowered(seen, described *kueue.Workload, progress jobs.Progress) int32 {
 		if needed, known := progress.Needed[string(was.Name)]; known {
 			wanted = min(wanted, max(1, needed))
 		}
-		if progress.Ended {
+		if progress.OutcomePending {
 			wanted = min(wanted, cmp.Or(progress.RunOn[string(was.Name)], grantedPods(seen, was)))
 		}
 		if wanted < was.Count {

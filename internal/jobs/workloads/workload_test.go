@@ -584,7 +584,7 @@ func TestLoweredElasticJobSaysSoOnItsWorkload(t *testing.T) {
 			if tc.same {
 				described = seen.w
 			}
-			progress := jobs.Progress{Ended: tc.left > 0 || tc.stops,
+			progress := jobs.Progress{OutcomePending: tc.left > 0 || tc.stops,
 				RunOn: map[string]int32{string(seen.w.Spec.PodSets[0].Name): tc.left}}
 			if tc.needed != 0 {
 				progress.Needed = map[string]int32{string(seen.w.Spec.PodSets[0].Name): max(0, tc.needed)}
