@@ -1,20 +1,10 @@
 package find
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/musterhq/muster/internal/engine/place"
 )
-
-// manyResources are amounts of so many resources that no node has.
-func manyResources(many int, from string) map[string]int64 {
-	out := map[string]int64{"cpu": 1}
-	for i := range many {
-		out[fmt.Sprintf("%s/r%d", from, i)] = 1
-	}
-	return out
-}
 
 // TestAResourceThatNodesGetCountsForPodsThatUseIt: a device plugin may start after pods that ask for its devices were
 // bound, as where the kubelet was restarted.
