@@ -68,7 +68,7 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 				if d.Admit == nil || promised[d.Key] || job.ClusterQueue.RanksByUsage {
 					continue // ordered by usage, the admitted one may come after others since
 				}
-				if head := job.ClusterQueue.Waits.HeadBefore(&alone(job).Class); head != nil && slices.Equal(lacked[state.ClassOf(head)], head.Lacks()) {
+				if head := job.ClusterQueue.Waits.HeadBefore(&state.Alone(job).Class); head != nil && slices.Equal(lacked[state.ClassOf(head)], head.Lacks()) {
 					w.describe(t)
 					t.Fatalf("%s was admitted before %s, which lacks %v", d.Key, head.Head().Key, head.Lacks())
 				}

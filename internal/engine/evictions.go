@@ -4,13 +4,11 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
@@ -24,7 +22,7 @@ func (e *evictionPass) evict(v preempt.Victim, preemptor *state.Workload) {
 		return
 	}
 	eviction := &Eviction{Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
-		PreemptorPath: path(preemptor.ClusterQueue.Node), Path: path(v.Queue)}
+		PreemptorPath: preemptor.ClusterQueue.Node.Path(), Path: v.Queue.Path()}
 	if w.Assumed == state.Admits {
 		w.Withdrawn = eviction
 		e.pass.engine.updateCharges(w)
@@ -141,14 +139,5 @@ func (e *evictionPass) evictionFor(w, by *state.Workload, was *Eviction) *Evicti
 	case e.pass.engine.options.FairSharing != nil:
 		cause = preempt.FairShare
 	}
-	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: path(by.ClusterQueue.Node), Path: was.Path}
-}
-
-// path returns the path from the root cohort to the node.
-func path(n *quota.Node) string {
-	var names []string
-	for ; n != nil; n = n.Parent() {
-		names = append([]string{n.Name()}, names...)
-	}
-	return "/" + strings.Join(names, "/")
+	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: by.ClusterQueue.Node.Path(), Path: was.Path}
 }

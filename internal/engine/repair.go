@@ -136,7 +136,7 @@ func (r *repairPass) evictForNodes(w *state.Workload) {
 	w.Assumed, w.DecidedOn, w.NodesFailed = state.Evicts, w.Version, true
 	r.pass.engine.updateCharges(w)
 	r.pass.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
-		Cause: preempt.NodeFailures, Path: path(w.ClusterQueue.Node), Detail: detail}})
+		Cause: preempt.NodeFailures, Path: w.ClusterQueue.Node.Path(), Detail: detail}})
 }
 
 // maxNodesNamed is how many nodes a message names.

@@ -20,9 +20,7 @@ const (
 // The rooms that are still above a cap, each with its value of today, which must not grow. Who makes one smaller lowers
 // its value here; who brings it to the cap removes the row.
 var (
-	filesToday = map[string]int{
-		"internal/engine": 32,
-	}
+	filesToday   = map[string]int{}
 	methodsToday = map[string]int{
 		"internal/engine.Engine": 73,
 	}

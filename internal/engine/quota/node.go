@@ -3,6 +3,7 @@ package quota
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Node is a ClusterQueue (a leaf) or a cohort of a Tree, from Tree.Queue or Tree.Cohort. What it returns is valid
@@ -37,6 +38,19 @@ func (n *Node) IsQueue() bool { return n.leaf }
 
 // Parent returns the cohort above, nil for a root.
 func (n *Node) Parent() *Node { return n.parent }
+
+// Path returns the path from the root cohort to the node, as in /lab/team/queue.
+func (n *Node) Path() string {
+	if n == nil {
+		return "/"
+	}
+	names := []string{}
+	for ; n != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	slices.Reverse(names)
+	return "/" + strings.Join(names, "/")
+}
 
 // Children returns the cohorts and ClusterQueues below, sorted by name. It must not be modified.
 func (n *Node) Children() []*Node { return n.children }

@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"cmp"
@@ -34,10 +34,10 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 	if !ok {
 		return
 	}
-	ex.engine.tentatively(func() {
+	ex.tentatively(func() {
 		if onNodes {
-			ex.engine.nodes.Departing++ // those tried without are leaving, as nodes see it
-			defer func() { ex.engine.nodes.Departing-- }()
+			ex.view.Nodes.Departing++ // those tried without are leaving, as nodes see it
+			defer func() { ex.view.Nodes.Departing-- }()
 			ex.stay()
 		}
 		t := &endTrial{explainer: ex}
@@ -58,7 +58,7 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*state.Workload, ok 
 	fits := func() bool {
 		return !slices.ContainsFunc(ex.needs, func(a quota.Amount) bool { return ex.w.ClusterQueue.Node.Free(a.Index) < a.Value })
 	}
-	ex.engine.tree.Try(func() {
+	ex.view.Tree.Try(func() {
 		for _, h := range holders {
 			if fits() {
 				break
@@ -83,10 +83,10 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*state.Workload, ok 
 
 // stay makes the workloads that are leaving count on nodes, so that the trials show which of them have to be gone.
 func (ex *explainer) stay() {
-	for _, w := range ex.engine.workloads {
+	for _, w := range ex.view.Workloads {
 		if has := w.Placed; has.Leaving && has.By != nil && !w.Gone {
 			has.Leaving = false
-			ex.engine.nodes.Places.Hold(w.Key, ex.engine.nodes.Holding(w, has))
+			ex.view.Nodes.Places.Hold(w.Key, ex.view.Nodes.Holding(w, has))
 		}
 	}
 }
@@ -108,16 +108,16 @@ func (e *endTrial) fitsWithout(ended []*state.Workload) (is bool) {
 	for _, other := range q.Family.Queues {
 		heldBack[other] = other.HeldBack
 	}
-	nodes := &evaluate.NodeCapacity{Evaluator: e.explainer.engine.evaluator}
-	e.explainer.engine.tentatively(func() {
-		e.explainer.engine.holdBacks.ReleaseAll(q.Family)
+	nodes := &evaluate.NodeCapacity{Evaluator: e.explainer.view.Evaluator}
+	e.explainer.tentatively(func() {
+		e.explainer.view.HoldBacks.ReleaseAll(q.Family)
 		for _, w := range ended {
 			if w.Charged.Queue != nil {
 				e.explainer.end(w)
 			}
 			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
 		}
-		e.explainer.engine.holdBacks.ChargeAll(q.Family)
+		e.explainer.view.HoldBacks.ChargeAll(q.Family)
 		_, found := e.explainer.probe(e.explainer.w)
 		is = found.Verdict == state.Admissible || found.Verdict == state.Nominable && state.Fits(q.Node, found.Choice.Usage)
 	})
@@ -159,7 +159,7 @@ func (ex *explainer) endersOnNodes(holders []holder) []*state.Workload {
 	}
 	var list []ender
 	amounts := map[string]int64{}
-	for _, w := range ex.engine.workloads {
+	for _, w := range ex.view.Workloads {
 		nodes := ex.nodesUnder(w)
 		if w == ex.w || w.Gone || len(nodes) == 0 && !ofShort[w] {
 			continue
@@ -201,8 +201,8 @@ func (ex *explainer) nodesUnder(w *state.Workload) (nodes []place.NodeCount) {
 			nodes = append(nodes, a.Places...)
 		case len(w.Within[a.PodSet]) > 0:
 			nodes = append(nodes, w.Within[a.PodSet]...)
-		case ex.engine.nodes.PodCounts[w.Key] > 0:
-			nodes = append(nodes, ex.engine.nodes.Places.PodNodes(w.Key, a.PodSet, nil)...)
+		case ex.view.Nodes.PodCounts[w.Key] > 0:
+			nodes = append(nodes, ex.view.Nodes.Places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
 	}
 	return nodes
@@ -216,8 +216,8 @@ func (ex *explainer) requiredLevels() []string {
 		if t == nil || !t.Mandatory {
 			continue
 		}
-		for _, f := range slices.Sorted(maps.Keys(ex.engine.nodes.Flavors)) {
-			levels := ex.engine.nodes.Topologies[ex.engine.nodes.Flavors[f].Topology]
+		for _, f := range slices.Sorted(maps.Keys(ex.view.Nodes.Flavors)) {
+			levels := ex.view.Nodes.Topologies[ex.view.Nodes.Flavors[f].Topology]
 			if at := slices.Index(levels, t.Level); at >= 0 {
 				return levels[:at+1]
 			}
@@ -230,7 +230,7 @@ func (ex *explainer) requiredLevels() []string {
 func (ex *explainer) domainOf(node string, levels []string) string {
 	var values []string
 	for _, level := range levels {
-		value, _ := ex.engine.nodes.Places.LabelOf(node, level)
+		value, _ := ex.view.Nodes.Places.LabelOf(node, level)
 		values = append(values, value)
 	}
 	return strings.Join(values, "/")

@@ -1,4 +1,4 @@
-package engine
+package explain
 
 import (
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -10,14 +10,14 @@ import (
 // nodes.
 func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 	ps := &ex.w.Shape.PodSets[podSet]
-	if l.Refusal != "" || ps.Needed() == 0 || !ex.engine.nodes.Places.IsPlaced(l.Flavor) {
+	if l.Refusal != "" || ps.Needed() == 0 || !ex.view.Nodes.Places.IsPlaced(l.Flavor) {
 		return nil
 	}
-	ask, _ := ex.engine.nodes.AskOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.view.Nodes.AskOf(ps, &flavor.Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
-	said := ex.engine.nodes.Finder.Diagnose([]place.Ask{ask})
+	said := ex.view.Nodes.Finder.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
-		said.Relaxation = ex.engine.nodes.Finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
+		said.Relaxation = ex.view.Nodes.Finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
 	}
 	return &said
 }
@@ -29,7 +29,7 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 		return nil
 	}
 	ps := &ex.w.Shape.PodSets[podSet]
-	ask, _ := ex.engine.nodes.AskOf(ps, &Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.view.Nodes.AskOf(ps, &flavor.Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
 	return []place.Ask{ask}
 }
@@ -37,32 +37,32 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
 // they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.engine.nodes.Finder.Fits(asks, place.Planned) || ex.w.ClusterQueue.OnDemand && !ex.engine.nodes.Finder.EverFits(asks)
+	return len(asks) == 0 || ex.view.Nodes.Finder.Fits(asks, place.Planned) || ex.w.ClusterQueue.OnDemand && !ex.view.Nodes.Finder.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
 // than the rest.
 func (ex *explainer) groupOf(group, of string) []place.Ask {
-	var given []Assignment
+	var given []flavor.Assignment
 	for i := range ex.w.Shape.PodSets {
 		ps := &ex.w.Shape.PodSets[i]
-		a := Assignment{PodSet: ps.Name, Flavors: map[string]string{"": of}}
+		a := flavor.Assignment{PodSet: ps.Name, Flavors: map[string]string{"": of}}
 		if ps.Topology != nil && ps.Topology.Group == group {
 			a.Count = ps.Needed()
 		}
 		given = append(given, a)
 	}
-	return ex.engine.nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
+	return ex.view.Nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
 // alone, which its flavor then says.
 func (ex *explainer) together() *find.Diagnosis {
-	var given []Assignment
+	var given []flavor.Assignment
 	looks := 0
 	for i := range ex.out.PodSets {
 		ps := &ex.w.Shape.PodSets[i]
-		a := Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{}}
+		a := flavor.Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{}}
 		for _, said := range ex.out.PodSets[i].Flavors {
 			if !said.Nearest || said.Nodes == nil {
 				continue
@@ -81,7 +81,7 @@ func (ex *explainer) together() *find.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := ex.engine.nodes.Finder.Diagnose(ex.engine.nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
+	said := ex.view.Nodes.Finder.Diagnose(ex.view.Nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
 	if said.Fits {
 		return nil
 	}

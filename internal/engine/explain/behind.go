@@ -1,8 +1,9 @@
-package engine
+package explain
 
 import (
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -12,7 +13,7 @@ import (
 // yet.
 func (ex *explainer) findHead() {
 	w, q := ex.w, ex.w.ClusterQueue
-	if q.Strategy != ByResource || w.Class == nil {
+	if q.Strategy != model.ByResource || w.Class == nil {
 		return
 	}
 	earlier := make([]*state.Class, 0, len(q.Classes))
@@ -31,7 +32,7 @@ func (ex *explainer) findHead() {
 	lacks := map[*state.Class][]quota.FlavorResource{}
 	waitsBehind := func(c *state.Class) func(*state.Class) bool {
 		return func(head *state.Class) bool {
-			return slices.ContainsFunc(lacks[head], ex.engine.evaluator.FormOf(c).Asks)
+			return slices.ContainsFunc(lacks[head], ex.view.FormOf(c).Asks)
 		}
 	}
 	for _, c := range earlier {
@@ -40,7 +41,7 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.Lacks()
 		case c.IsBlocked() || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.engine.evaluator.EvaluateInTurn(c); found.Verdict == state.Hopeless && len(found.Lacks) > 0 {
+			if found := ex.view.EvaluateInTurn(c); found.Verdict == state.Hopeless && len(found.Lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.Lacks
 			}
 		}
