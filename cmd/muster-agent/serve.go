@@ -110,8 +110,8 @@ func (s *shell) do(next supervise.Do) {
 	if next.Alarm > 0 {
 		s.alarm.Reset(next.Alarm)
 	}
-	if next.Say != nil {
-		s.ask(*next.Say, next.Fresh)
+	if next.Send != nil {
+		s.ask(*next.Send, next.Fresh)
 	}
 	if next.Start != nil {
 		s.start(*next.Start)

@@ -27,13 +27,13 @@ type fence struct {
 	mu sync.Mutex
 	// renewed is when the request of the last successful renewal was sent, zero before the first.
 	renewed time.Time
-	// again is closed by the next renewal.
-	again chan struct{}
+	// nextRenewal is closed by the next renewal.
+	nextRenewal chan struct{}
 }
 
 // fenceWrites makes all clients of the configuration respect a new fence.
 func fenceWrites(cluster *rest.Config, within time.Duration) *fence {
-	f := &fence{within: within, again: make(chan struct{})}
+	f := &fence{within: within, nextRenewal: make(chan struct{})}
 	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{fence: f, next: next} })
 	return f
 }
@@ -49,29 +49,29 @@ func (f *fence) renew(sent time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewed = sent
-	close(f.again)
-	f.again = make(chan struct{})
+	close(f.nextRenewal)
+	f.nextRenewal = make(chan struct{})
 }
 
 // open reports whether writes may go on; if not, again is closed when that may have changed. The monotonic clock may
 // stand still while the machine is paused, and the wall clock may be set back, so the longer time counts.
-func (f *fence) open() (open bool, again <-chan struct{}) {
+func (f *fence) open() (open bool, nextRenewal <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	since := max(now.Sub(f.renewed), now.Round(0).Sub(f.renewed.Round(0)))
-	return f.renewed.IsZero() || since < f.within, f.again
+	return f.renewed.IsZero() || since < f.within, f.nextRenewal
 }
 
 // await returns when writes may go on, or with the error of the context.
 func (f *fence) await(ctx context.Context) error {
 	for {
-		open, again := f.open()
+		open, nextRenewal := f.open()
 		if open {
 			return nil
 		}
 		select {
-		case <-again:
+		case <-nextRenewal:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -73,7 +73,7 @@ func (d *decisionLog) check(err error) {
 	}
 	d.ended = true
 	ctrl.Log.WithName("decision-log").Error(err, "the decision log ends here; the operator goes on without it")
-	d.file.makeRoom()
+	d.file.extend()
 	_ = d.log.Cut(err.Error()) // best effort: the disk may be full
 }
 
@@ -123,8 +123,8 @@ func (b *backlog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// makeRoom allows one last line in a backlog that is full.
-func (b *backlog) makeRoom() {
+// extend allows one last line in a backlog that is full.
+func (b *backlog) extend() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.max += 4096

@@ -158,8 +158,8 @@ func (m Mounts) Of(pod *corev1.Pod, of func(*corev1.Pod) (reason, message string
 	if reason != "" || !awaitsMounts(pod) {
 		return reason, message
 	}
-	if said := cmp.Or(m.missing[mountsOf(pod)], m.reported[pod.Name]); said != "" {
-		return FailedMount, said
+	if problem := cmp.Or(m.missing[mountsOf(pod)], m.reported[pod.Name]); problem != "" {
+		return FailedMount, problem
 	}
 	return "", ""
 }

@@ -31,9 +31,9 @@ type identify func(ctx context.Context, token string) (caller, error)
 type coordinator interface {
 	// observe records a request of the pod's agent. It returns false if the pod is not known yet. Serials increase from
 	// request to request.
-	observe(agent caller, said protocol.Request, request uint64) (known bool)
+	observe(agent caller, report protocol.Request, request uint64) (known bool)
 	// answer returns what to answer the request now; false if there is nothing to answer yet.
-	answer(ctx context.Context, agent caller, said protocol.Request, request uint64) (protocol.Response, bool, error)
+	answer(ctx context.Context, agent caller, report protocol.Request, request uint64) (protocol.Response, bool, error)
 	// disconnected records that the request was broken off.
 	disconnected(agent caller, request uint64)
 	// changed is closed when an answer may have changed.

@@ -53,17 +53,17 @@ func checkClaims(token string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("%w: its claims are not in base64: %w", errUnknown, err)
 	}
-	var said claims
-	if err := json.Unmarshal(payload, &said); err != nil {
+	var content claims
+	if err := json.Unmarshal(payload, &content); err != nil {
 		return fmt.Errorf("%w: reading its claims: %w", errUnknown, err)
 	}
-	expires := time.Unix(said.Expires, 0)
+	expires := time.Unix(content.Expires, 0)
 	switch {
-	case !slices.Contains(said.Audience, protocol.Audience):
+	case !slices.Contains(content.Audience, protocol.Audience):
 		return fmt.Errorf("%w: its audience is not %s", errUnknown, protocol.Audience)
 	case now.After(expires.Add(clockSkew)):
 		return fmt.Errorf("%w: it expired at %s", errUnknown, expires.UTC().Format(time.RFC3339))
-	case said.Cluster.Pod.Name == "" || said.Cluster.Pod.UID == "":
+	case content.Cluster.Pod.Name == "" || content.Cluster.Pod.UID == "":
 		return fmt.Errorf("%w: it is not bound to a pod", errUnknown)
 	}
 	return nil

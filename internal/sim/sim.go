@@ -169,9 +169,9 @@ func (r *run) carryOut(d engine.Decision) {
 	r.note(e)
 	r.plan(e)
 	if e.workload.Evicted || e.workload.Admission.PodSets[0].Surplus != nil {
-		told := e.plans
+		planned := e.plans
 		r.at(r.now+r.PodsLeaveIn, func() {
-			if e.plans == told { // otherwise it has ended, or a later decision has its own event
+			if e.plans == planned { // otherwise it has ended, or a later decision has its own event
 				r.leave(e)
 			}
 		})

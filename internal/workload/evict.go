@@ -103,13 +103,13 @@ func ResetChecks(w *kueue.Workload, now time.Time) {
 		if check.State == kueue.CheckStateRetry {
 			retries = ptr.To(saturate(int64(ptr.Deref(retries, 0)) + 1))
 		}
-		said := check.Message
-		for strings.HasPrefix(said, checkResetMessage) { // its controller changed the state and left the message
-			said = strings.TrimPrefix(said, checkResetMessage)
+		message := check.Message
+		for strings.HasPrefix(message, checkResetMessage) { // its controller changed the state and left the message
+			message = strings.TrimPrefix(message, checkResetMessage)
 		}
 		*check = kueue.AdmissionCheckState{
 			Name: check.Name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now),
-			Message: Cut(checkResetMessage+said, ConditionMessageBytes), RetryCount: retries,
+			Message: Cut(checkResetMessage+message, ConditionMessageBytes), RetryCount: retries,
 		}
 	}
 }
@@ -140,11 +140,11 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 		return
 	}
 	reason, message := evicted.Reason, evicted.Message // SetCondition may move the condition that evicted points to
-	again := metav1.ConditionTrue
+	requeued := metav1.ConditionTrue
 	if staysOutAfter(reason) {
-		again = metav1.ConditionFalse
+		requeued = metav1.ConditionFalse
 	}
-	SetCondition(w, kueue.WorkloadRequeued, again, reason, message, now)
+	SetCondition(w, kueue.WorkloadRequeued, requeued, reason, message, now)
 	why, text := waitReasonAfter(w, reason, message)
 	Release(w, why, text, now)
 	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {

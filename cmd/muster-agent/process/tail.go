@@ -38,10 +38,10 @@ func follow(from *os.File, to io.Writer) *tail {
 	return t
 }
 
-func (t *tail) keep(said []byte) {
+func (t *tail) keep(output []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = append(t.last, said...)
+	t.last = append(t.last, output...)
 	if over := len(t.last) - kept; over > 0 {
 		t.last = append(t.last[:0], t.last[over:]...)
 	}

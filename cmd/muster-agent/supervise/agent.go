@@ -18,7 +18,7 @@ type Do struct {
 	Alarm time.Duration
 	// Say, if not nil, replaces the request to the operator. The caller fills in Join, Address and Port; Fresh says
 	// that Join and Port must be new.
-	Say   *protocol.Request
+	Send  *protocol.Request
 	Fresh bool
 	// Start runs the command with this rank in a round.
 	Start *protocol.Round
@@ -84,7 +84,7 @@ func NewSidecar(code int) *Agent { return &Agent{sidecar: true, sidecarCode: cod
 
 // Begin must be called first.
 func (a *Agent) Begin() Do {
-	return Do{Say: &protocol.Request{State: protocol.Waiting}, Fresh: true}
+	return Do{Send: &protocol.Request{State: protocol.Waiting}, Fresh: true}
 }
 
 // Answered handles an answer of the operator.
@@ -98,7 +98,7 @@ func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
 		return Do{Exit: true, Note: "the command need not run: " + answer.Finished}
 	case answer.Round != nil && a.phase == waiting:
 		a.phase, a.part, a.began, a.hung = running, *answer.Round, now, false
-		do := Do{Start: answer.Round, Say: a.inRound(),
+		do := Do{Start: answer.Round, Send: a.inRound(),
 			Note: fmt.Sprintf("round %d: rank %d of %d", a.part.Number, a.part.Rank, a.part.Size)}
 		return do
 	case answer.Over != "" && a.phase == running && a.sidecar:
@@ -126,7 +126,7 @@ func (a *Agent) Ended(end End, now time.Time) Do {
 		a.phase = ended
 		do.Exit, do.Code = true, end.ExitCode()
 	case a.phase == stopping:
-		do = a.again(do, nil)
+		do = a.awaitRound(do, nil)
 	case a.phase != running:
 	case end.ExitCode() == 0:
 		a.phase = ended
@@ -159,13 +159,13 @@ func (a *Agent) failed(do Do, end End, now time.Time) Do {
 		return do
 	}
 	do.Note = fmt.Sprintf("the command failed (%s); it is run again with the next round", failure.Message)
-	return a.again(do, &failure)
+	return a.awaitRound(do, &failure)
 }
 
-// again makes the agent wait for the next round.
-func (a *Agent) again(do Do, failure *protocol.Failure) Do {
+// awaitRound makes the agent wait for the next round.
+func (a *Agent) awaitRound(do Do, failure *protocol.Failure) Do {
 	a.phase = waiting
-	do.Say, do.Fresh = &protocol.Request{State: protocol.Waiting, Round: a.part.Number, Failure: failure}, true
+	do.Send, do.Fresh = &protocol.Request{State: protocol.Waiting, Round: a.part.Number, Failure: failure}, true
 	return do
 }
 

@@ -26,11 +26,11 @@ func part(number int64) protocol.Response {
 func inRound(t *testing.T) *Agent {
 	t.Helper()
 	a := New(budget, 10*time.Second)
-	if do := a.Begin(); do.Say.State != protocol.Waiting || !do.Fresh {
+	if do := a.Begin(); do.Send.State != protocol.Waiting || !do.Fresh {
 		t.Fatalf("first action = %+v, want a fresh request to wait", do)
 	}
-	if do := a.Answered(part(1), start); do.Start == nil || do.Say.State != protocol.Running ||
-		do.Say.Master != "10.0.0.1:4000" || do.Say.ID != "the-round" {
+	if do := a.Answered(part(1), start); do.Start == nil || do.Send.State != protocol.Running ||
+		do.Send.Master != "10.0.0.1:4000" || do.Send.ID != "the-round" {
 		t.Fatalf("action for a new round = %+v, want the start of the command and a report", do)
 	}
 	return a
@@ -40,13 +40,13 @@ func TestFailuresOfTheProgramAreLimited(t *testing.T) {
 	a := inRound(t)
 	for round := int64(2); round <= 3; round++ {
 		do := a.Ended(End{Code: 3}, start)
-		if do.Exit || do.Say == nil || do.Say.Failure == nil || do.Say.Failure.ExitCode != 3 ||
-			do.Say.Failure.Infrastructure || !do.Fresh {
+		if do.Exit || do.Send == nil || do.Send.Failure == nil || do.Send.Failure.ExitCode != 3 ||
+			do.Send.Failure.Infrastructure || !do.Fresh {
 			t.Fatalf("action within the budget = %+v, want a fresh request with exit code 3", do)
 		}
 		a.Answered(part(round), start)
 	}
-	if do := a.Ended(lost, start); do.Exit || !do.Say.Failure.Infrastructure {
+	if do := a.Ended(lost, start); do.Exit || !do.Send.Failure.Infrastructure {
 		t.Fatalf("action after a lost connection = %+v, want an infrastructure failure", do)
 	}
 	a.Answered(part(4), start)
@@ -113,11 +113,11 @@ func TestAHangCountsOnlyInItsRound(t *testing.T) {
 	a := inRound(t)
 	a.Hung()
 	a.Answered(protocol.Response{Over: "another command has failed"}, start)
-	if do := a.Ended(End{Signal: syscall.SIGKILL}, start); do.Say == nil || do.Say.Failure != nil {
+	if do := a.Ended(End{Signal: syscall.SIGKILL}, start); do.Send == nil || do.Send.Failure != nil {
 		t.Fatalf("action after the end of a stopped command = %+v, want a request for the next round, without a failure", do)
 	}
 	a.Answered(part(2), start)
-	if do := a.Ended(lost, start); do.Say == nil || do.Say.Failure == nil || !do.Say.Failure.Infrastructure {
+	if do := a.Ended(lost, start); do.Send == nil || do.Send.Failure == nil || !do.Send.Failure.Infrastructure {
 		t.Fatalf("action after a lost connection = %+v, want an infrastructure failure", do)
 	}
 }
@@ -179,10 +179,10 @@ func TestAtMostOneCommandRuns(t *testing.T) {
 		now, commandRuns, exited := start, false, false
 		round := int64(0)
 		take := func(do Do) {
-			if exited && (do.Start != nil || do.Say != nil || do.Exit || do.Signal != 0) {
+			if exited && (do.Start != nil || do.Send != nil || do.Exit || do.Signal != 0) {
 				t.Fatalf("action after the exit = %+v, want none", do)
 			}
-			if do.Say != nil && do.Say.State == protocol.Waiting && commandRuns {
+			if do.Send != nil && do.Send.State == protocol.Waiting && commandRuns {
 				t.Fatal("the agent requests a round while its command runs")
 			}
 			if do.Start != nil {

@@ -92,8 +92,8 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 		podLines = append(podLines,
 			fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
 	}
-	for i, said := range podLines {
-		line(text, first(i, "pods"), said)
+	for i, podLine := range podLines {
+		line(text, first(i, "pods"), podLine)
 	}
 	if e.Job.Preempted != nil {
 		line(text, "preempted", e.Job.Preempted.String()+ranBefore(&e.Job))
@@ -115,11 +115,11 @@ func podsAndNodes(text *strings.Builder, e *view.Explanation) {
 
 // replacing says which places a running job lost, and for which ones it waits.
 func replacing(e *view.Explanation, r *reason.Replacing) string {
-	said := fmt.Sprintf("%s on %s, the other pods go on", podCount(r.Pods), strings.Join(r.Lost, ", "))
+	loss := fmt.Sprintf("%s on %s, the other pods go on", podCount(r.Pods), strings.Join(r.Lost, ", "))
 	if len(r.Awaits) == 0 {
-		return said
+		return loss
 	}
-	return said + "; other places are promised, still in use by " + names(e, r.Awaits)
+	return loss + "; other places are promised, still in use by " + names(e, r.Awaits)
 }
 
 // ranBefore says how long a job that waits had run before it was stopped, over all its attempts.

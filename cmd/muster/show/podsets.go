@@ -13,17 +13,17 @@ type podSets struct {
 }
 
 // alike groups count pod sets by what is said of each, in their order. Pod sets of which nothing is said are left out.
-func alike(count int, of func(i int) (name, said string)) []podSets {
+func alike(count int, of func(i int) (name, remark string)) []podSets {
 	var groups []podSets
 	index := map[string]int{}
 	for i := range count {
-		name, said := of(i)
-		if said == "" {
+		name, remark := of(i)
+		if remark == "" {
 			continue
 		}
-		at, found := index[said]
+		at, found := index[remark]
 		if !found {
-			at, index[said] = len(groups), len(groups)
+			at, index[remark] = len(groups), len(groups)
 			groups = append(groups, podSets{first: i})
 		}
 		groups[at].names = append(groups[at].names, name)

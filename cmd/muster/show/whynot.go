@@ -72,9 +72,9 @@ func neverWith(code reason.Code) string {
 func verdicts(text *strings.Builder, e *view.Explanation) {
 	list := e.WhyNot.PodSets
 	groups := alike(len(list), func(i int) (string, string) {
-		var said strings.Builder
-		verdict(&said, e, &list[i], "", "")
-		return list[i].Name, said.String()
+		var phrase strings.Builder
+		verdict(&phrase, e, &list[i], "", "")
+		return list[i].Name, phrase.String()
 	})
 	width := widest(groups[:min(len(groups), linesShown)])
 	for i, group := range groups {
@@ -94,11 +94,11 @@ func verdicts(text *strings.Builder, e *view.Explanation) {
 func verdict(text *strings.Builder, e *view.Explanation, podSet *reason.PodSet, label, prefix string) {
 	for i := range podSet.Flavors {
 		flavor := &podSet.Flavors[i]
-		said := fmt.Sprintf("%s%-8s  %s", prefix, flavor.Flavor, flavorSays(e, flavor))
+		phrase := fmt.Sprintf("%s%-8s  %s", prefix, flavor.Flavor, flavorSays(e, flavor))
 		if flavor.Nearest && flavor.Fit != reason.Refused && len(podSet.Flavors) > 1 {
-			said += "  <- nearest"
+			phrase += "  <- nearest"
 		}
-		line(text, label, said)
+		line(text, label, phrase)
 		label = ""
 		onNodes(text, flavor)
 	}
@@ -125,19 +125,19 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 			numbers = append(numbers, amountSays(amount))
 		}
 	}
-	said := strings.Join(numbers, ", ")
+	phrase := strings.Join(numbers, ", ")
 	if flavor.Borrows {
-		said += ", borrowed quota included"
+		phrase += ", borrowed quota included"
 	}
 	switch flavor.Fit {
 	case reason.Fits:
-		return fitsOrHas(e, flavor) + ": " + said
+		return fitsOrHas(e, flavor) + ": " + phrase
 	case reason.FitsAfterEvicted:
-		return said + "; fits once the evicted jobs have terminated"
+		return phrase + "; fits once the evicted jobs have terminated"
 	case reason.FitsByPreemption:
-		return fmt.Sprintf("%s; fits by preemption of %s", said, names(e, flavor.WouldPreempt))
+		return fmt.Sprintf("%s; fits by preemption of %s", phrase, names(e, flavor.WouldPreempt))
 	}
-	return said
+	return phrase
 }
 
 // fitsOrHas begins the verdict of a flavor with enough quota: it says that the job fits only if nothing else keeps it
@@ -177,15 +177,15 @@ func amountSays(a *reason.Amount) string {
 	if free.Sign() < 0 {
 		free.Set(0) // the quota was reduced below its usage
 	}
-	said := number(free)
+	phrase := number(free)
 	if a.Capacity != nil {
-		said += " of " + number(*a.Capacity)
+		phrase += " of " + number(*a.Capacity)
 	}
-	said = fmt.Sprintf("%s %s free", said, view.ShortName(corev1.ResourceName(a.Resource)))
+	phrase = fmt.Sprintf("%s %s free", phrase, view.ShortName(corev1.ResourceName(a.Resource)))
 	if !a.Missing.IsZero() {
-		said += fmt.Sprintf(", %s more needed", view.Number(a.Missing))
+		phrase += fmt.Sprintf(", %s more needed", view.Number(a.Missing))
 	}
-	return said
+	return phrase
 }
 
 func holder(e *view.Explanation, h *reason.Holder) string {
@@ -250,10 +250,10 @@ func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
 		return
 	}
 	for i := range nodes.PodSets {
-		said := &nodes.PodSets[i]
-		line(text, "  nodes", said.Message())
-		if best := said.Best; best != nil && best.Level != "" {
-			line(text, "  best", bestOf(best, said.Count))
+		phrase := &nodes.PodSets[i]
+		line(text, "  nodes", phrase.Message())
+		if best := phrase.Best; best != nil && best.Level != "" {
+			line(text, "  best", bestOf(best, phrase.Count))
 		}
 	}
 	if nodes.Relaxation != "" && flavor.Fit != reason.TooLarge {
@@ -278,14 +278,14 @@ func together(text *strings.Builder, nodes *find.Diagnosis) {
 
 // bestOf reports how many of the pods fit in the domain that holds the most of them, and which resource is short there.
 func bestOf(best *find.Domain, pods int32) string {
-	said := fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, pods)
+	phrase := fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, pods)
 	if best.Resource == "" || best.Lacks <= 0 {
-		return said
+		return phrase
 	}
 	is := "is"
 	if best.Resource == place.Pods {
 		is = "are"
 	}
-	return fmt.Sprintf("%s, %s %s short for %d more", said,
+	return fmt.Sprintf("%s, %s %s short for %d more", phrase,
 		view.ShortName(corev1.ResourceName(best.Resource)), is, best.Lacks)
 }

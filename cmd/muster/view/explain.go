@@ -176,11 +176,11 @@ func hasPlaces(workload *kueue.Workload) bool {
 // whole state, as the explanation of a waiting job does: only the engine knows which places are lost, by nodes that are
 // gone, changed labels or used capacity. A job without places has none to lose, and costs nothing.
 func (e *Explanation) explainLoss(snapshot *Snapshot, jobs []Job, workload *kueue.Workload, now time.Time) {
-	said, known := whatif.NewEngine(snapshot.Configuration, now,
+	explanation, known := whatif.NewEngine(snapshot.Configuration, now,
 		snapshot.watched()...).Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
-	if known && said.Replacing != nil {
-		e.Replacing = said.Replacing
-		e.name(jobs, &said)
+	if known && explanation.Replacing != nil {
+		e.Replacing = explanation.Replacing
+		e.name(jobs, &explanation)
 	}
 }
 
@@ -220,13 +220,13 @@ func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.
 }
 
 // name notes the titles of the jobs whose Workloads the explanation names.
-func (e *Explanation) name(jobs []Job, said *reason.Explanation) {
+func (e *Explanation) name(jobs []Job, explanation *reason.Explanation) {
 	titles := make(map[string]string, len(jobs))
 	for i := range jobs {
 		titles[jobs[i].Namespace+"/"+jobs[i].Workload] = jobs[i].FullTitle()
 	}
 	e.Titles = map[string]string{}
-	for _, name := range said.Names() {
+	for _, name := range explanation.Names() {
 		if title, ok := titles[name.String()]; ok {
 			e.Titles[name.String()] = title
 		}

@@ -153,12 +153,12 @@ func (wr *Writer) Write(ctx context.Context, key engine.Key) {
 	}
 	// The first attempt relies on the cache; a retry must read what the cache may lack.
 	var reader client.Reader = wr.client
-	again := wr.queue.NumRequeues(key) > 0
-	if again {
+	isRetry := wr.queue.NumRequeues(key) > 0
+	if isRetry {
 		reader = wr.live
 	}
 	outcome, version, err := wr.try(ctx, reader, open)
-	wr.settle(ctx, key, open, again, outcome, version, err)
+	wr.settle(ctx, key, open, isRetry, outcome, version, err)
 }
 
 // begin returns the open decision of a Workload, whose next attempt is now. It returns nil if there is none, or if that
@@ -166,17 +166,17 @@ func (wr *Writer) Write(ctx context.Context, key engine.Key) {
 func (wr *Writer) begin(key engine.Key) *openDecision {
 	wr.mu.Lock()
 	open := wr.open[key]
-	var rest time.Duration
+	var wait time.Duration
 	if open != nil {
-		rest = open.notBefore.Sub(wr.clock.Now())
-		open.attempted = open.attempted || rest <= 0
+		wait = open.notBefore.Sub(wr.clock.Now())
+		open.attempted = open.attempted || wait <= 0
 	}
 	wr.mu.Unlock() // before anything is added to the queue, which asks for its urgency under a lock of its own
 	switch {
 	case open == nil:
 		wr.queue.Forget(key)
-	case rest > 0: // the item was queued for an earlier decision that was being retried
-		wr.queue.AddAfter(key, rest)
+	case wait > 0: // the item was queued for an earlier decision that was being retried
+		wr.queue.AddAfter(key, wait)
 		return nil
 	}
 	return open
@@ -184,11 +184,11 @@ func (wr *Writer) begin(key engine.Key) *openDecision {
 
 // settle acts on the outcome of an attempt to write a decision: it queues the next one, or ends the decision and
 // reports its outcome to the engine. again is set if this was a retry.
-func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, again bool, outcome result,
+func (wr *Writer) settle(ctx context.Context, key engine.Key, open *openDecision, isRetry bool, outcome result,
 	version int64, err error) {
 	d := open.Decision
 	switch {
-	case outcome == superseded && d.Admit == nil && d.Try == nil && !again, outcome == alreadyThere && !again:
+	case outcome == superseded && d.Admit == nil && d.Try == nil && !isRetry, outcome == alreadyThere && !isRetry:
 		// The cache may lag behind the admission that is to be changed or revoked, or behind the last change of the
 		// admission.
 		wr.queue.AddRateLimited(key)

@@ -30,7 +30,7 @@ func (j *JobEvents) StatusChanged(before, after *kueue.Workload) {
 	if j == nil || owner == nil {
 		return
 	}
-	if c, ok := changeOf(before, after); ok && !admittedAtOnce(before, c) {
+	if c, ok := changeOf(before, after); ok && !admittedWithoutWaiting(before, c) {
 		j.record(jobRef(after, owner), versionRef(before), c.Kind, c.Reason, c.Message)
 	}
 }
@@ -62,9 +62,9 @@ func versionRef(before *kueue.Workload) *corev1.ObjectReference {
 	}
 }
 
-// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. This
-// admission needs no event; the job's own status says that the job runs.
-func admittedAtOnce(before *kueue.Workload, c change) bool {
+// admittedWithoutWaiting reports whether the change is the admission of a Workload that was never reported to wait.
+// This admission needs no event; the job's own status says that the job runs.
+func admittedWithoutWaiting(before *kueue.Workload, c change) bool {
 	return c.Reason == kueue.WorkloadAdmittedReason &&
 		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }

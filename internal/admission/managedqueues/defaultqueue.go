@@ -124,8 +124,8 @@ func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.Cl
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	if rest := d.wrote.Add(updateInterval).Sub(d.clock.Now()); rest > 0 {
-		return ctrl.Result{RequeueAfter: rest}, nil
+	if wait := d.wrote.Add(updateInterval).Sub(d.clock.Now()); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	d.wrote = d.clock.Now()
 	err := d.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))

@@ -202,7 +202,7 @@ func (v *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	quota := corev1.ResourceList{}
 	for _, list := range []corev1.ResourceList{v.shares[q.Name], q.Spec.Capability} {
 		for name := range list {
-			quota[name] = v.rest(q, name)
+			quota[name] = v.remainder(q, name)
 		}
 	}
 	if len(quota) == 0 {
@@ -216,8 +216,8 @@ func (v *volcanoTree) cohort(q *scheduling.Queue) *kueue.Cohort {
 	return out
 }
 
-// rest returns what the Queue owns beyond what its children own.
-func (v *volcanoTree) rest(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
+// remainder returns what the Queue owns beyond what its children own.
+func (v *volcanoTree) remainder(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
 	left := v.shares[q.Name][name].DeepCopy()
 	for _, child := range v.children[q.Name] {
 		left.Sub(v.shares[child.Name][name])

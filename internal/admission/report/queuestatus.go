@@ -103,12 +103,12 @@ func (qsw *QueueStatusWriter) NoteCohort(name string, share int64) {
 func (qsw *QueueStatusWriter) note(key StatusOf, u engine.Usage) {
 	qsw.mu.Lock()
 	qsw.usage[key] = u
-	rest := qsw.remaining(key)
+	wait := qsw.remaining(key)
 	if qsw.hasty[key] {
-		rest = 0
+		wait = 0
 	}
 	qsw.mu.Unlock()
-	qsw.queue.AddAfter(key, rest)
+	qsw.queue.AddAfter(key, wait)
 }
 
 // Hasten has the condition Active of these queues written at once, should it have changed, when they are noted next. A
@@ -172,9 +172,9 @@ func (qsw *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
 	}
 	qsw.mu.Lock()
 	u, ok := qsw.usage[key]
-	rest, as := qsw.remaining(key), qsw.observed[key]
-	early := rest > 0 && qsw.hasty[key] // only a change of Active is written before the interval is over
-	if rest <= 0 || early {
+	wait, as := qsw.remaining(key), qsw.observed[key]
+	early := wait > 0 && qsw.hasty[key] // only a change of Active is written before the interval is over
+	if wait <= 0 || early {
 		delete(qsw.usage, key)
 		delete(qsw.hasty, key)
 	}
@@ -182,8 +182,8 @@ func (qsw *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
 	switch {
 	case !ok:
 		return
-	case rest > 0 && !early: // it was noted while the last write was in flight
-		qsw.queue.AddAfter(key, rest)
+	case wait > 0 && !early: // it was noted while the last write was in flight
+		qsw.queue.AddAfter(key, wait)
 		return
 	}
 	wrote, err := qsw.try(ctx, key, u, early)
@@ -200,7 +200,7 @@ func (qsw *QueueStatusWriter) Write(ctx context.Context, key StatusOf) {
 		qsw.wrote[key] = qsw.clock.Now()
 	case early && !wrote: // the numbers may have changed
 		qsw.keep(key, u)
-		qsw.queue.AddAfter(key, rest)
+		qsw.queue.AddAfter(key, wait)
 	}
 	qsw.queue.Forget(key)
 }

@@ -108,9 +108,10 @@ func restart(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	if waits := deleteCompleted(p, seen); waits {
 		return
 	}
-	said := write.Warning(jobs.RestartsWholeReason,
+	event := write.Warning(jobs.RestartsWholeReason,
 		fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
-	p.Writes = append(p.Writes, write.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(said))
+	p.Writes = append(p.Writes,
+		write.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(event))
 }
 
 // deleteCompleted deletes the pods that have succeeded, and reports whether to wait for them: the Job controller would

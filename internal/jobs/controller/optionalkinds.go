@@ -79,16 +79,16 @@ func (r *router[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *opti
 	}
 	var again <-chan time.Time
 	delay := establishedWithin
-	for told := false; ; {
+	for reported := false; ; {
 		_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 		switch {
 		case err == nil:
 			return nil
 		case !meta.IsNoMatchError(err):
 			again = time.After(delay) // unknown: ask again
-		case !told:
+		case !reported:
 			missing()
-			told = true
+			reported = true
 		}
 		select {
 		case <-ctx.Done():
@@ -114,7 +114,7 @@ func definitionChanges(ctx context.Context, informers ctrlcache.Informers,
 		return nil, err
 	}
 	changed := make(chan struct{}, 1)
-	tell := func(object any) {
+	notify := func(object any) {
 		if o, ok := object.(client.Object); ok && o.GetName() == resource.String() {
 			select {
 			case changed <- struct{}{}:
@@ -122,8 +122,8 @@ func definitionChanges(ctx context.Context, informers ctrlcache.Informers,
 			}
 		}
 	}
-	_, err = definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell,
-		UpdateFunc: func(_, o any) { tell(o) }})
+	_, err = definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: notify,
+		UpdateFunc: func(_, o any) { notify(o) }})
 	return changed, err
 }
 

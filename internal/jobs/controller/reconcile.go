@@ -73,7 +73,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	}
 	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports them.
 	holds := err == nil || plan.StatusOnError == nil && !write.IsConflict(err)
-	if holds && !r.standing.Tell(job, standing, r.executor.RecordStanding) {
+	if holds && !r.standing.Record(job, standing, r.executor.RecordStanding) {
 		again = earlierRetry(again, waiting.StandingEventRetry())
 	}
 	if err != nil {

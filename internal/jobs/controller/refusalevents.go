@@ -43,7 +43,7 @@ func Refusals() cache.ByObject {
 				ObjectMeta: metav1.ObjectMeta{Name: event.Name, Namespace: event.Namespace, UID: event.UID,
 					ResourceVersion:   event.ResourceVersion,
 					CreationTimestamp: event.CreationTimestamp, DeletionTimestamp: event.DeletionTimestamp},
-				Reason: event.Reason, Message: saidOf(event.Message), InvolvedObject: aboutOf(event.InvolvedObject),
+				Reason: event.Reason, Message: refusalMessage(event.Message), InvolvedObject: aboutOf(event.InvolvedObject),
 				LastTimestamp: event.LastTimestamp, EventTime: event.EventTime, Series: event.Series,
 			}, nil
 		},
@@ -126,19 +126,19 @@ func refusalOf(event *corev1.Event) jobs.Refusal {
 // each time.
 var statusInGo = regexp.MustCompile(`&errors\.StatusError\{.*?\bMessage:("(?:[^"\\]|\\.)*")`)
 
-// saidOf returns why a pod was refused, by the message of the event about that: the words of the API server, where the
-// message has them. The result does not keep the message in memory.
-func saidOf(message string) string {
-	said := strings.TrimPrefix(message, "Error creating: ")
+// refusalMessage returns why a pod was refused, by the message of the event about that: the words of the API server,
+// where the message has them. The result does not keep the message in memory.
+func refusalMessage(message string) string {
+	refusal := strings.TrimPrefix(message, "Error creating: ")
 	if found := statusInGo.FindStringSubmatch(message[:min(len(message), refusalReads)]); found != nil {
 		if unquoted, err := strconv.Unquote(found[1]); err == nil {
-			said = unquoted
+			refusal = unquoted
 		}
 	}
-	if len(said) > refusalKeeps {
-		return strings.ToValidUTF8(said[:refusalKeeps-len("…")], "") + "…"
+	if len(refusal) > refusalKeeps {
+		return strings.ToValidUTF8(refusal[:refusalKeeps-len("…")], "") + "…"
 	}
-	return strings.Clone(said)
+	return strings.Clone(refusal)
 }
 
 func isRefusal(object client.Object) bool {

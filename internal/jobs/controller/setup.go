@@ -22,8 +22,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
-// reconcilesAtOnce is how many jobs of an API are reconciled concurrently.
-const reconcilesAtOnce = 16
+// concurrentReconciles is how many jobs of an API are reconciled concurrently.
+const concurrentReconciles = 16
 
 // AddTo adds a controller for each of the APIs to the manager. The manager's cache should keep only the events that
 // Refusals selects.
@@ -100,7 +100,7 @@ func (s served[T]) addTo(mgr ctrl.Manager, watches *watching.SharedWatches, x *w
 		Named(s.Kind.GroupKind().String()).
 		For(s.New(), builder.WithPredicates(r.router.notesGone(), predicate.NewPredicateFuncs(r.router.concerns))).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: reconcilesAtOnce,
+			MaxConcurrentReconciles: concurrentReconciles,
 			RateLimiter:             r.retries,
 		})
 	return r.router.watch(mgr, watches, b).Complete(r)

@@ -18,8 +18,8 @@ import (
 // wantsAgent reports whether the agent is to be added to the pods of a replicated job. The annotation of the replicated
 // job takes precedence over that of the JobSet.
 func wantsAgent(js *jobset.JobSet, rj *jobset.ReplicatedJob) bool {
-	value, said := rj.Template.Annotations[muster.InjectAgentAnnotation]
-	if !said {
+	value, isSet := rj.Template.Annotations[muster.InjectAgentAnnotation]
+	if !isSet {
 		value = js.Annotations[muster.InjectAgentAnnotation]
 	}
 	wants, _ := strconv.ParseBool(value)

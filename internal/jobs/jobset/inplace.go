@@ -22,15 +22,16 @@ var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 		return map[string]string{jobset.JobSetUIDKey: string(js.UID)}
 	},
 	JobOf: func(pod *corev1.Pod) string {
-		if _, says := attemptOfPod(pod); !says {
+		if _, hasAttempt := attemptOfPod(pod); !hasAttempt {
 			return ""
 		}
 		return pod.Labels[jobset.JobSetNameKey]
 	},
 	Matters: func(before, after *corev1.Pod) bool {
-		was, said := attemptOfPod(before)
-		is, says := attemptOfPod(after)
-		return said != says || was != is || isLive(before) != isLive(after) || restartsOf(before) != restartsOf(after)
+		was, hadAttempt := attemptOfPod(before)
+		is, hasAttempt := attemptOfPod(after)
+		return hadAttempt != hasAttempt || was != is || isLive(before) != isLive(after) ||
+			restartsOf(before) != restartsOf(after)
 	},
 }
 
@@ -89,7 +90,7 @@ func (v *view) ownPods() (out []*corev1.Pod) {
 // attemptsOf returns the attempts of the live pods.
 func attemptsOf(pods []*corev1.Pod) (of []int32) {
 	for _, pod := range pods {
-		if attempt, says := attemptOfPod(pod); says && isLive(pod) {
+		if attempt, hasAttempt := attemptOfPod(pod); hasAttempt && isLive(pod) {
 			of = append(of, attempt)
 		}
 	}
@@ -106,7 +107,7 @@ func (s *sizes) expectedPods() (sum int32) {
 }
 
 // attemptOfPod returns the attempt that the agent in the pod has reported, and whether it has.
-func attemptOfPod(pod *corev1.Pod) (attempt int32, says bool) {
+func attemptOfPod(pod *corev1.Pod) (attempt int32, hasAttempt bool) {
 	n, err := strconv.ParseInt(pod.Annotations[jobset.InPlaceRestartAttemptKey], 10, 32)
 	return int32(n), err == nil && n >= 0
 }

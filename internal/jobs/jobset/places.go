@@ -220,8 +220,8 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 		if boundsOf(l.js, rj).Elastic {
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
-		if said := row.annotation(index); said != "" {
-			in.Annotations = merged(in.Annotations, map[string]string{muster.RanksAnnotation: said})
+		if ranks := row.annotation(index); ranks != "" {
+			in.Annotations = merged(in.Annotations, map[string]string{muster.RanksAnnotation: ranks})
 		}
 		template = in.Inject(template)
 		if domain, ok := granted.Domain(apart.level, part); ok && apart.isAutomatic() {
@@ -293,8 +293,8 @@ func samePodAffinity(a, b corev1.PodSpec) bool {
 		return spec.Affinity.PodAffinity, spec.Affinity.PodAntiAffinity
 	}
 	with, away := company(a)
-	wanted, unwanted := company(b)
-	return equality.Semantic.DeepEqual(with, wanted) && equality.Semantic.DeepEqual(away, unwanted)
+	otherWith, otherAway := company(b)
+	return equality.Semantic.DeepEqual(with, otherWith) && equality.Semantic.DeepEqual(away, otherAway)
 }
 
 // placementKeys returns the annotations about exclusive placement: an annotation of the replicated job takes precedence

@@ -126,15 +126,15 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 	if exclusionOf(p.js, rj).manual {
 		return
 	}
-	said := fmt.Sprintf(movedMessage, job.Name)
+	message := fmt.Sprintf(movedMessage, job.Name)
 	if p.layouts.of(rj, granted).part(index).Reached(job.Spec.Template) {
 		label, selected, is := p.layouts.otherDomain(rj, index, job.Spec.Template, granted)
 		if label == "" || ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job) {
 			return
 		}
-		said = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
+		message = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
 	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, ptr.To(write.Warning(movedReason, said))))
+	p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, ptr.To(write.Warning(movedReason, message))))
 	p.moved[job.Name] = true
 }
 

@@ -86,7 +86,7 @@ func (p podSet) hasRanks(r ranks) bool { return r.from < r.to && r.to <= p.count
 
 // groupOf returns the ranks of the pod's group, an empty range if the pod names no valid group.
 func (p podSet) groupOf(pod *corev1.Pod) ranks {
-	if from, to, said := podspec.RanksOf(pod); said {
+	if from, to, known := podspec.RanksOf(pod); known {
 		return ranks{from, to}
 	}
 	if p.groupLabel == "" {

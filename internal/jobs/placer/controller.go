@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// workloadsAtOnce is the number of Workloads that are reconciled concurrently.
-	workloadsAtOnce = 8
+	// concurrentReconciles is the number of Workloads that are reconciled concurrently.
+	concurrentReconciles = 8
 	// longestRetry bounds the backoff after errors.
 	longestRetry = 10 * time.Second
 )
@@ -47,7 +47,7 @@ func AddTo(mgr ctrl.Manager) error {
 		For(&kueue.Workload{}, builder.WithPredicates(placesChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(requestsOf), builder.WithPredicates(relevantPods())).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workloadsAtOnce,
+			MaxConcurrentReconciles: concurrentReconciles,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				5*time.Millisecond, longestRetry),
 		}).

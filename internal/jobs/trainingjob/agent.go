@@ -78,7 +78,7 @@ func (v *view) roundSizes() (writes []write.Write) {
 		if pod == nil || !replicas.IsLive(pod) {
 			continue
 		}
-		if said := pod.Annotations[muster.RendezvousSizeAnnotation]; said != "" && said != sizes {
+		if before := pod.Annotations[muster.RendezvousSizeAnnotation]; before != "" && before != sizes {
 			changed := pod.DeepCopy()
 			changed.Annotations[muster.RendezvousSizeAnnotation] = sizes
 			writes = append(writes, write.Change(pod, changed))

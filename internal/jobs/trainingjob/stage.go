@@ -22,10 +22,10 @@ func (rep *reporter) setCreated() {
 			"The restart policy %s in the pod template is ignored: spec.replicaSpecs sets %s", policy,
 			restartPolicyOf(rep.job, latticeOf(rep.job)))))
 	}
-	said, is := rep.job.Spec.ReplicaSpecs.RestartPolicy, restartPolicyOf(rep.job, latticeOf(rep.job))
-	if said != "" && said != is {
+	asked, used := rep.job.Spec.ReplicaSpecs.RestartPolicy, restartPolicyOf(rep.job, latticeOf(rep.job))
+	if asked != "" && asked != used {
 		rep.addEvent(write.Warning(breezeml.RestartPolicyReplacedReason, fmt.Sprintf(
-			"The restart policy %s is replaced by %s: with injectLattice, a training that has succeeded would be run again, without end", said, is)))
+			"The restart policy %s is replaced by %s: with injectLattice, a training that has succeeded would be run again, without end", asked, used)))
 	}
 }
 

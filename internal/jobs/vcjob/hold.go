@@ -31,8 +31,8 @@ func (v *view) waitingReason() (reason, message string) {
 		queue = queueOf(v.job)
 	}
 	if why := v.seen.Facts.Queues.NotFound(queue, v.job.Namespace); why != "" {
-		if said := v.job.Status.State.Message; jobs.IsNotFoundMessage(said, queue, v.job.Namespace) {
-			why = said
+		if before := v.job.Status.State.Message; jobs.IsNotFoundMessage(before, queue, v.job.Namespace) {
+			why = before
 		}
 		return volcano.QueueNotFound, why
 	}

@@ -64,11 +64,11 @@ func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload
 	out.Annotations = nil // the job must not trust a digest that someone else recorded
 	out.Spec.PodSets = slices.Clone(w.Spec.PodSets)
 	for i := range out.Spec.PodSets {
-		said := &out.Spec.PodSets[i]
-		if own := slices.IndexFunc(podSets, func(ps kueue.PodSet) bool { return ps.Name == said.Name }); own >= 0 {
-			granted := podspec.Needs(&said.Template.Spec)
-			podSets[own].Template.DeepCopyInto(&said.Template)
-			podspec.SetNeeds(&said.Template.Spec, granted)
+		podSet := &out.Spec.PodSets[i]
+		if own := slices.IndexFunc(podSets, func(ps kueue.PodSet) bool { return ps.Name == podSet.Name }); own >= 0 {
+			granted := podspec.Needs(&podSet.Template.Spec)
+			podSets[own].Template.DeepCopyInto(&podSet.Template)
+			podspec.SetNeeds(&podSet.Template.Spec, granted)
 		}
 	}
 	return &out

@@ -18,12 +18,12 @@ import (
 // asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as the pod sets of a job,
 // with the same requests and placement constraints, and are elastic only where the job is, as no other job follows its
 // queue. Nothing else about a pod concerns the queue, and Workloads made by hand leave it out.
-func asksTheSame(said, own []kueue.PodSet) bool {
-	return slices.EqualFunc(said, own, func(said, own kueue.PodSet) bool {
-		return said.Name == own.Name && said.Count == own.Count && placesTheSame(&said, &own) &&
-			equality.Semantic.DeepEqual(meaningOf(&said.Template.Spec), meaningOf(&own.Template.Spec)) &&
-			(jobs.IsElasticTemplate(&own.Template) || !jobs.IsElasticTemplate(&said.Template)) &&
-			(said.Template.Annotations[muster.MinPodsAnnotation] == "" ||
+func asksTheSame(requested, own []kueue.PodSet) bool {
+	return slices.EqualFunc(requested, own, func(requested, own kueue.PodSet) bool {
+		return requested.Name == own.Name && requested.Count == own.Count && placesTheSame(&requested, &own) &&
+			equality.Semantic.DeepEqual(meaningOf(&requested.Template.Spec), meaningOf(&own.Template.Spec)) &&
+			(jobs.IsElasticTemplate(&own.Template) || !jobs.IsElasticTemplate(&requested.Template)) &&
+			(requested.Template.Annotations[muster.MinPodsAnnotation] == "" ||
 				own.Template.Annotations[muster.MinPodsAnnotation] != "")
 	})
 }
@@ -31,10 +31,10 @@ func asksTheSame(said, own []kueue.PodSet) bool {
 // placesTheSame reports whether a pod set of a Workload asks for the same places as that of a job, whose annotations
 // say which places. A request that Muster derives from other fields of the job may be in the Workload or not; how pods
 // are ordered does not matter.
-func placesTheSame(said, own *kueue.PodSet) bool {
+func placesTheSame(requested, own *kueue.PodSet) bool {
 	asked, _ := jobs.TopologyOf(own.Template.Annotations, own.Count)
 	same := func(request *kueue.PodSetTopologyRequest) bool {
-		return equality.Semantic.DeepEqual(topologyMeaning(said.TopologyRequest), topologyMeaning(request))
+		return equality.Semantic.DeepEqual(topologyMeaning(requested.TopologyRequest), topologyMeaning(request))
 	}
 	return same(asked) || asked == nil && same(own.TopologyRequest)
 }

@@ -68,10 +68,10 @@ func (ex *Executor) onlySetFields(object client.Object) (*unstructured.Unstructu
 		return nil, err
 	}
 	delete(content, "status")
-	said := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
-	unstructured.RemoveNestedField(said.Object, "metadata", "creationTimestamp")
-	said.SetGroupVersionKind(gvk)
-	return said, nil
+	applied := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+	unstructured.RemoveNestedField(applied.Object, "metadata", "creationTimestamp")
+	applied.SetGroupVersionKind(gvk)
+	return applied, nil
 }
 
 // takeOver fails if the object exists and another job controls it: since one field manager applies for many jobs, the

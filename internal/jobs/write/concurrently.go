@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// writesAtOnce bounds the concurrent writes for one job.
-const writesAtOnce = 50
+// concurrentWrites bounds the concurrent writes for one job.
+const concurrentWrites = 50
 
 // ForEach does a write for each of the items, several at once, whether others fail or not. It returns all errors.
 func ForEach[T any](items []T, do func(T) error) error {
 	errs := make([]error, len(items))
 	var group errgroup.Group
-	group.SetLimit(writesAtOnce)
+	group.SetLimit(concurrentWrites)
 	for i, item := range items {
 		group.Go(func() error {
 			errs[i] = do(item)

@@ -74,8 +74,8 @@ func withoutUnwritten(status client.Object, writes []Write) client.Object {
 func (ex *Executor) writeInTurn(ctx context.Context, job client.Object, b Batch) error {
 	if err := ex.writeAll(ctx, job, b.First); err != nil {
 		// Writes to the Workload are done all the same: a job that gets no pods must not keep its quota from others.
-		heard := slices.DeleteFunc(slices.Clone(b.Writes), func(w Write) bool { return !w.IsToWorkload() })
-		return errors.Join(err, ex.writeAll(ctx, job, heard))
+		toWorkload := slices.DeleteFunc(slices.Clone(b.Writes), func(w Write) bool { return !w.IsToWorkload() })
+		return errors.Join(err, ex.writeAll(ctx, job, toWorkload))
 	}
 	return ex.writeAll(ctx, job, b.Writes)
 }

@@ -364,7 +364,7 @@ func TestWorkloadIsWrittenThoughFirstWritesFail(t *testing.T) {
 // end.
 func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 	var starting sync.WaitGroup
-	starting.Add(writesAtOnce)
+	starting.Add(concurrentWrites)
 	all := make(chan struct{})
 	go func() { starting.Wait(); close(all) }()
 	job := aJob()
@@ -380,7 +380,7 @@ func TestWritesOfAPlanAreConcurrent(t *testing.T) {
 		},
 	}).Build()
 	var plan Batch
-	for i := range writesAtOnce {
+	for i := range concurrentWrites {
 		plan.Writes = append(plan.Writes, Create(child(fmt.Sprint("c", i))))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

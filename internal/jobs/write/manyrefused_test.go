@@ -21,7 +21,7 @@ func (e *executorTest) children(name string, many int, refused bool) (out []Writ
 func TestCreationsInVainAreFew(t *testing.T) {
 	b := newExecutorTest(t)
 	err := b.run(t, Batch{Writes: b.children("refused", 1000, true)})
-	if tries, most := len(b.writes), refusalsBorne+writesAtOnce; tries <= refusalsBorne || tries > most {
+	if tries, most := len(b.writes), refusalsBorne+concurrentWrites; tries <= refusalsBorne || tries > most {
 		t.Errorf("%d creations were tried, want at most %d", tries, most)
 	}
 	if got := len(failed(err)); got != 1000 || !IsRefused(err) {

@@ -28,16 +28,16 @@ type budgetedRecorder interface {
 
 // RecordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
 // tries again later.
-func (ex *Executor) RecordStanding(job client.Object, e Event) (told bool) {
+func (ex *Executor) RecordStanding(job client.Object, e Event) (recorded bool) {
 	r, ok := ex.recorder.(budgetedRecorder)
 	if !ok {
 		ex.record(job, e)
 		return true
 	}
 	ex.emit(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-		told = r.TryEventf(regarding, related, eventtype, reason, action, note, args...)
+		recorded = r.TryEventf(regarding, related, eventtype, reason, action, note, args...)
 	})
-	return told
+	return recorded
 }
 
 // emit passes an event on. Its message is never used as a format, has no control characters, and is cut to the

@@ -52,9 +52,9 @@ type Group struct {
 	size int
 	// adopted is set if an earlier operator began the round; its members are known only once they have sent a request.
 	adopted bool
-	// over is why the last round ended.
-	over    string
-	version uint64
+	// whyEnded is why the last round ended.
+	whyEnded string
+	version  uint64
 	// done counts members that succeeded and whose pods are gone.
 	done int
 	// participants is how many pods had a part in the work when the round began: its members, and the pods that had
@@ -131,7 +131,7 @@ func (g *Group) AddPod(pod Pod, now time.Time) {
 func (g *Group) AddSucceeded(pod Pod, now time.Time) {
 	m := g.add(pod, now)
 	m.succeeded = true
-	g.say(m, protocol.Request{State: protocol.Done})
+	g.noteRequest(m, protocol.Request{State: protocol.Done})
 	g.notifyNewcomers()
 	g.settle(now)
 }
@@ -149,8 +149,8 @@ func (g *Group) add(pod Pod, now time.Time) *member {
 	return m
 }
 
-// say replaces the last request of the pod's agent.
-func (g *Group) say(m *member, request protocol.Request) {
+// noteRequest replaces the last request of the pod's agent.
+func (g *Group) noteRequest(m *member, request protocol.Request) {
 	g.states[m.request.State]--
 	g.states[request.State]++
 	m.request = request
@@ -182,7 +182,7 @@ func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (kn
 	if !known || m.succeeded {
 		return known
 	}
-	g.say(m, request)
+	g.noteRequest(m, request)
 	m.lastSeen, m.answered = now, ""
 	switch request.State {
 	case protocol.Running:
@@ -229,7 +229,7 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 		}
 	case protocol.Running:
 		if !g.runsCurrent(m) {
-			return protocol.Response{Over: cmp.Or(g.over, "the round is over")}, true
+			return protocol.Response{Over: cmp.Or(g.whyEnded, "the round is over")}, true
 		}
 	}
 	return protocol.Response{}, false
@@ -256,7 +256,7 @@ func (g *Group) isCurrent(request protocol.Request) bool {
 func (g *Group) observeRunning(m *member) {
 	request := m.request
 	switch {
-	case request.Round < g.number, request.Round == g.number && !g.running && g.over != "":
+	case request.Round < g.number, request.Round == g.number && !g.running && g.whyEnded != "":
 		return // Answer tells it that this round is over
 	case request.Round == g.number && g.running && !g.isCurrent(request):
 		return // another round with the same number
@@ -264,7 +264,7 @@ func (g *Group) observeRunning(m *member) {
 		for _, other := range g.pods {
 			other.round = 0
 		}
-		g.number, g.running, g.size, g.over = request.Round, true, request.Size, ""
+		g.number, g.running, g.size, g.whyEnded = request.Round, true, request.Size, ""
 		g.adopted, g.master, g.id = true, request.Master, request.ID
 		g.participants = request.Size
 		g.version++
@@ -274,7 +274,7 @@ func (g *Group) observeRunning(m *member) {
 	}
 	m.round, m.rank, m.join = request.Round, request.Rank, request.Join
 	if g.adopted {
-		g.participants = max(g.participants, g.finished()+g.inRound())
+		g.participants = max(g.participants, g.succeeded()+g.inRound())
 	}
 }
 
@@ -293,7 +293,7 @@ func (g *Group) observeWaiting(m *member, now time.Time) {
 			g.end(restartReason(m), now)
 		}
 		g.number = request.Round
-		g.over = cmp.Or(g.over, restartReason(m))
+		g.whyEnded = cmp.Or(g.whyEnded, restartReason(m))
 	}
 }
 
@@ -321,7 +321,7 @@ func (g *Group) end(why string, now time.Time) {
 	if !g.running {
 		return
 	}
-	g.running, g.over = false, why
+	g.running, g.whyEnded = false, why
 	g.version++
 	g.adopted = false
 	for _, m := range g.pods {
@@ -373,10 +373,10 @@ func inOrder(a, b *member) int {
 func (g *Group) begin(members []*member, now time.Time) {
 	slices.SortFunc(members, inOrder)
 	members = members[:min(len(members), g.most)]
-	g.participants = len(members) + g.finished()
+	g.participants = len(members) + g.succeeded()
 	g.number++
 	g.version++
-	g.running, g.size, g.over = true, len(members), ""
+	g.running, g.size, g.whyEnded = true, len(members), ""
 	g.first = protocol.Round{
 		Number: g.number, ID: fmt.Sprint(g.number, "-", strconv.FormatInt(now.UnixNano(), 36)), Size: g.size,
 		MasterAddress: members[0].request.Address, MasterPort: members[0].request.Port, Min: g.fewest, Max: g.most,

@@ -77,27 +77,27 @@ func (g *Group) canBegin(now time.Time) bool {
 
 // minMembers is the least number of members with which a round begins. Members that have succeeded count towards the
 // group's minimum.
-func (g *Group) minMembers() int { return max(1, g.fewest-g.finished()) }
+func (g *Group) minMembers() int { return max(1, g.fewest-g.succeeded()) }
 
-// finished returns how many members have succeeded.
-func (g *Group) finished() int { return g.done + g.states[protocol.Done] }
+// succeeded returns how many members have succeeded.
+func (g *Group) succeeded() int { return g.done + g.states[protocol.Done] }
 
 // workIsDone reports whether all who had a part in the work have succeeded. A pod that came too late for it
 // would wait in vain, and its job, which waits for that pod, would never end.
 func (g *Group) workIsDone() bool {
-	return g.participants > 0 && g.finished() >= g.participants && g.inRound() == 0
+	return g.participants > 0 && g.succeeded() >= g.participants && g.inRound() == 0
 }
 
 // excluded returns the pods that come too late to take part: once a member has succeeded, pods that were in no round
 // may only replace members that were lost; any others would repeat work that is done. It returns nil if no member has
 // succeeded.
 func (g *Group) excluded() map[*member]bool {
-	finished := g.finished()
-	if finished == 0 || g.participants == 0 {
+	succeeded := g.succeeded()
+	if succeeded == 0 || g.participants == 0 {
 		return nil
 	}
 	var newcomers []*member
-	places := g.participants - finished
+	places := g.participants - succeeded
 	for _, m := range g.pods {
 		switch {
 		case m.request.State == protocol.Done:
@@ -145,7 +145,7 @@ func (g *Group) missing(pods int, now time.Time) int {
 		return 0
 	}
 	target := g.target
-	if g.participants > 0 && g.finished() > 0 {
+	if g.participants > 0 && g.succeeded() > 0 {
 		target = min(target, g.participants) // others would come too late to take part
 	}
 	return max(0, target-pods-g.done)
@@ -154,7 +154,7 @@ func (g *Group) missing(pods int, now time.Time) int {
 // shouldGrow reports whether the round is to end so that waiting pods can join it: it is smaller than
 // max, none of its members has succeeded, as the others are about to, and all pods that are expected wait.
 func (g *Group) shouldGrow(now time.Time) bool {
-	if g.size >= g.most || g.finished() > 0 || g.states[protocol.Waiting] == 0 {
+	if g.size >= g.most || g.succeeded() > 0 || g.states[protocol.Waiting] == 0 {
 		return false
 	}
 	waiting := len(g.waiting(now))

@@ -29,7 +29,7 @@ func (s startReasons) update(result kubecontainer.PodSyncResult) (changed bool) 
 	return changed
 }
 
-func (s startReasons) get(container string) (reason, message string, tried bool) {
-	found, tried := s[container]
-	return found.reason, found.message, tried
+func (s startReasons) get(container string) (reason, message string, attempted bool) {
+	found, attempted := s[container]
+	return found.reason, found.message, attempted
 }

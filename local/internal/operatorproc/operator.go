@@ -104,8 +104,8 @@ func Install(ctx context.Context, in Installation) error {
 	}
 	command := exec.CommandContext(ctx, in.Path, arguments...)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only this process
-	if said, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("installing the APIs: %w; the operator said:\n%s", err, said)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the APIs: %w; the operator said:\n%s", err, output)
 	}
 	return nil
 }
@@ -159,8 +159,8 @@ func startReady(ctx context.Context, c Config, log *os.File) (*process, error) {
 
 // addressWasTaken reports whether the operator logged that its address was in use.
 func addressWasTaken(log string) bool {
-	said, err := os.ReadFile(log)
-	return err == nil && strings.Contains(string(said), syscall.EADDRINUSE.Error())
+	output, err := os.ReadFile(log)
+	return err == nil && strings.Contains(string(output), syscall.EADDRINUSE.Error())
 }
 
 // Stop asks the operator to stop, and returns when it is gone.

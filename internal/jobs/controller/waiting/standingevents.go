@@ -30,15 +30,15 @@ func StandingOf(events []write.Event) (standing, others []write.Event) {
 	return standing, others
 }
 
-// Tell records the job's standing events that were not recorded before, and reports whether all are recorded now:
+// Record records the job's standing events that were not recorded before, and reports whether all are recorded now:
 // record returns false if the recorder has no capacity.
-func (s *StandingEvents) Tell(job client.Object, standing []write.Event,
+func (s *StandingEvents) Record(job client.Object, standing []write.Event,
 	record func(client.Object, write.Event) bool) (all bool) {
 	before := s.Get(job)
 	var known []write.Event
 	for _, e := range standing {
-		saidHere := slices.ContainsFunc(known, e.SameStanding) // a job's API and queue may both report it
-		if saidHere || slices.ContainsFunc(before, e.SameStanding) || record(job, e) {
+		reportedHere := slices.ContainsFunc(known, e.SameStanding) // a job's API and queue may both report it
+		if reportedHere || slices.ContainsFunc(before, e.SameStanding) || record(job, e) {
 			known = append(known, e)
 		}
 	}

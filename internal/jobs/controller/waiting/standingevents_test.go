@@ -34,8 +34,8 @@ func TestStandingEventIsIdentifiedByItsKey(t *testing.T) {
 		var reported StandingEvents
 		job, times := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "job-uid"}}, 0
 		count := func(client.Object, write.Event) bool { times++; return true }
-		reported.Tell(job, []write.Event{tc.before}, count)
-		reported.Tell(job, []write.Event{tc.now}, count)
+		reported.Record(job, []write.Event{tc.before}, count)
+		reported.Record(job, []write.Event{tc.now}, count)
 		if got := times == 2; got != tc.want {
 			t.Errorf("%s: recorded again: %v, want %v", name, got, tc.want)
 		}
@@ -48,7 +48,7 @@ func TestEqualStandingEventsOfOnePlanAreRecordedOnce(t *testing.T) {
 	job, times := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "job-uid"}}, 0
 	same := []write.Event{write.Obstacle(jobs.InvalidJob, "a"), write.Obstacle(jobs.InvalidJob, "a")}
 	for range 2 {
-		if !reported.Tell(job, same, func(client.Object, write.Event) bool { times++; return true }) || times != 1 {
+		if !reported.Record(job, same, func(client.Object, write.Event) bool { times++; return true }) || times != 1 {
 			t.Errorf("recorded %d times, want once", times)
 		}
 	}

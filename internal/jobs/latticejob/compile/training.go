@@ -118,10 +118,10 @@ func canTrain(name string, task *lattice.JobTaskSpec) error {
 // prepare returns the task with the variables of the framework. The coordinator's task also gets the
 // port, and a policy that ends the job when the task completes.
 func (t *training) prepare(name string, task lattice.JobTaskSpec) lattice.JobTaskSpec {
-	told := t.variables(&task)
+	common := t.variables(&task)
 	containers := make(map[string]lattice.ContainerSpec, len(task.Workload.Containers))
 	for container, spec := range task.Workload.Containers {
-		variables := maps.Clone(told)
+		variables := maps.Clone(common)
 		maps.Copy(variables, spec.Variables)
 		spec.Variables = variables
 		containers[container] = spec
@@ -257,10 +257,10 @@ func (t *task) rank() error {
 
 // rankReader returns the shell prefix that sets the rank for the command, except for variables that the
 // container sets itself.
-func rankReader(said map[string]string) string {
+func rankReader(variables map[string]string) string {
 	first, then := "", ""
 	for i, name := range []string{"RANK", "NODE_RANK"} {
-		if _, says := said[name]; says {
+		if _, says := variables[name]; says {
 			first += fmt.Sprintf("said%d=$%s && ", i, name)
 			then += fmt.Sprintf("%s=$said%d && ", name, i)
 		}

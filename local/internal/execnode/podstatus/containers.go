@@ -200,8 +200,8 @@ func (c *conversion) setWaitingReasons() {
 		if !kubecontainer.ShouldContainerBeRestarted(klog.Background(), container, c.seen.Pod, c.seen.Runtime) {
 			continue
 		}
-		reason, message, tried := c.seen.Waiting(container.Name)
-		if !tried {
+		reason, message, attempted := c.seen.Waiting(container.Name)
+		if !attempted {
 			continue // it is about to start: its previous state says more
 		}
 		status := c.result[container.Name]

@@ -24,7 +24,7 @@ type Seen struct {
 	// Failure, if not nil, makes the pod fail, whatever the state of its containers.
 	Failure *Failure
 	// Waiting returns why a container could not be started, if that was tried.
-	Waiting func(container string) (reason, message string, tried bool)
+	Waiting func(container string) (reason, message string, attempted bool)
 	// Probed sets the readiness of containers from their probes. It may be nil.
 	Probed func(*corev1.PodStatus)
 	HostIP string
