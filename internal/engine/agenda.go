@@ -14,7 +14,7 @@ func (p *pass) processAgenda() {
 	todo := slices.DeleteFunc(p.engine.agenda, func(f *state.Family) bool { return p.engine.families[f.Name] != f }) // no longer exist
 	p.engine.agenda = nil
 	slices.SortFunc(todo, func(a, b *state.Family) int { return cmp.Compare(a.Name, b.Name) })
-	if p.engine.changed.Len()+p.engine.relocated.Len() > 0 {
+	if p.engine.routing.changed.Len()+p.engine.routing.relocated.Len() > 0 {
 		todo = p.sorted(todo)
 	}
 	if p.engine.options.BlockUntilReady == BlockAll {
@@ -27,7 +27,7 @@ func (p *pass) processAgenda() {
 // sorted returns the families of which all workloads are sorted into their queues, and puts the others on the agenda of
 // the next pass. If one admission may block all others, all families wait for each other.
 func (p *pass) sorted(families []*state.Family) (sorted []*state.Family) {
-	any := p.engine.markUnsorted(len(families))
+	any := p.engine.routing.markUnsorted(p.engine.families, len(families))
 	p.engine.agenda = make(state.Agenda, 0, len(families))
 	for _, f := range families {
 		if f.Unsorted || any && p.engine.options.BlockUntilReady == BlockAll {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
-	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 )
@@ -27,7 +26,7 @@ func (c ClusterQueueSet) apply(e *Engine) {
 	e.tree.SetQueue(c.Name, c.Cohort, c.Quotas)
 	e.tree.SetQueueWeight(c.Name, c.Weight)
 	e.reshaped = true
-	e.queueChanged(q)
+	e.routing.queueChanged(q)
 	e.tallies.markUsage(c.Name)
 }
 
@@ -37,20 +36,20 @@ func (c ClusterQueueDeleted) apply(e *Engine) {
 	q.Exists = false
 	e.tree.DeleteQueue(c.Name)
 	e.reshaped = true
-	e.queueChanged(q)
+	e.routing.queueChanged(q)
 	e.tallies.markUsage(c.Name)
 }
 
 func (c CohortSet) apply(e *Engine) {
 	e.tree.SetCohort(c.Name, c.Parent, c.Quotas)
 	e.tree.SetCohortWeight(c.Name, c.Weight)
-	e.recohorted.Insert(c.Name)
+	e.routing.recohorted.Insert(c.Name)
 	e.reshaped = true
 }
 
 func (c CohortDeleted) apply(e *Engine) {
 	e.tree.DeleteCohort(c.Name)
-	e.recohorted.Insert(c.Name)
+	e.routing.recohorted.Insert(c.Name)
 	e.reshaped = true
 }
 
@@ -59,13 +58,13 @@ func (f FlavorSet) apply(e *Engine) {
 		return // what the engine knows of it is the same: no decision depends on anything else
 	}
 	e.nodes.Flavors[f.Name] = f.Flavor
-	e.updateFlavor(f.Name)
+	e.nodes.UpdateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))
 }
 
 func (f FlavorDeleted) apply(e *Engine) {
 	delete(e.nodes.Flavors, f.Name)
-	e.updateFlavor(f.Name)
+	e.nodes.UpdateFlavor(f.Name)
 	e.flavorsChanged(sets.New(f.Name))
 }
 
@@ -73,7 +72,7 @@ func (f FlavorDeleted) apply(e *Engine) {
 func (e *Engine) flavorsChanged(flavors sets.Set[string]) {
 	for _, q := range e.queues {
 		if q.OffersAny(flavors) {
-			e.queueChanged(q)
+			e.routing.queueChanged(q)
 			e.tallies.markUsage(q.Name)
 		}
 	}
@@ -98,33 +97,33 @@ func (e *Engine) namespaceChanged(name string, before labels.Set) {
 	for _, l := range e.localQueues {
 		q := e.queues[l.ClusterQueue]
 		if l.Key.Namespace == name && q != nil && q.Selector.Matches(before) != q.Selector.Matches(now) {
-			e.queueChanged(q)
+			e.routing.queueChanged(q)
 		}
 	}
 }
 
 func (lqs LocalQueueSet) apply(e *Engine) {
-	l := e.local(lqs.Key)
+	l := e.routing.local(lqs.Key)
 	from := e.queues[l.ClusterQueue]
 	same := l.Exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped && l.Terminating == lqs.Terminating
 	e.setLocalQueue(l, lqs.LocalQueue)
 	l.Exists = true
 	e.queue(lqs.ClusterQueue).Locals[lqs.Key] = l
 	if !same {
-		e.relocate(l, from)
+		e.routing.relocate(l, from)
 	}
 	e.usageHistory.restore(l)
 }
 
 func (lqd LocalQueueDeleted) apply(e *Engine) {
-	l := e.local(lqd.Key)
+	l := e.routing.local(lqd.Key)
 	from := e.queues[l.ClusterQueue]
 	e.setLocalQueue(l, LocalQueue{Key: lqd.Key})
 	l.Exists = false
-	e.relocate(l, from)
+	e.routing.relocate(l, from)
 	l.Rank(0)
 	l.Account = state.Account{}
-	e.dropIfUnused(l)
+	e.routing.dropIfUnused(l)
 }
 
 // setLocalQueue sets the spec of the LocalQueue, and with it the ClusterQueue that it points to.
@@ -172,33 +171,7 @@ func (e *Engine) topologyChanged(name string) {
 		}
 	}
 	e.flavorsChanged(flavors)
-	e.refreshPlaces(flavors)
-}
-
-// updateFlavor updates the flavor in place.Map.
-func (e *Engine) updateFlavor(name string) {
-	if f, ok := e.nodes.Flavors[name]; ok {
-		e.nodes.Places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
-	} else {
-		e.nodes.Places.DeleteFlavor(name)
-	}
-	e.refreshPlaces(sets.New(name))
-}
-
-// refreshPlaces updates place.Map for the workloads with places in the flavors, which may have been observed before
-// these.
-func (e *Engine) refreshPlaces(flavors sets.Set[string]) {
-	e.nodes.NodesVersion++
-	placed := map[Key]*state.Workload{}
-	for key, w := range e.workloads {
-		if w.Placed.By.HasAny(flavors) {
-			placed[key] = w
-		}
-	}
-	for _, w := range state.SortedByKey(placed) {
-		w.Placed.Shape = nil
-		e.nodes.UpdatePlaces(w)
-	}
+	e.nodes.RefreshPlaces(flavors)
 }
 
 func (p PodBound) apply(e *Engine) {
@@ -256,9 +229,9 @@ func (ws WorkloadSet) apply(e *Engine) {
 		return // stale event
 	}
 	ws.PodSets = withinBounds(ws.PodSets)
-	shape := e.shapeOf(ws.PodSets)
+	shape := e.shapes.of(ws.PodSets)
 	if w.Shape != nil {
-		e.releaseShape(w.Shape)
+		e.shapes.release(w.Shape)
 	}
 	if w.Held == nil && ws.Admission == nil && w.Shape == shape && w.WaitsLike(ws.Workload) {
 		// Nothing relevant changed: it keeps its position, and what it was promised.
@@ -271,12 +244,12 @@ func (ws WorkloadSet) apply(e *Engine) {
 		e.leaveLocal(w)
 	}
 	if w.Generation != ws.Generation {
-		e.forgetPrecedence(w.Key)
+		e.evictions.forget(w.Key)
 		e.refusals.clear(w)
 	}
 	w.Workload, w.Shape = ws.Workload, shape
 	if w.Local == nil {
-		w.Local = e.local(w.LocalKey())
+		w.Local = e.routing.local(w.LocalKey())
 		w.Local.Members.Add(&w.LocalEntry)
 	}
 	if w.Why.Code == reason.None {

@@ -309,7 +309,7 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.Surplus.Len(), "withdrawals": e.evictions.written.Len(),
 			"topologies": len(e.nodes.Topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
 			"avoiding": e.avoidances.untimed.Len(), "superseded": len(e.superseded),
-			"changed": e.changed.Len(), "relocated": e.relocated.Len(), "recohorted": e.recohorted.Len(), "unreported": e.reports.unreported.len(),
+			"changed": e.routing.changed.Len(), "relocated": e.routing.relocated.Len(), "recohorted": e.routing.recohorted.Len(), "unreported": e.reports.unreported.len(),
 			"promisedPlaces": len(e.nodes.NominatedPlaces), "departing": e.nodes.Departing, "toRepair": e.nodes.ToRepair.Len(), "deferred": e.nodes.DeferredRepairs.Len(),
 			"workloadOfPod": len(e.nodes.WorkloadOfPod), "podCounts": len(e.nodes.PodCounts), "lingering": e.nodes.Lingering.Len(), "within": e.nodes.Within.Len()}
 		if e.waiting.NextToCheck(func(*waiting.Class) bool { return true }) != nil {

@@ -10,32 +10,26 @@ import (
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
-// shapeOf returns the shape of the pod sets and takes a reference to it.
-func (e *Engine) shapeOf(podSets []PodSet) *state.Shape {
+// shapes has the shapes of all workloads, by key.
+type shapes map[string]*state.Shape
+
+// of returns the shape of the pod sets and takes a reference to it.
+func (s shapes) of(podSets []PodSet) *state.Shape {
 	key := state.ShapeKey(podSets)
-	s := e.shapes[key]
-	if s == nil {
-		s = &state.Shape{Key: key, PodSets: podSets, Elastic: slices.ContainsFunc(podSets, func(ps PodSet) bool { return ps.Elastic > 0 })}
-		e.shapes[key] = s
+	shape := s[key]
+	if shape == nil {
+		shape = &state.Shape{Key: key, PodSets: podSets, Elastic: slices.ContainsFunc(podSets, func(ps PodSet) bool { return ps.Elastic > 0 })}
+		s[key] = shape
 	}
-	s.Users++
-	return s
+	shape.Users++
+	return shape
 }
 
-// releaseShape releases a reference to the shape.
-func (e *Engine) releaseShape(s *state.Shape) {
-	if s.Users--; s.Users == 0 {
-		delete(e.shapes, s.Key)
+// release releases a reference to the shape.
+func (s shapes) release(shape *state.Shape) {
+	if shape.Users--; shape.Users == 0 {
+		delete(s, shape.Key)
 	}
-}
-
-// newClass returns a class without workloads.
-func (e *Engine) newClass(key state.ClassKey, q *state.ClusterQueue, from *state.LocalQueue) *state.Class {
-	c := &state.Class{ClassKey: key, Queue: q, LocalQueue: from}
-	c.Class = waiting.Class{Of: c, Priority: key.Priority, From: &from.Local}
-	q.Waits.Adopt(&c.Class)
-	q.Classes[key], from.Classes[c] = c, struct{}{}
-	return c
 }
 
 // joinClass adds the workload to its class.
@@ -43,7 +37,7 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	key := state.ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey(), Avoid: w.Avoid.Key()}
 	c := q.Classes[key]
 	if c == nil {
-		c = e.newClass(key, q, w.Local)
+		c = q.NewClass(key, w.Local)
 	} else if c.FormedOf != q.Revision {
 		c.MakeReady() // the queue has changed
 	}
@@ -67,35 +61,15 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	switch head := q.Waits.Head(); {
 	case head != nil && head != &c.Class && c.Before(head):
 		head.MakeReady() // it comes before the head that blocks the queue
-	case head != nil && head != &c.Class, head == nil && c.IsFirst() && !e.open(q):
+	case head != nil && head != &c.Class, head == nil && c.IsFirst() && !q.IsOpen(e.workloads):
 		e.reports.reportOtherwise(c, state.WhyBehind(q))
-	}
-}
-
-// leaveClass removes the workload from its class.
-func (e *Engine) leaveClass(w *state.Workload) {
-	c, q := w.Class, w.Class.Queue
-	w.Class = nil
-	wasHead := c.Leave(w.Key)
-	if wasHead && c.EntitledAt.In() {
-		if q.Family != nil {
-			q.Family.Enqueue() // others may take what was kept for it
-		}
-		if c.Len() > 0 {
-			q.Entitled.Put(c)
-		}
-	}
-	if c.Len() == 0 {
-		q.RemoveEntitled(c)
-		delete(q.Classes, c.ClassKey)
-		delete(c.LocalQueue.Classes, c)
 	}
 }
 
 // block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on. In
 // some queues others wait behind it.
 func (e *Engine) block(c *state.Class, why reason.Reason, found *evaluate.Outcome) {
-	e.noteWhy(c, why)
+	c.NoteWhy(why)
 	c.Block(found.Cause(), e.stateOf(c.Queue.Family))
 	e.reports.report(c, why)
 	switch q := c.Queue; {
@@ -109,15 +83,6 @@ func (e *Engine) block(c *state.Class, why reason.Reason, found *evaluate.Outcom
 			q.Waits.HoldFor(&c.Class, found.Lacks)
 		}
 	}
-}
-
-// noteWhy sets the reason of the class, which is reported to all its workloads to which another one was reported.
-func (e *Engine) noteWhy(c *state.Class, why reason.Reason) {
-	if why.Code != c.Why.Code || !why.SameBlame(c.Why) {
-		c.ForgetReason()
-	}
-	c.ReportAgain()
-	c.Why = why
 }
 
 // stateOf identifies the state of quota in the family, and of nodes.

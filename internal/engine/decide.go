@@ -42,7 +42,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.Surplus.Len() > 0 ||
+	return e.routing.changed.Len() > 0 || e.routing.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.Surplus.Len() > 0 ||
 		e.nodes.HasReplacementToReview()
 }
 
@@ -123,11 +123,11 @@ func (p *pass) serveHeads(f *state.Family) {
 // are not evaluated: such a queue is no work that another pass would come back for.
 func (p *pass) reportWaiting(f *state.Family) {
 	for _, q := range f.Queues {
-		if !p.engine.open(q) {
+		if !q.IsOpen(p.engine.workloads) {
 			p.reportBehindPromised(q)
 			continue
 		}
-		if why := p.engine.mustWait(q); why.Code != reason.None {
+		if why := p.engine.tallies.mustWait(q); why.Code != reason.None {
 			p.engine.reports.reportReady(q, why)
 		}
 	}
@@ -136,7 +136,7 @@ func (p *pass) reportWaiting(f *state.Family) {
 // hasWork reports whether there is a workload to evaluate in the family.
 func (e *Engine) hasWork(f *state.Family) bool {
 	return e.canAdmitNominated(f) || slices.ContainsFunc(f.Queues, func(q *state.ClusterQueue) bool {
-		return e.open(q) && e.mustWait(q).Code == reason.None
+		return q.IsOpen(e.workloads) && e.tallies.mustWait(q).Code == reason.None
 	})
 }
 
@@ -151,8 +151,8 @@ func (p *pass) reportBehindPromised(q *state.ClusterQueue) {
 // headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it. cut
 // is set if the budget ended before it was found.
 func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
-	for p.engine.open(q) {
-		if why := p.engine.mustWait(q); why.Code != reason.None {
+	for q.IsOpen(p.engine.workloads) {
+		if why := p.engine.tallies.mustWait(q); why.Code != reason.None {
 			p.engine.reports.reportReady(q, why)
 			return nil, false
 		}
@@ -163,7 +163,7 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 		if head := q.Waits.HeadBefore(&c.Class); head != nil {
 			p.budget--
 			why := state.WhyBehind(q)
-			p.engine.noteWhy(c, why)
+			c.NoteWhy(why)
 			c.WaitBehind(head, p.engine.stateOf(q.Family))
 			p.engine.reports.report(c, why)
 			continue
@@ -185,7 +185,7 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 func (p *pass) serve(c *contestant) {
 	w := p.engine.workloads[c.Rank.Key]
 	p.budget -= 1 + len(c.Victims) + len(c.Yields)
-	p.engine.leaveClass(w)
+	w.LeaveClass()
 	c.queue.Family.Version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.Choice.Assignments}
 	given.Checks = c.queue.ChecksFor(given)

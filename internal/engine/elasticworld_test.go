@@ -130,7 +130,7 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 			}
 			for _, name := range queueNames {
 				q := w.engine.queues[name]
-				if q.Family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
+				if q.Family == nil || w.engine.routing.changed.Len()+w.engine.routing.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
 					continue
 				}
 				got, want := w.engine.growths.ResizableOf(q), w.engine.growths.ListResizable(q)
@@ -155,7 +155,7 @@ func TestFewestPodsYield(t *testing.T) {
 				w.decide()
 			}
 			e.Arrange(e.growths.Now)
-			if e.changed.Len()+e.relocated.Len() > 0 {
+			if e.routing.changed.Len()+e.routing.relocated.Len() > 0 {
 				continue
 			}
 			for _, name := range queueNames {

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -28,19 +26,21 @@ type Engine struct {
 	localQueues map[Key]*state.LocalQueue
 	namespaces  map[string]labels.Set
 	workloads   map[Key]*state.Workload
-	shapes      map[string]*state.Shape
 
 	// What the engine knows and works out, by what it is about.
-	nodes        *nodes.Nodes
-	ledgers      state.Ledgers
-	holdBacks    state.HoldBacks
-	growths      *growth.Growths
-	evaluator    *evaluate.Evaluator
-	reports      reports
-	refusals     refusals
-	avoidances   avoidances
-	evictions    evictions
-	usageHistory usageHistory
+	nodes      *nodes.Nodes
+	ledgers    state.Ledgers
+	holdBacks  state.HoldBacks
+	growths    *growth.Growths
+	evaluator  *evaluate.Evaluator
+	reports    reports
+	refusals   refusals
+	avoidances avoidances
+	shapes     shapes
+	routing    routing
+	evictions
+	usageHistory
+	holdings
 	*tallies
 
 	// waiting is where blocked classes wait. nodesPublishedAt is the change count of places for which it was last told that
@@ -59,12 +59,8 @@ type Engine struct {
 	serial     int64
 	superseded map[Key]int64
 
-	// Changes since the last Decide: reshaped is set when quotas or cohorts changed, and recohorted has the cohorts;
-	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again.
-	reshaped   bool
-	recohorted sets.Set[string]
-	changed    sets.Set[string]
-	relocated  sets.Set[Key]
+	// reshaped is set when quotas or cohorts have changed since the last Decide.
+	reshaped bool
 }
 
 // New returns an engine without any objects.
@@ -77,18 +73,19 @@ func New(options Options) *Engine {
 		localQueues: map[Key]*state.LocalQueue{},
 		namespaces:  map[string]labels.Set{},
 		workloads:   map[Key]*state.Workload{},
-		shapes:      map[string]*state.Shape{},
+		shapes:      shapes{},
 		families:    map[string]*state.Family{},
 		waiting:     waiting.NewRoom(),
 		superseded:  map[Key]int64{},
-		recohorted:  sets.New[string](),
-		changed:     sets.New[string](),
-		relocated:   sets.New[Key](),
 	}
+	e.routing = routing{queues: e.queues, localQueues: e.localQueues,
+		recohorted: sets.New[string](), changed: sets.New[string](), relocated: sets.New[Key]()}
+	e.holdings = holdings{workloads: e.workloads, tree: e.tree}
 	e.nodes = nodes.New(e.workloads)
 	e.ledgers, e.holdBacks = state.Ledgers{Tree: e.tree}, state.HoldBacks{Tree: e.tree}
 	e.growths = growth.New(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
-	e.evictions = evictions{precedence: &preempt.Precedence{}, written: sets.New[Key]()}
+	e.holdings.nodes = e.nodes
+	e.evictions = evictions{workloads: e.workloads, precedence: &preempt.Precedence{}, written: sets.New[Key]()}
 	e.evaluator = &evaluate.Evaluator{Options: options, Tree: e.tree, Queues: e.queues, Workloads: e.workloads,
 		Precedence: e.evictions.precedence, Nodes: e.nodes, Ledgers: e.ledgers, Growths: e.growths}
 	e.reports.workloads = e.workloads
@@ -104,6 +101,7 @@ func New(options Options) *Engine {
 
 // evictions has which workloads were evicted for which other ones, and the evictions that are still to be decided.
 type evictions struct {
+	workloads  map[Key]*state.Workload
 	precedence *preempt.Precedence
 	// written are withdrawn workloads whose admission was written all the same: the next pass decides whether to evict
 	// them.
@@ -133,67 +131,6 @@ func (e *Engine) queue(name string) *state.ClusterQueue {
 		e.queues[name] = q
 	}
 	return q
-}
-
-// queueChanged marks all workloads that wait in the queue to be routed again.
-func (e *Engine) queueChanged(q *state.ClusterQueue) {
-	q.Revision++
-	order.MoveAll(&q.Waiting, &q.Unrouted)
-	e.changed.Insert(q.Name)
-}
-
-func (e *Engine) local(key Key) *state.LocalQueue {
-	l := e.localQueues[key]
-	if l == nil {
-		l = &state.LocalQueue{LocalQueue: LocalQueue{Key: key}, Members: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{}, Classes: map[*state.Class]struct{}{}}
-		e.localQueues[key] = l
-	}
-	return l
-}
-
-func (e *Engine) dropIfUnused(l *state.LocalQueue) {
-	if !l.Exists && l.Members.Len() == 0 && l.Unrouted.Len() == 0 {
-		delete(e.localQueues, l.Key)
-		e.relocated.Delete(l.Key)
-		e.forgetLeft(l)
-	}
-}
-
-// forgetLeft forgets the ClusterQueues that the LocalQueue pointed to before, as none of its workloads waits there any
-// more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
-func (e *Engine) forgetLeft(l *state.LocalQueue) {
-	for _, q := range l.Left {
-		e.forgetIfUnused(q)
-	}
-	l.Left = nil
-}
-
-// forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have changed.
-func (e *Engine) forgetIfUnused(q *state.ClusterQueue) {
-	if q.Family == nil && q.Unreferenced() && e.queues[q.Name] == q && !e.changed.Has(q.Name) {
-		delete(e.queues, q.Name)
-	}
-}
-
-// relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or
-// resumed, or points to another ClusterQueue than from.
-func (e *Engine) relocate(l *state.LocalQueue, from *state.ClusterQueue) {
-	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.Left, from) {
-		l.Left = append(l.Left, from)
-	}
-	order.MoveAll(&l.Members, &l.Unrouted)
-	e.relocated.Insert(l.Key)
-}
-
-// mustWait returns why the whole queue has to wait even if there is capacity.
-func (e *Engine) mustWait(q *state.ClusterQueue) reason.Reason {
-	switch {
-	case e.options.BlockUntilReady == BlockQueue && q.Unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
-	case e.options.BlockUntilReady == BlockAll && e.tallies.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
-	}
-	return reason.Reason{}
 }
 
 // whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
@@ -230,16 +167,25 @@ func (e *Engine) whyInadmissible(w *state.Workload) reason.Reason {
 	return reason.Reason{}
 }
 
-// LocalQueueUsage returns the usage of a LocalQueue, without that of others of the same ClusterQueue; ok is false if
-// it does not exist.
-func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
-	l := e.localQueues[key]
-	if l == nil || !l.Exists {
-		return Usage{}, false
+// NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
+// decided, it bars the one from preempting the other.
+func (e *evictions) NoteEviction(evicted, preemptor Key) {
+	precedence := e.precedence
+	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil &&
+		!precedence.Over(preemptor).Has(evicted) {
+		precedence.Note(preemptor, evicted)
 	}
-	u = e.tallies.usageOf(l.Tally)
-	u.Consumption = e.usageHistory.consumptionOf(l)
-	return u, true
+}
+
+// passBudget bounds the work of one pass, in workloads evaluated, so that events never wait longer than a few
+// milliseconds.
+const passBudget = 250
+
+// holdings answers what workloads hold: of quota, and on nodes.
+type holdings struct {
+	workloads map[Key]*state.Workload
+	tree      *quota.Tree
+	nodes     *nodes.Nodes
 }
 
 // Holding is what the ledgers contain for a workload that holds quota.
@@ -253,17 +199,17 @@ type Holding struct {
 }
 
 // Holdings yields a Holding for each workload that holds quota, in no particular order.
-func (e *Engine) Holdings(yield func(Holding) bool) {
-	for _, w := range e.workloads {
-		if h, ok := holdingOf(w); ok && !yield(h) {
+func (h *holdings) Holdings(yield func(Holding) bool) {
+	for _, w := range h.workloads {
+		if held, ok := holdingOf(w); ok && !yield(held) {
 			return
 		}
 	}
 }
 
 // Holding returns the Holding of the workload; ok is false if it holds no quota.
-func (e *Engine) Holding(key Key) (_ Holding, ok bool) {
-	w := e.workloads[key]
+func (h *holdings) Holding(key Key) (_ Holding, ok bool) {
+	w := h.workloads[key]
 	if w == nil {
 		return Holding{}, false
 	}
@@ -279,21 +225,9 @@ func holdingOf(w *state.Workload) (_ Holding, ok bool) {
 }
 
 // AmountName returns the flavor and the resource of an index.
-func (e *Engine) AmountName(i quota.Index) quota.FlavorResource { return e.tree.Name(i) }
+func (h *holdings) AmountName(i quota.Index) quota.FlavorResource { return h.tree.Name(i) }
 
 // Filled reports whether each of the pod set's places on the node, named as in places, has a pod.
-func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.nodes.Places.Filled(of, node) }
-
-// NoteEviction tells an engine that has made no decisions for which other workload one was evicted. Like those that it
-// decided, it bars the one from preempting the other.
-func (e *Engine) NoteEviction(evicted, preemptor Key) {
-	precedence := e.evictions.precedence
-	if evicted != preemptor && e.workloads[evicted] != nil && e.workloads[preemptor] != nil &&
-		!precedence.Over(preemptor).Has(evicted) {
-		precedence.Note(preemptor, evicted)
-	}
+func (h *holdings) Filled(of place.PodSetKey, node string) bool {
+	return h.nodes.Places.Filled(of, node)
 }
-
-// passBudget bounds the work of one pass, in workloads evaluated, so that events never wait longer than a few
-// milliseconds.
-const passBudget = 250

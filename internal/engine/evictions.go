@@ -45,7 +45,7 @@ func (e *evictionPass) evictWithdrawn() {
 	if e.pass.engine.evictions.written.Len() == 0 {
 		return
 	}
-	e.pass.engine.markUnsorted(math.MaxInt)
+	e.pass.engine.routing.markUnsorted(e.pass.engine.families, math.MaxInt)
 	keys := e.pass.engine.evictions.written.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
 	for _, key := range keys {
@@ -140,4 +140,16 @@ func (e *evictionPass) evictionFor(w, by *state.Workload, was *Eviction) *Evicti
 		cause = preempt.FairShare
 	}
 	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: by.ClusterQueue.Node.Path(), Path: was.Path}
+}
+
+// forget forgets which workloads were evicted for the given one, and for which it was. It unblocks those that
+// were evicted for it: they may evict it now, or those for which it was evicted.
+func (e *evictions) forget(key Key) {
+	under := e.precedence.Under(key)
+	e.precedence.Forget(key)
+	for loser := range under {
+		if w := e.workloads[loser]; w != nil && w.Class != nil && w.Class.Head().Key == loser {
+			w.Class.Reevaluate()
+		}
+	}
 }

@@ -27,6 +27,6 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 		return reason.Explanation{}, false
 	}
 	return explain.Explain(explain.View{Evaluator: e.evaluator, HoldBacks: e.holdBacks,
-		Changed:  func(q *state.ClusterQueue) bool { return e.reshaped || e.changed.Has(q.Name) },
-		MustWait: e.mustWait, WhyInadmissible: e.whyInadmissible}, w), true
+		Changed:  func(q *state.ClusterQueue) bool { return e.reshaped || e.routing.changed.Has(q.Name) },
+		MustWait: e.tallies.mustWait, WhyInadmissible: e.whyInadmissible}, w), true
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
@@ -18,13 +17,13 @@ import (
 func (e *Engine) reshape() {
 	e.nodes.NodesVersion++
 	concerned := sets.New[*state.ClusterQueue]()
-	e.markAffected(concerned) // by the tree as it was
+	e.routing.markAffected(concerned) // by the tree as it was
 	groups := map[string][]*state.ClusterQueue{}
 	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
 		q := e.queues[name]
 		if q.Unreferenced() {
 			delete(e.queues, name)
-			e.changed.Delete(name)
+			e.routing.changed.Delete(name)
 			continue
 		}
 		was := q.Node
@@ -33,17 +32,17 @@ func (e *Engine) reshape() {
 		}
 		q.Waits.Node = q.Node
 		if was != q.Node {
-			e.queueChanged(q)
+			e.routing.queueChanged(q)
 		}
 		key := q.FamilyName()
 		groups[key] = append(groups[key], q)
 	}
-	e.markAffected(concerned)            // by the tree as it is now
+	e.routing.markAffected(concerned)    // by the tree as it is now
 	e.evaluator.Ranking = fair.Ranking{} // forget cohorts that no longer exist
 	before := e.families
 	e.families = map[string]*state.Family{}
 	e.reshaped = false
-	e.recohorted.Clear()
+	e.routing.recohorted.Clear()
 	for key, queues := range groups {
 		if f := before[key]; f != nil && !slices.ContainsFunc(queues, concerned.Has) {
 			e.families[key] = f
@@ -51,36 +50,6 @@ func (e *Engine) reshape() {
 			e.startFamily(key, queues)
 		}
 	}
-}
-
-// markAffected adds the queues that share a family with a changed queue or cohort. Queues without a node are in none.
-func (e *Engine) markAffected(concerned sets.Set[*state.ClusterQueue]) {
-	byRoot := map[*quota.Node][]*state.ClusterQueue{}
-	hit := sets.New[*quota.Node]()
-	for _, q := range e.queues {
-		if q.Node == nil {
-			continue
-		}
-		root := q.Node
-		for root.Parent() != nil && !root.Cyclic() { // the node of a queue below a cycle is about to go
-			root = root.Parent()
-		}
-		byRoot[root] = append(byRoot[root], q)
-		if e.changed.Has(q.Name) {
-			hit.Insert(root)
-		}
-	}
-	for root, queues := range byRoot {
-		if hit.Has(root) || e.recohortedUnder(root) {
-			concerned.Insert(queues...)
-		}
-	}
-}
-
-// recohortedUnder reports whether a cohort at or below the node has changed. A cohort without queues counts too:
-// others may use its quota.
-func (e *Engine) recohortedUnder(n *quota.Node) bool {
-	return !n.IsQueue() && !n.Cyclic() && (e.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), e.recohortedUnder))
 }
 
 // startFamily starts a family without promises, in which every class is evaluated.
@@ -100,11 +69,11 @@ func (e *Engine) startFamily(key string, queues []*state.ClusterQueue) {
 		} else {
 			q.Waits.LeaveFamily()
 		}
-		for _, w := range e.nominees(q) {
+		for _, w := range q.Nominees(e.workloads) {
 			e.route(w)
 		}
 		for _, h := range q.Holders {
-			e.forgetPrecedence(h.Key) // an earlier preemption may not be justified any more
+			e.evictions.forget(h.Key) // an earlier preemption may not be justified any more
 		}
 		for _, c := range q.Classes {
 			c.MakeReady()
@@ -119,18 +88,6 @@ func waitsOf(queues []*state.ClusterQueue) []*waiting.Queue {
 		out[i] = q.Waits
 	}
 	return out
-}
-
-// open reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
-// its blocked head, and by a workload with a promise unless the next class comes before it.
-func (e *Engine) open(q *state.ClusterQueue) bool {
-	if q.Waits.Head() != nil || q.Waits.Ready() == 0 {
-		return false
-	}
-	first := state.ClassOf(q.Waits.First()).Turn()
-	return q.Strategy != Strict || !slices.ContainsFunc(q.Nominated.All(), func(r order.Rank) bool {
-		return !first.Before(e.workloads[r.Key].Turn(), q)
-	})
 }
 
 // publishNodes tells all that wait what has changed on the nodes: the classes that were short of places, the families of

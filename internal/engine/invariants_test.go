@@ -123,6 +123,7 @@ func TestUnreadyWorkloadBlocksOthers(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		w.options.BlockUntilReady = rapid.SampledFrom([]Block{BlockQueue, BlockAll}).Draw(t, "which workloads wait")
 		w.engine.options.BlockUntilReady = w.options.BlockUntilReady
+		w.engine.tallies.options.BlockUntilReady = w.options.BlockUntilReady
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 			w.losePod(t)

@@ -20,7 +20,7 @@ func (p *pass) admitNominated(f *state.Family) {
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
 		usage, onNodes := w.Nomination.Usage, w.Nomination.Given.OnNodes()
-		if why := p.engine.mustWait(w.ClusterQueue); why.Code != reason.None && state.Fits(w.ClusterQueue.Node, usage) {
+		if why := p.engine.tallies.mustWait(w.ClusterQueue); why.Code != reason.None && state.Fits(w.ClusterQueue.Node, usage) {
 			p.engine.reports.set(w, why)
 			continue
 		}
@@ -28,7 +28,7 @@ func (p *pass) admitNominated(f *state.Family) {
 		case state.Admissible:
 			if state.Fits(w.ClusterQueue.Node, usage) {
 				given := w.Nomination.Given
-				p.engine.withdrawNomination(w)
+				w.WithdrawNomination()
 				f.Version++
 				p.admit(w, given)
 				continue
@@ -70,7 +70,7 @@ func (e *Engine) canAdmitNominated(f *state.Family) bool {
 		w := e.workloads[r.Key]
 		there := state.Fits(w.ClusterQueue.Node, w.Nomination.Usage)
 		switch {
-		case there && e.mustWait(w.ClusterQueue).Code != reason.None:
+		case there && e.tallies.mustWait(w.ClusterQueue).Code != reason.None:
 			return false
 		case !w.Nomination.Given.OnNodes():
 			return !left || there

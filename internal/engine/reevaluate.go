@@ -100,9 +100,10 @@ func (e *Engine) missedClass() []Key {
 }
 
 // mayBeNext reports whether the class is not behind another one, and its queue may admit workloads.
-func (e *Engine) mayBeNext(c *waiting.Class) bool {
+func (t *tallies) mayBeNext(c *waiting.Class) bool {
 	q := state.ClassOf(c).Queue
-	return (q.Strategy != Strict || c == q.Waits.Head()) && c.HeldBy() == nil && q.Fault().Code == reason.None && e.mustWait(q).Code == reason.None
+	return (q.Strategy != Strict || c == q.Waits.Head()) && c.HeldBy() == nil && q.Fault().Code == reason.None &&
+		t.mustWait(q).Code == reason.None
 }
 
 // missedFamilies puts the families on the agenda that have something to evaluate and are not on it, and returns the first
@@ -115,7 +116,7 @@ func (e *Engine) missedFamilies() (missed []Key) {
 		}
 		f.Enqueue()
 		for _, q := range f.Queues {
-			if e.open(q) && e.mustWait(q).Code == reason.None {
+			if q.IsOpen(e.workloads) && e.tallies.mustWait(q).Code == reason.None {
 				missed = append(missed, q.Waits.First().Head().Key)
 				break
 			}

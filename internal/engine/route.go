@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -31,7 +30,7 @@ func (e *Engine) route(w *state.Workload) {
 		e.nodes.QueueRepair(w)
 		return
 	}
-	if w.ClusterQueue != nil && e.changed.Has(w.ClusterQueue.Name) {
+	if w.ClusterQueue != nil && e.routing.changed.Has(w.ClusterQueue.Name) {
 		w.ClusterQueue.Unrouted.Add(&w.QueueEntry) // until the queue's own change is processed
 		return
 	}
@@ -48,17 +47,17 @@ func (e *Engine) route(w *state.Workload) {
 // leave takes the workload out of its class and its lists, and breaks its promise.
 func (e *Engine) leave(w *state.Workload) {
 	if w.Class != nil {
-		e.leaveClass(w)
+		w.LeaveClass()
 	}
 	if w.Nomination != nil {
-		e.withdrawNomination(w)
+		w.WithdrawNomination()
 	}
 	w.QueueEntry.Remove()
 }
 
 func (e *Engine) leaveLocal(w *state.Workload) {
 	w.LocalEntry.Remove()
-	e.dropIfUnused(w.Local)
+	e.routing.dropIfUnused(w.Local)
 	w.Local = nil
 }
 
@@ -71,11 +70,11 @@ func (e *Engine) forget(w *state.Workload) {
 	e.nodes.DeferredRepairs.Delete(w.Key)
 	e.updateCharges(w)
 	e.leaveLocal(w)
-	e.releaseShape(w.Shape)
+	e.shapes.release(w.Shape)
 	e.reports.unreported.drop(w.Key)
 	e.waiting.Stop(waiting.RetryRefused, w.Key)
 	e.avoidances.forget(w.Key)
-	e.forgetPrecedence(w.Key)
+	e.evictions.forget(w.Key)
 	delete(e.superseded, w.Key)
 	delete(e.workloads, w.Key)
 }
@@ -213,18 +212,6 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 	}
 }
 
-// forgetPrecedence forgets which workloads were evicted for the given one, and for which it was. It unblocks those that
-// were evicted for it: they may evict it now, or those for which it was evicted.
-func (e *Engine) forgetPrecedence(key Key) {
-	under := e.evictions.precedence.Under(key)
-	e.evictions.precedence.Forget(key)
-	for loser := range under {
-		if w := e.workloads[loser]; w != nil && w.Class != nil && w.Class.Head().Key == loser {
-			w.Class.Reevaluate()
-		}
-	}
-}
-
 // nominate makes the workload wait for capacity that will be released.
 func (e *Engine) nominate(w *state.Workload, given *Admission, usage quota.Vector, why reason.Reason) {
 	w.Nomination = &state.Nomination{Given: given, Usage: usage, Why: why, CheckedAt: -1}
@@ -236,26 +223,6 @@ func (e *Engine) nominate(w *state.Workload, given *Admission, usage quota.Vecto
 	if q.Strategy == Strict {
 		e.reports.reportReady(q, state.WhyBehind(q))
 	}
-}
-
-// withdrawNomination takes the promise back. The caller must update the charges of the workload.
-func (e *Engine) withdrawNomination(w *state.Workload) {
-	w.Nomination = nil
-	w.ClusterQueue.Nominated.Remove(w.Key)
-	if f := w.ClusterQueue.Family; f != nil {
-		f.Nominated.Remove(w.Key)
-		f.Enqueue()
-	}
-}
-
-// nominees returns the workloads of the queue with a promise, sorted by key.
-func (e *Engine) nominees(q *state.ClusterQueue) []*state.Workload {
-	var out []*state.Workload
-	for _, r := range q.Nominated.All() { // not all are holders: a promise may be of places alone
-		out = append(out, e.workloads[r.Key])
-	}
-	slices.SortFunc(out, func(a, b *state.Workload) int { return order.CompareKeys(a.Key, b.Key) })
-	return out
 }
 
 // updateCharges updates ledgers and tallies to what the workload holds or was promised.
@@ -281,7 +248,7 @@ func (e *Engine) updateCharges(w *state.Workload) {
 			ReservedAt: w.ReservedAt, Usage: now.Planned, Promised: w.Nomination != nil}
 		e.ledgers.SetSpare(w, now.Holder)
 	}
-	e.charge(was, now)
+	e.tallies.charge(was, now)
 	if was.Holder != nil {
 		was.Queue.RemoveHolder(was.Holder)
 	}
@@ -302,40 +269,6 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	e.nodes.UpdatePlaces(w)
 }
 
-// charge updates the ledgers from one state to the next.
-func (e *Engine) charge(was, now state.Charges) {
-	if was.Queue == now.Queue && slices.Equal(was.Held, now.Held) && slices.Equal(was.Planned, now.Planned) {
-		return
-	}
-	e.tallies.moveShares(was.Queue)
-	was.Queue.Recharged()
-	if now.Queue != was.Queue {
-		e.tallies.moveShares(now.Queue)
-		now.Queue.Recharged()
-	}
-	if was.Queue != nil {
-		e.tree.Release(was.Queue.Name, quota.Held, was.Held)
-		e.tree.Release(was.Queue.Name, quota.Planned, was.Planned)
-		was.Queue.Released(decreased(was, now, was.Held, now.Held))
-		was.Queue.Released(decreased(was, now, was.Planned, now.Planned))
-	}
-	if now.Queue != nil {
-		e.tree.Charge(now.Queue.Name, quota.Held, now.Held)
-		e.tree.Charge(now.Queue.Name, quota.Planned, now.Planned)
-	}
-}
-
-// decreased returns the indices of which less is charged after than before, of the same queue.
-func decreased(was, now state.Charges, before, after quota.Vector) []quota.Index {
-	var out []quota.Index
-	for _, a := range before {
-		if was.Queue != now.Queue || after.Of(a.Index) < a.Value {
-			out = append(out, a.Index)
-		}
-	}
-	return out
-}
-
 func sameHolder(a, b *preempt.Holder) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -351,7 +284,7 @@ func (e *Engine) recount(was, now state.Charges) {
 	e.tallies.count(was, -1)
 	e.tallies.count(now, 1)
 	if was.Queue != nil && was.Queue != now.Queue {
-		e.forgetIfUnused(was.Queue)
+		e.routing.forgetIfUnused(was.Queue)
 	}
 	if was.Count.Unready && e.tallies.unready == 0 && e.options.BlockUntilReady == BlockAll {
 		for _, f := range e.families {

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
@@ -163,4 +164,49 @@ func (t *tallies) usageOf(of state.Tally) Usage {
 		Reserved: t.ledgers.Named(of.Reserved), Used: t.ledgers.Named(of.Used),
 		Pending: of.Pending, Reserving: of.Reserving, Admitted: of.Admitted,
 	}
+}
+
+// mustWait returns why the whole queue has to wait even if there is capacity.
+func (t *tallies) mustWait(q *state.ClusterQueue) reason.Reason {
+	switch {
+	case t.options.BlockUntilReady == BlockQueue && q.Unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
+	case t.options.BlockUntilReady == BlockAll && t.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
+	}
+	return reason.Reason{}
+}
+
+// charge updates the ledgers from one state to the next.
+func (t *tallies) charge(was, now state.Charges) {
+	if was.Queue == now.Queue && slices.Equal(was.Held, now.Held) && slices.Equal(was.Planned, now.Planned) {
+		return
+	}
+	t.moveShares(was.Queue)
+	was.Queue.Recharged()
+	if now.Queue != was.Queue {
+		t.moveShares(now.Queue)
+		now.Queue.Recharged()
+	}
+	if was.Queue != nil {
+		t.tree.Release(was.Queue.Name, quota.Held, was.Held)
+		t.tree.Release(was.Queue.Name, quota.Planned, was.Planned)
+		was.Queue.Released(decreased(was, now, was.Held, now.Held))
+		was.Queue.Released(decreased(was, now, was.Planned, now.Planned))
+	}
+	if now.Queue != nil {
+		t.tree.Charge(now.Queue.Name, quota.Held, now.Held)
+		t.tree.Charge(now.Queue.Name, quota.Planned, now.Planned)
+	}
+}
+
+// decreased returns the indices of which less is charged after than before, of the same queue.
+func decreased(was, now state.Charges, before, after quota.Vector) []quota.Index {
+	var out []quota.Index
+	for _, a := range before {
+		if was.Queue != now.Queue || after.Of(a.Index) < a.Value {
+			out = append(out, a.Index)
+		}
+	}
+	return out
 }

@@ -157,3 +157,15 @@ func (u *usageHistory) consumptionOf(l *state.LocalQueue) *Consumption {
 	}
 	return &Consumption{Resources: maps.Clone(l.Recent), At: l.SampledAt}
 }
+
+// LocalQueueUsage returns the usage of a LocalQueue, without that of others of the same ClusterQueue; ok is false if
+// it does not exist.
+func (u *usageHistory) LocalQueueUsage(key Key) (out Usage, ok bool) {
+	l := u.localQueues[key]
+	if l == nil || !l.Exists {
+		return Usage{}, false
+	}
+	out = u.tallies.usageOf(l.Tally)
+	out.Consumption = u.consumptionOf(l)
+	return out, true
+}

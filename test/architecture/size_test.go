@@ -21,10 +21,8 @@ const (
 // its value here; who brings it to the cap removes the row.
 var (
 	filesToday   = map[string]int{}
-	methodsToday = map[string]int{
-		"internal/engine.Engine": 73,
-	}
-	cyclesToday = map[string]int{}
+	methodsToday = map[string]int{}
+	cyclesToday  = map[string]int{}
 )
 
 // TestFoldersAreSmall checks the number of Go files in each folder.

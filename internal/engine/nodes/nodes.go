@@ -275,3 +275,29 @@ func Beyond(there, places []place.NodeCount) []place.NodeCount {
 	}
 	return out
 }
+
+// UpdateFlavor updates the flavor in place.Map.
+func (n *Nodes) UpdateFlavor(name string) {
+	if f, ok := n.Flavors[name]; ok {
+		n.Places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
+	} else {
+		n.Places.DeleteFlavor(name)
+	}
+	n.RefreshPlaces(sets.New(name))
+}
+
+// RefreshPlaces updates place.Map for the workloads with places in the flavors, which may have been observed before
+// these.
+func (n *Nodes) RefreshPlaces(flavors sets.Set[string]) {
+	n.NodesVersion++
+	placed := map[order.Key]*state.Workload{}
+	for key, w := range n.workloads {
+		if w.Placed.By.HasAny(flavors) {
+			placed[key] = w
+		}
+	}
+	for _, w := range state.SortedByKey(placed) {
+		w.Placed.Shape = nil
+		n.UpdatePlaces(w)
+	}
+}

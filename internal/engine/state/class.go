@@ -128,3 +128,41 @@ func Alone(w *Workload) *Class {
 	c.Class = waiting.Alone(c, w.Rank())
 	return c
 }
+
+// NewClass returns a class without workloads.
+func (cq *ClusterQueue) NewClass(key ClassKey, from *LocalQueue) *Class {
+	c := &Class{ClassKey: key, Queue: cq, LocalQueue: from}
+	c.Class = waiting.Class{Of: c, Priority: key.Priority, From: &from.Local}
+	cq.Waits.Adopt(&c.Class)
+	cq.Classes[key], from.Classes[c] = c, struct{}{}
+	return c
+}
+
+// LeaveClass removes the workload from its class.
+func (w *Workload) LeaveClass() {
+	c, q := w.Class, w.Class.Queue
+	w.Class = nil
+	wasHead := c.Leave(w.Key)
+	if wasHead && c.EntitledAt.In() {
+		if q.Family != nil {
+			q.Family.Enqueue() // others may take what was kept for it
+		}
+		if c.Len() > 0 {
+			q.Entitled.Put(c)
+		}
+	}
+	if c.Len() == 0 {
+		q.RemoveEntitled(c)
+		delete(q.Classes, c.ClassKey)
+		delete(c.LocalQueue.Classes, c)
+	}
+}
+
+// NoteWhy sets the reason of the class, which is reported to all its workloads to which another one was reported.
+func (c *Class) NoteWhy(why reason.Reason) {
+	if why.Code != c.Why.Code || !why.SameBlame(c.Why) {
+		c.ForgetReason()
+	}
+	c.ReportAgain()
+	c.Why = why
+}

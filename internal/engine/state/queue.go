@@ -310,3 +310,25 @@ func (l *LocalQueue) Rank(standing float64) {
 		q.Reordered()
 	}
 }
+
+// Nominees returns the workloads of the queue with a promise, sorted by key.
+func (cq *ClusterQueue) Nominees(workloads map[order.Key]*Workload) []*Workload {
+	var out []*Workload
+	for _, r := range cq.Nominated.All() { // not all are holders: a promise may be of places alone
+		out = append(out, workloads[r.Key])
+	}
+	slices.SortFunc(out, func(a, b *Workload) int { return order.CompareKeys(a.Key, b.Key) })
+	return out
+}
+
+// IsOpen reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
+// its blocked head, and by a workload with a promise unless the next class comes before it.
+func (cq *ClusterQueue) IsOpen(workloads map[order.Key]*Workload) bool {
+	if cq.Waits.Head() != nil || cq.Waits.Ready() == 0 {
+		return false
+	}
+	first := ClassOf(cq.Waits.First()).Turn()
+	return cq.Strategy != model.Strict || !slices.ContainsFunc(cq.Nominated.All(), func(r order.Rank) bool {
+		return !first.Before(workloads[r.Key].Turn(), cq)
+	})
+}

@@ -280,3 +280,13 @@ func (w *Workload) ReclaimsFrom(other *quota.Node) bool {
 	}
 	return false
 }
+
+// WithdrawNomination takes the promise back. The caller must update the charges of the workload.
+func (w *Workload) WithdrawNomination() {
+	w.Nomination = nil
+	w.ClusterQueue.Nominated.Remove(w.Key)
+	if f := w.ClusterQueue.Family; f != nil {
+		f.Nominated.Remove(w.Key)
+		f.Enqueue()
+	}
+}
