@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
@@ -167,4 +168,13 @@ type OptionalKind struct {
 	Resource schema.GroupResource
 	// Object is an empty object of the kind.
 	Object client.Object
+}
+
+// PodBatchDelay is the BatchDelay of jobs that own their pods: too short for users to notice, and long enough that a job
+// of thousands of pods is reconciled ten times a second, not once for each pod.
+const PodBatchDelay = 100 * time.Millisecond
+
+// LabelsOfUID returns the labels of the pods of a job whose pods Muster labels with the job's UID.
+func LabelsOfUID(uid types.UID) map[string]string {
+	return map[string]string{muster.JobUIDLabel: string(uid)}
 }

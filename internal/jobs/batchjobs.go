@@ -62,6 +62,11 @@ func TrueCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.Job
 	return nil
 }
 
+// HasEnded reports whether the Job controller has declared the Job complete or failed.
+func HasEnded(job *batchv1.Job) bool {
+	return TrueCondition(job, batchv1.JobComplete) != nil || TrueCondition(job, batchv1.JobFailed) != nil
+}
+
 // HasNoPods reports whether a Job has no pods and will get none: it has ended, or it is suspended and the Job
 // controller has observed that. A Job that was created suspended and never changed cannot have had any. The count in
 // the status alone does not tell: it follows the pods that the Job controller creates.
@@ -69,7 +74,7 @@ func HasNoPods(job *batchv1.Job) bool {
 	switch {
 	case job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0:
 		return false
-	case TrueCondition(job, batchv1.JobComplete) != nil || TrueCondition(job, batchv1.JobFailed) != nil:
+	case HasEnded(job):
 		return true
 	}
 	return ptr.Deref(job.Spec.Suspend, false) && (job.Generation <= 1 || TrueCondition(job, batchv1.JobSuspended) != nil)

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -125,4 +127,11 @@ func HostnameOf(object client.Object) []string {
 		return []string{name}
 	}
 	return nil
+}
+
+// IsReadyNode reports whether the node runs pods.
+func IsReadyNode(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }

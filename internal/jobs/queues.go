@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -104,4 +106,13 @@ func PrebuiltName(job client.Object) string { return job.GetLabels()[kueue.Prebu
 func IsNobodys(object client.Object) bool {
 	mark := object.GetAnnotations()[muster.QueuedAnnotation]
 	return mark == muster.QueuedItself || mark == muster.NotQueued
+}
+
+// RefersTo reports whether the reference, which may be nil, is to an object of the kind, in any version.
+func RefersTo(owner *metav1.OwnerReference, kind schema.GroupKind) bool {
+	if owner == nil || owner.Kind != kind.Kind {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == kind.Group
 }

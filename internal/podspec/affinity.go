@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,11 +21,7 @@ const (
 // checkAffinity refuses a required node affinity that would cost too much. The values of the label by which users
 // choose the nodes of each Job of a JobSet do not count: few nodes have it.
 func (c *checker) checkAffinity() {
-	a := c.spec.Affinity
-	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return
-	}
-	terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	terms := RequiredTerms(c.spec)
 	requirements, values := 0, 0
 	for i := range terms {
 		for _, list := range [][]corev1.NodeSelectorRequirement{terms[i].MatchExpressions, terms[i].MatchFields} {
@@ -47,4 +44,20 @@ func (c *checker) checkAffinity() {
 			return
 		}
 	}
+}
+
+// RequiredTerms returns the terms of the required node affinity of the pods, nil if the pods have none.
+func RequiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+}
+
+// HasRequirement reports whether the required node affinity of the pods has a requirement for which holds returns true.
+func HasRequirement(spec *corev1.PodSpec, holds func(corev1.NodeSelectorRequirement) bool) bool {
+	return slices.ContainsFunc(RequiredTerms(spec), func(term corev1.NodeSelectorTerm) bool {
+		return slices.ContainsFunc(term.MatchExpressions, holds)
+	})
 }

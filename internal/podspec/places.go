@@ -190,30 +190,16 @@ func AllowsPlace(spec corev1.PodSpec, place Place) bool {
 			return false
 		}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return true
-	}
-	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		if allows(term, place.Domain) {
-			return true
-		}
-	}
-	return false
+	terms := RequiredTerms(&spec)
+	return terms == nil ||
+		slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool { return allows(term, place.Domain) })
 }
 
 // NamesHost reports whether the required node affinity of the pods names the host.
 func NamesHost(spec corev1.PodSpec, host string) bool {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
-	}
-	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
-		func(term corev1.NodeSelectorTerm) bool {
-			return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
-				return e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, host)
-			})
-		})
+	return HasRequirement(&spec, func(e corev1.NodeSelectorRequirement) bool {
+		return e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, host)
+	})
 }
 
 func allows(term corev1.NodeSelectorTerm, domain map[string]string) bool {

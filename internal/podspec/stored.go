@@ -49,18 +49,15 @@ func isStored(spec *corev1.PodSpec) bool {
 	if spec.Overhead != nil || spec.Resources != nil {
 		return false
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, q := range r.Limits {
-				if _, ok := r.Requests[name]; !ok || !isNormalized(q) {
-					return false
-				}
+	for c := range Containers(spec) {
+		for name, q := range c.Resources.Limits {
+			if _, ok := c.Resources.Requests[name]; !ok || !isNormalized(q) {
+				return false
 			}
-			for _, q := range r.Requests {
-				if !isNormalized(q) {
-					return false
-				}
+		}
+		for _, q := range c.Resources.Requests {
+			if !isNormalized(q) {
+				return false
 			}
 		}
 	}

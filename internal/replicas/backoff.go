@@ -58,12 +58,17 @@ func EndOf(pod *corev1.Pod) (last time.Time) {
 	if !last.IsZero() {
 		return last
 	}
+	return LastTransition(pod, time.Time{})
+}
+
+// LastTransition returns when a condition of the pod changed last, but at the earliest since.
+func LastTransition(pod *corev1.Pod, since time.Time) time.Time {
 	for i := range pod.Status.Conditions {
-		if at := pod.Status.Conditions[i].LastTransitionTime; at.After(last) {
-			last = at.Time
+		if at := pod.Status.Conditions[i].LastTransitionTime; at.After(since) {
+			since = at.Time
 		}
 	}
-	return last
+	return since
 }
 
 // Settled reports whether a container of the pod has run for so long before it ended that the pod's end is not one of a

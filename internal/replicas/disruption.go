@@ -52,7 +52,7 @@ func Disrupted(pod *corev1.Pod) bool {
 }
 
 func isDisruptionTarget(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.DisruptionTarget)
+	c := Condition(pod, corev1.DisruptionTarget)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 

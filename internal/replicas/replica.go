@@ -201,11 +201,12 @@ func phaseOf(pod *corev1.Pod) Phase {
 }
 
 func isReady(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.PodReady)
+	c := Condition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+// Condition returns the condition of the pod, nil if the pod has none of the kind.
+func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == kind {
 			return c

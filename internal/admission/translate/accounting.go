@@ -123,15 +123,8 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 // placedByNodeLabels reports whether users choose the nodes of the pods, by node labels reserved for each Job of a
 // JobSet.
 func placedByNodeLabels(spec *corev1.PodSpec) bool {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
-	}
-	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
-		func(term corev1.NodeSelectorTerm) bool {
-			return slices.ContainsFunc(term.MatchExpressions,
-				func(e corev1.NodeSelectorRequirement) bool { return e.Key == jobset.NamespacedJobKey })
-		})
+	return podspec.HasRequirement(spec,
+		func(e corev1.NodeSelectorRequirement) bool { return e.Key == jobset.NamespacedJobKey })
 }
 
 // topologyRequestOf returns how close together the pods of the pod set must be placed, nil if they do not say.

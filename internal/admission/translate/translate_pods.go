@@ -187,12 +187,8 @@ func requiredHosts(spec *corev1.PodSpec) []string {
 	if host := spec.NodeSelector[place.Hostname]; host != "" {
 		return []string{host}
 	}
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return nil
-	}
 	var out []string
-	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+	for _, term := range podspec.RequiredTerms(spec) {
 		for _, e := range term.MatchExpressions {
 			if e.Key == place.Hostname && e.Operator == corev1.NodeSelectorOpIn {
 				out = append(out, e.Values...)

@@ -118,8 +118,7 @@ func stopPods(pods []metav1.PartialObjectMetadata, jobs []*batchv1.Job) (writes 
 // mayCreatePods reports whether the Job controller may create pods of the Job, such as one in place of a pod that has
 // failed.
 func mayCreatePods(job *batchv1.Job) bool {
-	ended := jobs.TrueCondition(job, batchv1.JobComplete) != nil || jobs.TrueCondition(job, batchv1.JobFailed) != nil
-	return !ended && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp.IsZero()
+	return !jobs.HasEnded(job) && !ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp.IsZero()
 }
 
 // lookAtUnruled looks at the batch Jobs that the Job controller does not do as they say: Jobs that are being deleted,

@@ -73,8 +73,7 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (jobs.Plan, 
 	if !is || job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
 		return leftAlone(object), nil
 	}
-	if ptr.Deref(job.Spec.Suspend, false) || jobs.TrueCondition(job, batchv1.JobComplete) != nil ||
-		jobs.TrueCondition(job, batchv1.JobFailed) != nil {
+	if ptr.Deref(job.Spec.Suspend, false) || jobs.HasEnded(job) {
 		return jobs.Plan{}, nil
 	}
 	var uid types.UID

@@ -85,12 +85,11 @@ func (r *router[T]) watchQueueing(watch func(client.Object, handler.EventHandler
 	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), r.read.clusterQueues.Forget(),
 		notInInitialList, watching.TakesOtherJobs)
 	// Or for a class or a flavor that it names.
-	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
-		predicate.GenerationChangedPredicate{})
-	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
-		predicate.GenerationChangedPredicate{})
-	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
-		predicate.GenerationChangedPredicate{})
+	for _, named := range []client.Object{&kueue.WorkloadPriorityClass{}, &schedulingv1.PriorityClass{},
+		&kueue.ResourceFlavor{}} {
+		watch(named, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList,
+			predicate.GenerationChangedPredicate{})
+	}
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList,
 		predicate.LabelChangedPredicate{})
 	// The time limit of a ClusterQueue is an annotation.
@@ -122,12 +121,12 @@ func (r *router[T]) concerns(object client.Object) bool {
 // jobsOfWorkload returns the job that controls the Workload, and the jobs that name it: they wait for one that another
 // job controls, too, and are told when that is gone.
 func (r *router[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
-	jobs := r.prebuiltIndex.JobsNaming(w)
-	if owner := metav1.GetControllerOf(w); refersTo(owner, r.api.kind()) {
-		jobs = append(jobs, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(),
+	requests := r.prebuiltIndex.JobsNaming(w)
+	if owner := metav1.GetControllerOf(w); jobs.RefersTo(owner, r.api.kind()) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(),
 			Name: owner.Name}})
 	}
-	return jobs
+	return requests
 }
 
 // jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch
@@ -148,7 +147,7 @@ func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []r
 		if r.read.client.Get(ctx, key, child, client.DisableReadYourWritesConsistency) != nil {
 			return nil // one that is gone has no pods
 		}
-		if owner := metav1.GetControllerOf(child); refersTo(owner, r.api.kind()) {
+		if owner := metav1.GetControllerOf(child); jobs.RefersTo(owner, r.api.kind()) {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}
 		}
 	}

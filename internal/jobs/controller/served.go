@@ -122,7 +122,7 @@ func controllerUID(object client.Object) []string {
 // do so if it does not know the version in the reference.
 func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
 	owner := metav1.GetControllerOfNoCopy(object)
-	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !refersTo(owner, s.kind()) ||
+	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !jobs.RefersTo(owner, s.kind()) ||
 		!slices.ContainsFunc(s.Watch.Owns, sameType(object)) {
 		return false, nil
 	}
@@ -176,15 +176,6 @@ func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, a
 // sameType returns a function that reports whether another object is of the object's type.
 func sameType(object client.Object) func(client.Object) bool {
 	return func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(object) }
-}
-
-// refersTo reports whether the reference, which may be nil, is to an object of the kind, in any version.
-func refersTo(owner *metav1.OwnerReference, kind schema.GroupKind) bool {
-	if owner == nil || owner.Kind != kind.Kind {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == kind.Group
 }
 
 // Settings are the same for all job APIs.

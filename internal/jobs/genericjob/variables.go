@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -21,18 +22,15 @@ type variables struct {
 
 // expandAll expands the variables in all containers. The spec must be the caller's own.
 func (v variables) expandAll(spec *corev1.PodSpec) {
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			c := &list[i]
-			for j := range c.Command {
-				c.Command[j] = v.expand(c.Command[j])
-			}
-			for j := range c.Args {
-				c.Args[j] = v.expand(c.Args[j])
-			}
-			for j := range c.Env {
-				c.Env[j].Value = v.expand(c.Env[j].Value)
-			}
+	for c := range podspec.Containers(spec) {
+		for i := range c.Command {
+			c.Command[i] = v.expand(c.Command[i])
+		}
+		for i := range c.Args {
+			c.Args[i] = v.expand(c.Args[i])
+		}
+		for i := range c.Env {
+			c.Env[i].Value = v.expand(c.Env[i].Value)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (v *view) cannotStart() string {
 	}
 	started := int32(0)
 	for _, job := range v.children.current() {
-		if !suspended(job) || ended(job) { // it may have been suspended before its end was observed
+		if !suspended(job) || jobs.HasEnded(job) { // it may have been suspended before its end was observed
 			started++
 		}
 	}

@@ -2,7 +2,6 @@ package jobset
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,7 +180,7 @@ func (c children) currentJob(name string) *batchv1.Job {
 
 // activeJob is currentJob, but nil for a Job that has ended.
 func (c children) activeJob(name string) *batchv1.Job {
-	if job := c.currentJob(name); job != nil && !ended(job) {
+	if job := c.currentJob(name); job != nil && !jobs.HasEnded(job) {
 		return job
 	}
 	return nil
@@ -191,15 +190,13 @@ func is(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 	return jobs.TrueCondition(job, kind) != nil
 }
 
-func ended(job *batchv1.Job) bool { return is(job, batchv1.JobComplete) || is(job, batchv1.JobFailed) }
-
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }
 
 func isRunning(job *batchv1.Job) bool { return !suspended(job) }
 
 // isReady reports whether all pods of an unfinished Job are ready or have succeeded.
 func isReady(job *batchv1.Job) bool {
-	return !ended(job) && jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec)
+	return !jobs.HasEnded(job) && jobs.ReadyOrSucceeded(job) >= jobs.PodsAtATime(&job.Spec)
 }
 
 // kind is the GroupVersionKind of JobSets.
@@ -254,11 +251,3 @@ func dnsHostnames(js *jobset.JobSet) bool {
 }
 
 func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }
-
-// merged returns the entries of both maps; where both have a key, more wins.
-func merged(base, more map[string]string) map[string]string {
-	out := make(map[string]string, len(base)+len(more))
-	maps.Copy(out, base)
-	maps.Copy(out, more)
-	return out
-}

@@ -153,7 +153,7 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 		return fmt.Sprintf("the annotation %s is %q: it must be the key of a node label, such as topology.kubernetes.io/zone",
 			jobset.ExclusiveKey, e.level)
 	}
-	template.Annotations = merged(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
+	template.Annotations = jobs.Merged(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
 	if podSet.TopologyRequest == nil {
 		podSet.TopologyRequest = &kueue.PodSetTopologyRequest{}
 		ranksOf(rj).SetOn(podSet.TopologyRequest)
@@ -212,7 +212,7 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		template.Spec.NodeSelector = merged(template.Spec.NodeSelector,
+		template.Spec.NodeSelector = jobs.Merged(template.Spec.NodeSelector,
 			map[string]string{jobset.NamespacedJobKey: namespacedJob(l.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
@@ -221,11 +221,11 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
 		if ranks := row.annotation(index); ranks != "" {
-			in.Annotations = merged(in.Annotations, map[string]string{muster.RanksAnnotation: ranks})
+			in.Annotations = jobs.Merged(in.Annotations, map[string]string{muster.RanksAnnotation: ranks})
 		}
 		template = in.Inject(template)
 		if domain, ok := granted.Domain(apart.level, part); ok && apart.isAutomatic() {
-			template.Spec.NodeSelector = merged(template.Spec.NodeSelector, map[string]string{apart.level: domain})
+			template.Spec.NodeSelector = jobs.Merged(template.Spec.NodeSelector, map[string]string{apart.level: domain})
 		}
 	default:
 		if isGranted {

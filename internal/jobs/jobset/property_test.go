@@ -181,7 +181,7 @@ func (c *cluster) runJobs(some, fails func(name string) bool) bool {
 		case job.DeletionTimestamp != nil:
 			delete(c.children, key)
 			changed = true
-		case ended(job):
+		case jobs.HasEnded(job):
 		case *job.Spec.Suspend:
 			s.Active, s.Ready = 0, nil
 		case s.Active == 0:
@@ -261,7 +261,7 @@ func TestEveryJobSetEndsOnce(t *testing.T) {
 			t.Fatal("a reconcile after the end changed something")
 		}
 		for _, child := range c.list() {
-			if job, ok := child.(*batchv1.Job); ok && !ended(job) {
+			if job, ok := child.(*batchv1.Job); ok && !jobs.HasEnded(job) {
 				t.Fatalf("%s runs after the end", job.Name)
 			}
 		}

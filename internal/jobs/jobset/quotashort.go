@@ -56,7 +56,7 @@ func (s *sizes) usageOf(rj *jobset.ReplicatedJob) usage {
 func (u *usage) add(job *batchv1.Job) {
 	u.pods += podsUsing(job)
 	switch {
-	case ended(job):
+	case jobs.HasEnded(job):
 		u.ended++
 		return
 	case !suspended(job):
@@ -69,7 +69,7 @@ func (u *usage) add(job *batchv1.Job) {
 // podsUsing returns how many pods of the Job may use quota: the pods that it has, and the pods that it may create.
 func podsUsing(job *batchv1.Job) int32 {
 	pods := job.Status.Active + ptr.Deref(job.Status.Terminating, 0)
-	if suspended(job) || ended(job) {
+	if suspended(job) || jobs.HasEnded(job) {
 		return pods
 	}
 	return max(pods, jobs.PodsAtATime(&job.Spec))
@@ -153,7 +153,7 @@ func (s *sizes) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
 		job := s.children.currentJob(name)
 		switch {
 		case s.shortOfQuota(rj)[name]: // the rest would wait for it
-		case job != nil && ended(job): // it may have been suspended before its end was observed
+		case job != nil && jobs.HasEnded(job): // it may have been suspended before its end was observed
 		case job == nil || suspended(job):
 			pods += s.of(rj)
 			waiting = true

@@ -231,7 +231,7 @@ func keepJobControllerKeys(had, wanted map[string]string) map[string]string {
 			keep[key] = value
 		}
 	}
-	return merged(wanted, keep)
+	return jobs.Merged(wanted, keep)
 }
 
 // The event for a user whose Jobs can only grow once they get more quota.

@@ -31,8 +31,8 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	js := p.js
 	keys := identity(js, rj, index)
 	template := podTemplate(rj)
-	template.Labels = merged(template.Labels, keys)
-	template.Annotations = merged(template.Annotations, keys)
+	template.Labels = jobs.Merged(template.Labels, keys)
+	template.Annotations = jobs.Merged(template.Annotations, keys)
 	maps.Copy(template.Labels, p.podLabels(&template.Spec))
 	maps.Copy(template.Annotations, placementKeys(js, rj))
 	if dnsHostnames(js) {
@@ -49,8 +49,8 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            jobName(js, rj.Name, index),
 			Namespace:       js.Namespace,
-			Labels:          merged(rj.Template.Labels, keys),
-			Annotations:     merged(merged(rj.Template.Annotations, placementKeys(js, rj)), keys),
+			Labels:          jobs.Merged(rj.Template.Labels, keys),
+			Annotations:     jobs.Merged(jobs.Merged(rj.Template.Annotations, placementKeys(js, rj)), keys),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(js, kind)},
 		},
 		Spec: *rj.Template.Spec.DeepCopy(),

@@ -73,7 +73,7 @@ func (p *planner) newClaim(c claim) *corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        c.name(p.js),
 			Namespace:   p.js.Namespace,
-			Labels:      merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: p.js.Name}),
+			Labels:      jobs.Merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: p.js.Name}),
 			Annotations: c.template.Annotations,
 		},
 		Spec: *c.template.Spec.DeepCopy(),
@@ -116,11 +116,9 @@ func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
 // mount adds volumes for the claims that containers of the pod mount.
 func mount(js *jobset.JobSet, pod *corev1.PodSpec) {
 	mounted := map[string]bool{}
-	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
-		for i := range containers {
-			for _, m := range containers[i].VolumeMounts {
-				mounted[m.Name] = true
-			}
+	for c := range podspec.Containers(pod) {
+		for _, m := range c.VolumeMounts {
+			mounted[m.Name] = true
 		}
 	}
 	for _, c := range claimsOf(js) {

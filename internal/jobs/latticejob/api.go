@@ -19,7 +19,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	api := jobs.API[*lattice.LatticeJob]{
 		Kind:           kind,
 		New:            func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
-		PodLabels:      podLabels,
+		PodLabels:      jobs.LabelsOfUID,
 		UnlabelledPods: unlabelledPods,
 		Describe:       c.describe,
 		Plan:           c.plan,
@@ -50,7 +50,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 }
 
 // unlabelledPods selects the pods that Volcano creates for a VCJob with the name that was made before
-// pods had podLabels.
+// pods had jobs.LabelsOfUID.
 func unlabelledPods(name string) labels.Selector {
 	of, err := labels.NewRequirement(volcano.JobNameKey, selection.Equals, []string{name})
 	if err != nil {

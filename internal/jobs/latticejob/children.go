@@ -4,10 +4,8 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
-	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
@@ -108,8 +106,3 @@ func (p *planner) resubmitIfChanged() bool {
 
 // kind is the kind LatticeJob.
 var kind = lattice.GroupVersion.WithKind("LatticeJob")
-
-// podLabels returns the labels of the pods that Volcano creates for the job with the UID.
-func podLabels(uid types.UID) map[string]string {
-	return map[string]string{muster.JobUIDLabel: string(uid)}
-}

@@ -2,7 +2,6 @@ package latticejob
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // gpusAnnotation, on a VCJob with GPUs, says how it requests them: one of the values below.
@@ -90,15 +90,8 @@ func queuedGPURequestMode(podSets []kueue.PodSet) string {
 
 // needsGPUMemory reports whether the pod needs a node with a minimum of GPU memory.
 func needsGPUMemory(pod *corev1.PodSpec) bool {
-	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil ||
-		pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return false
-	}
-	return slices.ContainsFunc(pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms,
-		func(term corev1.NodeSelectorTerm) bool {
-			return slices.ContainsFunc(term.MatchExpressions,
-				func(e corev1.NodeSelectorRequirement) bool { return e.Key == compile.GPUMemoryLabel })
-		})
+	return podspec.HasRequirement(pod,
+		func(e corev1.NodeSelectorRequirement) bool { return e.Key == compile.GPUMemoryLabel })
 }
 
 // withQueuedGPUs returns the facts with which a job that queues itself is compiled: if it was queued for these pod sets

@@ -9,6 +9,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/write"
 )
@@ -18,7 +19,7 @@ import (
 func (v *view) labelPods(vcjob *volcano.Job) {
 	for i := range vcjob.Spec.Tasks {
 		template := &vcjob.Spec.Tasks[i].Template
-		for key, value := range podLabels(v.job.UID) {
+		for key, value := range jobs.LabelsOfUID(v.job.UID) {
 			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
 		}
 	}

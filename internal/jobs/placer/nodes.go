@@ -50,8 +50,5 @@ func (c cachedNodes) of(host string) []corev1.Node {
 }
 
 func isOpen(node corev1.Node) bool {
-	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() &&
-		slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
+	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && jobs.IsReadyNode(&node)
 }

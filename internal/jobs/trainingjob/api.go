@@ -1,36 +1,27 @@
 package trainingjob
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
-	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
-
-// batchDelay is how long changes of pods are batched: too short for users to notice.
-const batchDelay = 100 * time.Millisecond
 
 // API returns the TrainingJob API. A TrainingJob that names no queue goes to the queue named default.
 func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	return jobs.API[*breezeml.TrainingJob]{
-		Kind: s.kind(),
-		New:  func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
-		PodLabels: func(uid types.UID) map[string]string {
-			return map[string]string{muster.JobUIDLabel: string(uid)}
-		},
-		Describe: describe,
-		Plan:     func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
+		Kind:      s.kind(),
+		New:       func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
+		PodLabels: jobs.LabelsOfUID,
+		Describe:  describe,
+		Plan:      func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
 		Watch: jobs.Watch{
 			Owns: []client.Object{&corev1.Pod{}, &corev1.Service{}},
 			Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {
 				return restartsInPlace(was) != restartsInPlace(is)
 			}),
-			BatchDelay: batchDelay,
+			BatchDelay: jobs.PodBatchDelay,
 		},
 		Queueing: jobs.Queueing[*breezeml.TrainingJob]{
 			Rule:  jobs.QueueRequired,

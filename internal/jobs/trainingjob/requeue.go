@@ -57,11 +57,8 @@ func (p *planner) requeueStuck() bool {
 
 // whyPending returns why the pod does not run, as far as its status says it.
 func whyPending(pod *corev1.Pod) string {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
-			c.Message != "" {
-			return c.Message
-		}
+	if c := replicas.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+		return c.Message
 	}
 	switch {
 	case replicas.IsTerminating(pod):

@@ -1,22 +1,16 @@
 package vcjob
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 )
-
-// batchDelay is how long changes of pods are batched into one reconcile.
-const batchDelay = 100 * time.Millisecond
 
 // API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
@@ -24,11 +18,9 @@ var API = jobs.API[*volcano.Job]{
 	New:  func() *volcano.Job { return &volcano.Job{} },
 	// Pods start and finish one by one, and the status counts them.
 	StatusDelay: countsDelay,
-	PodLabels: func(uid types.UID) map[string]string {
-		return map[string]string{muster.JobUIDLabel: string(uid)}
-	},
-	Describe: describe,
-	Plan:     plan,
+	PodLabels:   jobs.LabelsOfUID,
+	Describe:    describe,
+	Plan:        plan,
 	Watch: jobs.Watch{
 		Owns:    []client.Object{&corev1.Pod{}, &bus.Command{}},
 		Targets: targetOf,
@@ -36,7 +28,7 @@ var API = jobs.API[*volcano.Job]{
 			return restartsOf(was) != restartsOf(is) || unschedulableSince(was) != unschedulableSince(is)
 		}),
 		Expected:   expected,
-		BatchDelay: batchDelay,
+		BatchDelay: jobs.PodBatchDelay,
 	},
 	Queueing: jobs.Queueing[*volcano.Job]{
 		Rule:  jobs.QueueRequired,

@@ -39,14 +39,14 @@ func pytorch(arguments map[string]string) effect {
 			spec.InitContainers = append(spec.InitContainers,
 				awaitMaster(spec, arguments["wait-master-image"], arguments["wait-master-timeout"]))
 		}
-		each(spec, func(c *corev1.Container) {
+		for c := range podspec.Containers(spec) {
 			setEnv(c, corev1.EnvVar{Name: "MASTER_ADDR", Value: hostOf(job, master, 0)})
 			setEnv(c, corev1.EnvVar{Name: "MASTER_PORT", Value: port})
 			setEnv(c, corev1.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(int(masters + taskReplicas(job, worker)))})
 			if rank, takesPart := rank[r.Group]; takesPart {
 				setEnv(c, corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(int(rank))})
 			}
-		})
+		}
 	}}
 }
 
@@ -114,7 +114,9 @@ func tensorflow(arguments map[string]string) effect {
 		}
 		config := string(encoded(map[string]any{"cluster": cluster,
 			"task": map[string]any{"type": roles[at], "index": r.Index}}))
-		each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: config}) })
+		for c := range podspec.Containers(spec) {
+			setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: config})
+		}
 	}}
 }
 
@@ -145,7 +147,9 @@ func mpi(arguments map[string]string) effect {
 			if hosts == "" {
 				hosts = strings.Join(hostsOf(job, worker), ",")
 			}
-			each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts}) })
+			for c := range podspec.Containers(spec) {
+				setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts})
+			}
 		}
 	}}
 }

@@ -15,6 +15,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -257,15 +258,6 @@ func invalidName(job *volcano.Job, facts jobs.Facts) string {
 	return ""
 }
 
-// each calls change for every container of the pod, including init containers.
-func each(spec *corev1.PodSpec, change func(*corev1.Container)) {
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			change(&list[i])
-		}
-	}
-}
-
 // setEnv sets a variable unless the container has it: the user's value wins.
 func setEnv(c *corev1.Container, v corev1.EnvVar) {
 	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
@@ -321,9 +313,9 @@ func hostCount(job *volcano.Job, task string) int {
 func env(map[string]string) effect {
 	return effect{change: func(_ *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		index := strconv.Itoa(int(r.Index))
-		each(spec, func(c *corev1.Container) {
+		for c := range podspec.Containers(spec) {
 			setEnv(c, corev1.EnvVar{Name: "VK_TASK_INDEX", Value: index})
 			setEnv(c, corev1.EnvVar{Name: "VC_TASK_INDEX", Value: index})
-		})
+		}
 	}}
 }

@@ -3,7 +3,6 @@ package vcjob
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -107,8 +106,8 @@ func (s *sizes) least() map[string]int32 {
 func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.Pod {
 	template := *o.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
-	template.Labels, template.Annotations = merged(template.Labels, o.labels(r)),
-		merged(template.Annotations, o.annotations(r))
+	template.Labels, template.Annotations = jobs.Merged(template.Labels, o.labels(r)),
+		jobs.Merged(template.Annotations, o.annotations(r))
 	spec := &template.Spec
 	spec.SchedulerName = schedulerName(o.job, spec.SchedulerName, o.seen.Facts)
 	if name := o.job.Spec.PriorityClassName; spec.PriorityClassName == "" && o.seen.Facts.Priorities.Pod[name] != nil {
@@ -123,7 +122,7 @@ func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 			p.change(o.job, r, spec)
 		}
 		if p.annotate != nil {
-			template.Annotations = merged(p.annotate(o.job, r, spec), template.Annotations)
+			template.Annotations = jobs.Merged(p.annotate(o.job, r, spec), template.Annotations)
 		}
 		p.openPorts(o.job, r.Group, spec)
 	}
@@ -133,14 +132,6 @@ func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 	pod := replicas.NewPod(o.job.Namespace, *metav1.NewControllerRef(o.job, kind), r, template)
 	pod.Spec.RestartPolicy = restartPolicy // its containers may restart in place
 	return pod
-}
-
-// merged returns the template's own entries, overridden by the entries that identify the replica.
-func merged(own, ours map[string]string) map[string]string {
-	out := make(map[string]string, len(own)+len(ours))
-	maps.Copy(out, own)
-	maps.Copy(out, ours)
-	return out
 }
 
 func (v *view) labels(r *replicas.Replica) map[string]string {
@@ -177,11 +168,9 @@ func restartsOf(pod *corev1.Pod) (n int32) {
 
 // unschedulableSince returns since when the pod is unschedulable, zero if it is not.
 func unschedulableSince(pod *corev1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
-			c.Reason == corev1.PodReasonUnschedulable {
-			return c.LastTransitionTime.Time
-		}
+	if c := replicas.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse &&
+		c.Reason == corev1.PodReasonUnschedulable {
+		return c.LastTransitionTime.Time
 	}
 	return time.Time{}
 }

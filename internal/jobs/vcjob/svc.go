@@ -15,6 +15,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -89,13 +90,13 @@ func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}, Key: key}}
 	}
-	each(spec, func(c *corev1.Container) {
+	for c := range podspec.Containers(spec) {
 		for i := range job.Spec.Tasks {
 			hosts, number := hostsVariable(nameOf(job, i)), "VC_"+variableOf(nameOf(job, i))+"_NUM"
 			setEnv(c, corev1.EnvVar{Name: hosts, ValueFrom: from(hosts)})
 			setEnv(c, corev1.EnvVar{Name: number, ValueFrom: from(number)})
 		}
-	})
+	}
 }
 
 // hostsConfigMap returns the ConfigMap with the host names of each task. Volcano writes - as _ in the names

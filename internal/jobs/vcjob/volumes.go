@@ -11,6 +11,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -51,10 +52,8 @@ func (o *objects) mountVolumes(spec *corev1.PodSpec) {
 
 // mount mounts a volume into all containers, including init containers.
 func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			list[i].VolumeMounts = append(list[i].VolumeMounts, m)
-		}
+	for c := range podspec.Containers(spec) {
+		c.VolumeMounts = append(c.VolumeMounts, m)
 	}
 }
 

@@ -68,11 +68,7 @@ func (j Job) isGenerated(name string) bool {
 // the admission policies decide by that kind who may set what on a Workload.
 func (j Job) Controls(w *kueue.Workload) bool {
 	owner := metav1.GetControllerOfNoCopy(w)
-	if owner == nil || owner.UID != j.GetUID() || owner.Kind != j.Kind.Kind {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == j.Kind.Group
+	return jobs.RefersTo(owner, j.Kind.GroupKind()) && owner.UID == j.GetUID()
 }
 
 // IsDisowned reports whether the Workload, of the name that is generated for the job, has no controller any more:

@@ -53,14 +53,11 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described jobs
 
 // setGates copies the job's admission gates to the Workload.
 func setGates(w *kueue.Workload, gatedBy string) {
-	switch {
-	case gatedBy == "":
+	if gatedBy == "" {
 		delete(w.Annotations, kueue.AdmissionGatedByAnnotation)
-	case w.Annotations == nil:
-		w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: gatedBy}
-	default:
-		w.Annotations[kueue.AdmissionGatedByAnnotation] = gatedBy
+		return
 	}
+	metav1.SetMetaDataAnnotation(&w.ObjectMeta, kueue.AdmissionGatedByAnnotation, gatedBy)
 }
 
 // workloadWrites keeps the Workload in sync with its job: it creates a missing one, reports progress in its status,

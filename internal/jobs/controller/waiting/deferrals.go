@@ -95,22 +95,27 @@ func WithStatusBeforeReclaims(p jobs.Plan) jobs.Plan {
 
 // reclaimsPods reports whether the write reports on a Workload that pods have ended.
 func reclaimsPods(w write.Write) bool {
-	before, ok := w.Seen().(*kueue.Workload)
-	after, also := w.Object().(*kueue.Workload)
-	return ok && also && w.Verb() == write.VerbChangeStatus &&
-		!equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
+	before, after := reported(w)
+	return before != nil && !equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
 }
 
 // reclaimsPodsOnly reports whether the write reports on a Workload only that pods have ended.
 func reclaimsPodsOnly(w write.Write) bool {
-	before, ok := w.Seen().(*kueue.Workload)
-	after, also := w.Object().(*kueue.Workload)
-	if !ok || !also || w.Verb() != write.VerbChangeStatus {
+	before, after := reported(w)
+	if before == nil {
 		return false
 	}
 	same := after.Status
 	same.ReclaimablePods = before.Status.ReclaimablePods
 	return equality.Semantic.DeepEqual(before.Status, same)
+}
+
+// reported returns the Workload before and after a write that changes its status, nil for any other write.
+func reported(w write.Write) (before, after *kueue.Workload) {
+	if w.Verb() != write.VerbChangeStatus || !w.IsToWorkload() {
+		return nil, nil
+	}
+	return w.Seen().(*kueue.Workload), w.Object().(*kueue.Workload)
 }
 
 // dueAt returns when the job's write is due: at latest, or earlier if the write has been waiting already.

@@ -48,10 +48,8 @@ func (r Readiness) HoldBack(p jobs.Plan, now time.Time) jobs.Plan {
 // reportsReadinessOnly reports whether the write changes nothing on an admitted Workload except to say that all its
 // pods have become ready for the first time.
 func reportsReadinessOnly(w write.Write) bool {
-	before, ok := w.Seen().(*kueue.Workload)
-	after, also := w.Object().(*kueue.Workload)
-	if !ok || !also || w.Verb() != write.VerbChangeStatus ||
-		!meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
+	before, after := reported(w)
+	if before == nil || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
 		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadPodsReady) != nil {
 		return false
 	}

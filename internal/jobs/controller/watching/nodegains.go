@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // NodeGains remembers when nodes last became able to take more pods. It is safe for concurrent use.
@@ -36,7 +38,7 @@ var GainsOfNodes = predicate.Funcs{
 // nodeGained reports whether the node may take pods that it did not take before the change: most changes are
 // heartbeats.
 func nodeGained(before, after *corev1.Node) bool {
-	if before.Spec.Unschedulable && !after.Spec.Unschedulable || !isReadyNode(before) && isReadyNode(after) ||
+	if before.Spec.Unschedulable && !after.Spec.Unschedulable || !jobs.IsReadyNode(before) && jobs.IsReadyNode(after) ||
 		!maps.Equal(before.Labels, after.Labels) {
 		return true
 	}
@@ -52,10 +54,4 @@ func nodeGained(before, after *corev1.Node) bool {
 		}
 	}
 	return false
-}
-
-func isReadyNode(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
