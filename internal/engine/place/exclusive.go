@@ -12,7 +12,7 @@ type ExclusiveLabels struct {
 	nodes   *Nodes
 	changes *changes
 
-	labels map[string]*exclusiveLabel
+	labels map[string]exclusiveLabel
 	// onNodes is the number of nodes on which pods or places are exclusive by a label.
 	onNodes map[string]int
 	// forgotten is set once a label was tracked and is not any more.
@@ -20,14 +20,12 @@ type ExclusiveLabels struct {
 }
 
 func newExclusiveLabels(nodes *Nodes, changes *changes) *ExclusiveLabels {
-	return &ExclusiveLabels{nodes: nodes, changes: changes, labels: map[string]*exclusiveLabel{},
+	return &ExclusiveLabels{nodes: nodes, changes: changes, labels: map[string]exclusiveLabel{},
 		onNodes: map[string]int{}}
 }
 
-// exclusiveLabel holds the domains of a label that is used for exclusive placement.
-type exclusiveLabel struct {
-	domains map[string]*exclusiveDomain
-}
+// exclusiveLabel holds the domains of a label that is used for exclusive placement, by the label's value.
+type exclusiveLabel map[string]*exclusiveDomain
 
 // exclusiveDomain is the set of nodes that share a label value.
 type exclusiveDomain struct {
@@ -60,7 +58,7 @@ func (el *ExclusiveLabels) Know(label string) {
 	if label == "" || el.labels[label] != nil {
 		return
 	}
-	l := &exclusiveLabel{domains: map[string]*exclusiveDomain{}}
+	l := exclusiveLabel{}
 	el.labels[label] = l
 	for _, n := range el.nodes.slots {
 		if n != nil {
@@ -91,8 +89,8 @@ func (el *ExclusiveLabels) domainsOf(n *node) iter.Seq2[string, *exclusiveDomain
 }
 
 // domainOf returns the domain that the node is in, nil if it is in none.
-func (e *exclusiveLabel) domainOf(n *node, label string) *exclusiveDomain {
-	if d := e.domains[n.Labels[label]]; d != nil && d.nodes[n] {
+func (e exclusiveLabel) domainOf(n *node, label string) *exclusiveDomain {
+	if d := e[n.Labels[label]]; d != nil && d.nodes[n] {
 		return d
 	}
 	return nil
@@ -118,21 +116,21 @@ func (el *ExclusiveLabels) leave(n *node) {
 	}
 }
 
-func (e *exclusiveLabel) join(n *node, label string) {
+func (e exclusiveLabel) join(n *node, label string) {
 	value, ok := n.Labels[label]
 	if !ok || !n.exists {
 		return
 	}
-	d := e.domains[value]
+	d := e[value]
 	if d == nil {
 		d = &exclusiveDomain{nodes: map[*node]bool{}}
-		e.domains[value] = d
+		e[value] = d
 	}
 	d.setNode(n, true)
 	d.count(n, label, 1)
 }
 
-func (e *exclusiveLabel) leave(n *node, label string) {
+func (e exclusiveLabel) leave(n *node, label string) {
 	d := e.domainOf(n, label)
 	if d == nil {
 		return
@@ -140,7 +138,7 @@ func (e *exclusiveLabel) leave(n *node, label string) {
 	d.count(n, label, -1)
 	d.setNode(n, false)
 	if len(d.nodes) == 0 {
-		delete(e.domains, n.Labels[label])
+		delete(e, n.Labels[label])
 	}
 }
 

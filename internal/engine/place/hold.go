@@ -108,7 +108,7 @@ func (hs *holdings) updatePlaces(hp *hostPlaces) {
 	if len(hp.host.nodes) > 0 {
 		at = hp.host.nodes[0]
 		if absent = hp.count; !hp.holder.Nominated {
-			here := hs.pods.ofWorkload[hp.holder.key].onHost(hp.holder.PodSets[hp.podSet].Ask.PodSet, hp.host)
+			here := hs.pods.ofWorkload[hp.holder.key].onHost(hp.ask().PodSet, hp.host)
 			absent = max(0, absent-here)
 			if !hp.holder.Leaving {
 				present = min(hp.excess, max(0, here-hp.count))
@@ -130,7 +130,7 @@ func (hs *holdings) updatePlaces(hp *hostPlaces) {
 	}
 	before := hp.vacant()
 	hp.node, hp.absent = at, absent
-	set := &hp.holder.podSets[hp.podSet]
+	set := hp.held()
 	set.empty = addCount(set.empty, hp.vacant()-before)
 	set.occupied += occupied - hp.occupied
 	hp.occupied = occupied
@@ -144,13 +144,8 @@ func (hs *holdings) updatePlaces(hp *hostPlaces) {
 // setExcess takes this number of present excess pods out of the planned book of the node, and charges the
 // expected ones to the held book.
 func (hs *holdings) setExcess(hp *hostPlaces, present, expected int32) {
-	ask, takes := &hp.holder.PodSets[hp.podSet].Ask, hp.holder.podSets[hp.podSet].takes
-	if present != hp.excessPresent {
-		hs.usage.charge(hp.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, hp.excessPresent-present)
-	}
-	if expected != hp.excessExpected {
-		hs.usage.charge(hp.node, held, takes, ask.HostPorts, ask.ExclusiveKey, expected-hp.excessExpected)
-	}
+	hs.chargePlaces(hp, planned, hp.excessPresent-present)
+	hs.chargePlaces(hp, held, expected-hp.excessExpected)
 	hp.excessPresent, hp.excessExpected = present, expected
 }
 
@@ -183,17 +178,22 @@ func (hs *holdings) updateEmpty(h *holder, podSet int) {
 // chargeAbsent charges the places that wait for their pods to their node, or takes that back if times is
 // -1.
 func (hs *holdings) chargeAbsent(hp *hostPlaces, times int32) {
-	pods := times * hp.absent
-	if pods == 0 || hp.holder.podSets[hp.podSet].emptyAreFree {
+	if hp.held().emptyAreFree {
 		return
 	}
-	ask := &hp.holder.PodSets[hp.podSet].Ask
-	takes := hp.holder.podSets[hp.podSet].takes
 	if !hp.holder.Nominated {
-		hs.usage.charge(hp.node, held, takes, ask.HostPorts, ask.ExclusiveKey, pods)
+		hs.chargePlaces(hp, held, times*hp.absent)
 	}
 	if !hp.holder.Leaving {
-		hs.usage.charge(hp.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, pods)
+		hs.chargePlaces(hp, planned, times*hp.absent)
+	}
+}
+
+// chargePlaces counts a number of pods of the places in a book of their node; a negative number takes them back.
+func (hs *holdings) chargePlaces(hp *hostPlaces, b book, pods int32) {
+	if pods != 0 {
+		ask := hp.ask()
+		hs.usage.charge(hp.node, b, hp.held().takes, ask.HostPorts, ask.ExclusiveKey, pods)
 	}
 }
 

@@ -144,7 +144,7 @@ func (hs *holdings) countElsewhere(h *holder, podSet int) int32 {
 
 // countOccupied returns how many of the places have a live pod, 0 if the pods are not unpinned.
 func (hs *holdings) countOccupied(hp *hostPlaces) int32 {
-	ask, c := &hp.holder.PodSets[hp.podSet].Ask, hs.pods.ofWorkload[hp.holder.key]
+	ask, c := hp.ask(), hs.pods.ofWorkload[hp.holder.key]
 	if !ask.Unpinned || c == nil {
 		return 0
 	}

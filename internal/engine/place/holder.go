@@ -88,6 +88,12 @@ func (h *holder) at(podSet, host string) *hostPlaces {
 	return nil
 }
 
+// ask returns what was asked for the pod set.
+func (h *hostPlaces) ask() *Ask { return &h.holder.PodSets[h.podSet].Ask }
+
+// held returns the pod set with all its places.
+func (h *hostPlaces) held() *heldPodSet { return &h.holder.podSets[h.podSet] }
+
 // vacant returns the number of places without a pod.
 func (h *hostPlaces) vacant() int32 {
 	if h.node == nil {
@@ -99,7 +105,7 @@ func (h *hostPlaces) vacant() int32 {
 // beyondLimit returns by how many pods the places of the workload on the host exceed what kube-scheduler accepted
 // there.
 func (h *hostPlaces) beyondLimit() int32 {
-	for _, limit := range h.holder.PodSets[h.podSet].Ask.Limits {
+	for _, limit := range h.ask().Limits {
 		if limit.Node != h.host.name {
 			continue
 		}

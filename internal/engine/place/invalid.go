@@ -53,7 +53,7 @@ func (hs *holdings) countInvalid(hp *hostPlaces) int32 {
 	if hp.absent == 0 {
 		return 0
 	}
-	ask := &hp.holder.PodSets[hp.podSet].Ask
+	ask := hp.ask()
 	if n.Cordoned || slices.Contains(ask.Avoid, hp.host.name) {
 		return hp.absent
 	}
@@ -71,12 +71,12 @@ func (hs *holdings) crowdedOut(hp *hostPlaces) int32 {
 		b = planned
 	}
 	n := hp.node
-	ask := &hp.holder.PodSets[hp.podSet].Ask
+	ask := hp.ask()
 	if n.portsTaken(b, ask.HostPorts) {
 		return hp.absent
 	}
 	out := int64(0)
-	for _, a := range hp.holder.podSets[hp.podSet].takes {
+	for _, a := range hp.held().takes {
 		if free := hs.usage.free.of(b, a.resource, n.slot); free < 0 {
 			short := -(free + 1) // minus one: the negation of the smallest int64 overflows
 			out = max(out, short/a.value+1)

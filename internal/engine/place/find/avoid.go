@@ -1,8 +1,9 @@
 package find
 
 import (
-	"github.com/musterhq/muster/internal/engine/place"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // If kube-scheduler refuses a node, it often refuses the nodes near it as well, for instance because a volume belongs
@@ -113,13 +114,9 @@ func (s *search) nodesNear(n avoidedAreas, depth int32) []bool {
 func (s *search) enoughWithout(off []bool) bool {
 	for _, w := range s.wants {
 		g := s.groupOf(w)
-		depth := g.layout().Depth(g.within)
-		if g.hasLevel && g.mandatory {
-			depth = max(depth, g.depth)
-		}
 		s.count(w)
 		enough := false
-		g.layout().Walk(g.within, depth, func(d int32) { enough = enough || w.countWithout(d, off) >= int64(w.Count) })
+		g.layout().Walk(g.within, g.widest(), func(d int32) { enough = enough || w.countWithout(d, off) >= int64(w.Count) })
 		if !enough {
 			return false
 		}

@@ -69,12 +69,8 @@ func (e explainer) shortfallOf(w *want) *Shortfall {
 func (e explainer) best(w *want) (int32, bool) {
 	g := e.search.groupOf(w)
 	w.measure(g.within)
-	depth := g.layout().Depth(g.within)
-	if g.hasLevel && g.mandatory {
-		depth = g.depth
-	}
 	best, most := place.Outside, int64(0)
-	w.layout.Walk(g.within, depth, func(d int32) {
+	w.layout.Walk(g.within, g.widest(), func(d int32) {
 		if pods := w.holdable(d); pods > most {
 			best, most = d, pods
 		}

@@ -44,6 +44,15 @@ type candidate struct {
 
 func (a *askGroup) layout() *place.Layout { return a.wants[0].layout }
 
+// widest returns the depth of the widest domains that may hold the group.
+func (a *askGroup) widest() int32 {
+	depth := a.layout().Depth(a.within)
+	if a.hasLevel && a.mandatory {
+		depth = max(depth, a.depth)
+	}
+	return depth
+}
+
 // candidates returns the domains of a depth that hold each ask of the group, domains with the fewest free places first
 // and equal ones by name: so the last ones stay free, and whole, for longest. For a single ask, which fits in the first
 // one if in any, it returns only that.

@@ -146,14 +146,9 @@ func (w *want) limitExclusive(depth int32, h holds) holds {
 // since several parts would share a domain that each must have to itself.
 func (w *want) need(depth int32) (full int64, more, ok bool) {
 	full, more = w.parts(w.layerAt(depth))
-	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth {
-		parts, smaller := w.parts(0)
-		if smaller {
-			parts++
-		}
-		ok = parts <= 1
-	} else {
-		ok = true
+	if w.exclusiveDepth < 0 || w.exclusiveDepth >= depth {
+		return full, more, true
 	}
-	return full, more, ok
+	parts, smaller := w.parts(0)
+	return full, more, parts == 0 || parts == 1 && !smaller
 }

@@ -42,7 +42,7 @@ func (s *search) searchInOrders() bool {
 		if turn > 0 {
 			s.reorder(turn)
 		}
-		if s.bounding == nil && s.attempt() || s.bounding != nil && s.bounding.divisions(func() bool { return s.attempt() }) {
+		if s.bounding == nil && s.attempt() || s.bounding != nil && s.bounding.divisions(s.attempt) {
 			return true
 		}
 		if s.bounding.exhausted() {

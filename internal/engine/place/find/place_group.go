@@ -8,10 +8,7 @@ import "slices"
 // use before they break into an empty rack.
 func (s *search) placeGroup(g *askGroup) bool {
 	s.recountGroup(g)
-	widest, depth := g.layout().Depth(g.within), g.depth
-	if g.hasLevel && g.mandatory {
-		widest = max(widest, g.depth)
-	}
+	widest, depth := g.widest(), g.depth
 	if len(g.wants) == 1 {
 		depth = g.layout().Bottom()
 	} else if !g.hasLevel {

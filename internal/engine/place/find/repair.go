@@ -168,14 +168,14 @@ func (r *repair) placeAll(on place.Ledger) bool {
 		return false
 	}
 	for i := range placed {
-		r.fill(i, 0, int32(len(r.ranks[i])), placed[i].Nodes, func(int) bool { return true })
+		r.fill(i, placed[i].Nodes, func(int) bool { return true })
 	}
 	return true
 }
 
-// fill assigns nodes, in order, to the ranks of a range that want one.
-func (r *repair) fill(podSet int, from, to int32, nodes []place.NodeCount, wants func(rank int) bool) {
-	for rank := int(from); rank < int(to); rank++ {
+// fill assigns nodes, in order, to the ranks of a pod set that want one.
+func (r *repair) fill(podSet int, nodes []place.NodeCount, wants func(rank int) bool) {
+	for rank := range r.ranks[podSet] {
 		if !wants(rank) {
 			continue
 		}

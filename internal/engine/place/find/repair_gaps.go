@@ -44,7 +44,7 @@ func (r *repair) fillGaps(on place.Ledger) bool {
 		if found {
 			for i, a := range s.assignments() {
 				wanted := gaps[i].ranks
-				r.fill(gaps[i].podSet, 0, int32(len(r.ranks[gaps[i].podSet])), a.Nodes, func(rank int) bool {
+				r.fill(gaps[i].podSet, a.Nodes, func(rank int) bool {
 					_, is := slices.BinarySearch(wanted, rank)
 					return is
 				})
