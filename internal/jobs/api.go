@@ -170,8 +170,8 @@ type OptionalKind struct {
 	Object client.Object
 }
 
-// PodBatchDelay is the BatchDelay of jobs that own their pods: too short for users to notice, and long enough that a job
-// of thousands of pods is reconciled ten times a second, not once for each pod.
+// PodBatchDelay is the BatchDelay of jobs that own their pods: too short for users to notice, and long enough that a
+// job of thousands of pods is reconciled ten times a second, not once for each pod.
 const PodBatchDelay = 100 * time.Millisecond
 
 // LabelsOfUID returns the labels of the pods of a job whose pods Muster labels with the job's UID.

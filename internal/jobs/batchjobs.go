@@ -85,14 +85,20 @@ func HasNoPods(job *batchv1.Job) bool {
 // to this suspension. Therefore that is removed first; the Job is suspended in the next plan, with the event
 // that says why, if any.
 func Stop(job *batchv1.Job, why *write.Event) write.Write {
-	stopped := job.DeepCopy()
 	if TrueCondition(job, batchv1.JobSuspended) != nil {
+		stopped := job.DeepCopy()
 		stopped.Status.Conditions = slices.DeleteFunc(stopped.Status.Conditions,
 			func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
 		return write.ChangeStatus(job, stopped)
 	}
-	stopped.Spec.Suspend = ptr.To(true)
-	return withEvent(write.Change(job, stopped), why)
+	return withEvent(Suspend(job), why)
+}
+
+// Suspend returns the write that sets spec.suspend of the Job.
+func Suspend(job *batchv1.Job) write.Write {
+	suspended := job.DeepCopy()
+	suspended.Spec.Suspend = ptr.To(true)
+	return write.Change(job, suspended)
 }
 
 // Stops reports whether one of the writes suspends the Job, which runs.

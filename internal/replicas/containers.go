@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -170,5 +169,3 @@ func Changed(before, after *corev1.Pod) bool {
 func sameContainer(a, b corev1.ContainerStatus) bool {
 	return a.Name == b.Name && stateOf(&a.State) == stateOf(&b.State) && exitCodeOf(&a.State) == exitCodeOf(&b.State)
 }
-
-func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

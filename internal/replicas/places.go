@@ -1,6 +1,8 @@
 package replicas
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -113,10 +115,5 @@ func keyOf(pod *corev1.Pod, like podspec.Place) string {
 }
 
 func isGated(pod *corev1.Pod) bool {
-	for _, gate := range pod.Spec.SchedulingGates {
-		if gate.Name == kueue.TopologyGate {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: kueue.TopologyGate})
 }

@@ -3,6 +3,7 @@ package replicas
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -179,7 +180,7 @@ func finishedBeforeDeletion(pod *corev1.Pod) bool {
 	if !IsFinished(pod) || len(pod.Status.ContainerStatuses) == 0 || grace == nil || *grace == 0 {
 		return false
 	}
-	deletedAt := pod.DeletionTimestamp.Add(-seconds(*grace))
+	deletedAt := pod.DeletionTimestamp.Add(-time.Duration(*grace) * time.Second)
 	for i := range pod.Status.ContainerStatuses {
 		terminated := pod.Status.ContainerStatuses[i].State.Terminated
 		if terminated == nil || !terminated.FinishedAt.Time.Before(deletedAt) {

@@ -2,7 +2,6 @@ package batchjob
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
@@ -16,9 +15,7 @@ func hold(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		p.Writes = append(p.Writes, jobs.Stop(job, nil))
 	case !suspended(job):
 		// It holds no quota that others might get too early, and is stopped at once.
-		held := job.DeepCopy()
-		held.Spec.Suspend = ptr.To(true)
-		change := write.Change(job, held)
+		change := jobs.Suspend(job)
 		if job.Generation > 1 {
 			change = change.WithEvent(write.Warning(queueDecidesReason, resumeRevertedMessage))
 		}

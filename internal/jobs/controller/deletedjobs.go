@@ -96,13 +96,11 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 // stopPods returns the writes that delete the pods, whatever controls them by now. The Jobs would replace the pods, and
 // are suspended instead: the Job controller then deletes their pods, and pods that are there afterwards are deleted
 // too.
-func stopPods(pods []metav1.PartialObjectMetadata, jobs []*batchv1.Job) (writes []write.Write) {
+func stopPods(pods []metav1.PartialObjectMetadata, creating []*batchv1.Job) (writes []write.Write) {
 	suspending := map[types.UID]bool{}
-	for _, job := range jobs {
+	for _, job := range creating {
 		if !ptr.Deref(job.Spec.Suspend, false) {
-			held := job.DeepCopy()
-			held.Spec.Suspend = ptr.To(true)
-			writes = append(writes, write.Change(job, held).Marked(muster.QueuedByOwner))
+			writes = append(writes, jobs.Suspend(job).Marked(muster.QueuedByOwner))
 			suspending[job.UID] = true
 		}
 	}

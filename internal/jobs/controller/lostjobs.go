@@ -88,10 +88,8 @@ func (r *reconciler[T]) planOfNobody(ctx context.Context, object T) (jobs.Plan, 
 	case held:
 		return jobs.Plan{Due: r.clock.Now().Add(longestPoll)}, nil // no event reports when the quota is released
 	}
-	stopped := job.DeepCopy()
-	stopped.Spec.Suspend = ptr.To(true)
 	return jobs.Plan{Batch: write.Batch{
-		Writes: []write.Write{write.Change(job, stopped).WithEvent(write.Warning(noQuotaReason, noQuotaMessage))}}}, nil
+		Writes: []write.Write{jobs.Suspend(job).WithEvent(write.Warning(noQuotaReason, noQuotaMessage))}}}, nil
 }
 
 // holdsQuotaFor reports whether a Workload in the namespace holds quota for the job with the UID, which may be gone.

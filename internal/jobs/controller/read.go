@@ -50,18 +50,8 @@ func (r *reader[T]) children(ctx context.Context, job T) ([]client.Object, error
 	}
 	for _, kind := range r.childKinds() {
 		for _, key := range keys {
-			list, err := newListOf(kind, r.client)
-			if err != nil {
-				return nil, err
-			}
-			if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy,
-				client.MatchingFields{controllerIndex: key}); err != nil {
-				return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
-			}
-			err = meta.EachListItem(list, func(item runtime.Object) error {
-				out = append(out, item.(client.Object))
-				return nil
-			})
+			err := each(ctx, r.client, kind, func(child client.Object) { out = append(out, child) },
+				client.InNamespace(job.GetNamespace()), client.MatchingFields{controllerIndex: key})
 			if err != nil {
 				return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
 			}
@@ -100,17 +90,24 @@ func (r *reader[T]) related(ctx context.Context, job T) ([]client.Object, error)
 	return out, nil
 }
 
-func newListOf(kind client.Object, c client.Client) (client.ObjectList, error) {
+// each visits the objects of a kind that the options select. They are the cache's own and must not be changed.
+func each(ctx context.Context, c client.Client, kind client.Object, visit func(client.Object),
+	which ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	gvk.Kind += "List"
-	list, err := c.Scheme().New(gvk)
+	list, err := c.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return list.(client.ObjectList), nil
+	if err := c.List(ctx, list.(client.ObjectList), append(which, client.UnsafeDisableDeepCopy)...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		visit(item.(client.Object))
+		return nil
+	})
 }
 
 // facts reads what Describe and Plan may use. The objects are shared with the cache and must not be modified.

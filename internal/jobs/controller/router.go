@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -187,20 +185,12 @@ func (r *router[T]) jobs(ctx context.Context, options ...client.ListOption) []re
 // jobsWhere returns the jobs for which the condition holds.
 func (r *router[T]) jobsWhere(ctx context.Context, holds func(T) bool,
 	options ...client.ListOption) []reconcile.Request {
-	list, err := newListOf(r.api.New(), r.read.client)
-	if err == nil {
-		err = r.read.client.List(ctx, list,
-			append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
-	}
 	var out []reconcile.Request
-	if err == nil {
-		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if job := item.(T); holds(job) {
-				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
-			}
-			return nil
-		})
-	}
+	err := each(ctx, r.read.client, r.api.New(), func(job client.Object) {
+		if holds(job.(T)) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+		}
+	}, append(options, client.DisableReadYourWritesConsistency)...)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing the jobs that a queue concerns")
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,20 +49,11 @@ func (r *reader[T]) strayTargets(ctx context.Context, name types.NamespacedName,
 		return nil, nil
 	}
 	for _, kind := range r.owns {
-		list, err := newListOf(kind, r.client)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.client.List(ctx, list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
-			client.MatchingFields{controllerIndex: anyTargetKey(name.Name)}); err != nil {
-			return nil, fmt.Errorf("listing what is meant for %s: %w", name, err)
-		}
-		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if object := item.(client.Object); object.GetDeletionTimestamp().IsZero() && !r.isFor(object, uid) {
+		err := each(ctx, r.client, kind, func(object client.Object) {
+			if object.GetDeletionTimestamp().IsZero() && !r.isFor(object, uid) {
 				out = append(out, object)
 			}
-			return nil
-		})
+		}, client.InNamespace(name.Namespace), client.MatchingFields{controllerIndex: anyTargetKey(name.Name)})
 		if err != nil {
 			return nil, fmt.Errorf("listing what is meant for %s: %w", name, err)
 		}

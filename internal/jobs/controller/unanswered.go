@@ -81,12 +81,8 @@ func awaiting[T client.Object](s jobs.Seen[T]) (out []*batchv1.Job) {
 // lookAtSilent looks at the batch Jobs of the job that have got no answer for too long. Jobs that were suspended and
 // have no pods are replaced in seen by ones that the Job controller has answered. own is the job's Workload.
 func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *jobs.Seen[T], own *kueue.Workload) (silent, error) {
-	if own == nil || !seen.Admission.HoldsQuota() {
-		r.unanswered.Set(seen.Job, unanswered{})
-		return silent{}, nil
-	}
 	waiting := awaiting(*seen)
-	if len(waiting) == 0 {
+	if own == nil || !seen.Admission.HoldsQuota() || len(waiting) == 0 {
 		r.unanswered.Set(seen.Job, unanswered{})
 		return silent{}, nil
 	}

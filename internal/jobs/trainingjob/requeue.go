@@ -57,8 +57,9 @@ func (p *planner) requeueStuck() bool {
 
 // whyPending returns why the pod does not run, as far as its status says it.
 func whyPending(pod *corev1.Pod) string {
-	if c := replicas.Condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
-		return c.Message
+	scheduled := replicas.Condition(pod, corev1.PodScheduled)
+	if scheduled != nil && scheduled.Status == corev1.ConditionFalse && scheduled.Message != "" {
+		return scheduled.Message
 	}
 	switch {
 	case replicas.IsTerminating(pod):

@@ -190,7 +190,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	switch {
 	case r.Phase == replicas.Failed:
 		h.event, h.since, h.description = bus.PodFailedEvent,
-			firstNonZero(replicas.EndOf(r.Pod), replicas.LastTransition(r.Pod, r.Pod.CreationTimestamp.Time)), failures.Of(r)
+			firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failures.Of(r)
 		h.exitCodes = replicas.ExitCodes(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			why := ": it was evicted from its node"
@@ -207,9 +207,9 @@ func podEvents(r *replicas.Replica) []policyEvent {
 			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
 		}
 	case r.Phase == replicas.Unknown:
-		h.event, h.since, h.description = bus.JobUnknownEvent, replicas.LastTransition(r.Pod, r.Pod.CreationTimestamp.Time), "the state of pod "+r.Name+" is unknown"
+		h.event, h.since, h.description = bus.JobUnknownEvent, lastTransition(r.Pod), "the state of pod "+r.Name+" is unknown"
 	case r.Phase == replicas.Running:
-		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), replicas.LastTransition(r.Pod, r.Pod.CreationTimestamp.Time)),
+		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), lastTransition(r.Pod)),
 			"pod "+r.Name+" runs"
 	default:
 		h.event, h.since, h.description = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
@@ -280,6 +280,11 @@ func startOf(pod *corev1.Pod) (first time.Time) {
 		}
 	}
 	return first
+}
+
+// lastTransition returns the time of the last change of the pod's conditions, or its creation time if it has none.
+func lastTransition(pod *corev1.Pod) time.Time {
+	return replicas.LastTransition(pod, pod.CreationTimestamp.Time)
 }
 
 // firstNonZero returns the first of the times that is not zero.

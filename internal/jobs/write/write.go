@@ -1,8 +1,6 @@
 package write
 
 import (
-	"maps"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,7 +99,7 @@ func (w Write) Marked(mark string) Write {
 		return w
 	}
 	marked := w.object.DeepCopyObject().(client.Object)
-	annotations := maps.Clone(marked.GetAnnotations())
+	annotations := marked.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
