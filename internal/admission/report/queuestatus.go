@@ -307,10 +307,8 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around dependenci
 	if !active {
 		status = metav1.ConditionFalse
 	}
-	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: kueue.ClusterQueueActive, Status: status, Reason: why,
-		Message:            workload.Cut(message, workload.ConditionMessageBytes),
-		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	setCondition(&q.Status.Conditions, q, now,
+		metav1.Condition{Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: message})
 	reportAudit(q, around.difference, now)
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
@@ -326,10 +324,15 @@ func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
 		meta.RemoveStatusCondition(&q.Status.Conditions, muster.QuotaDiffersCondition)
 		return
 	}
-	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason,
-		Message:            workload.Cut(difference, workload.ConditionMessageBytes),
-		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	setCondition(&q.Status.Conditions, q, now, metav1.Condition{Type: muster.QuotaDiffersCondition,
+		Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason, Message: difference})
+}
+
+// setCondition sets a condition of the queue as of now.
+func setCondition(conditions *[]metav1.Condition, queue client.Object, now time.Time, c metav1.Condition) {
+	c.Message = workload.Cut(c.Message, workload.ConditionMessageBytes)
+	c.ObservedGeneration, c.LastTransitionTime = queue.GetGeneration(), metav1.NewTime(now)
+	meta.SetStatusCondition(conditions, c)
 }
 
 // stateOf returns the state of the ClusterQueue, as a value of its metric's label.
@@ -392,10 +395,8 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around de
 			message += around.ineffectiveIn(q, behind)
 		}
 	}
-	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
-		Type: kueue.LocalQueueActive, Status: status, Reason: why,
-		Message:            workload.Cut(message, workload.ConditionMessageBytes),
-		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	setCondition(&q.Status.Conditions, q, now,
+		metav1.Condition{Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: message})
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
 	q.Status.AdmittedWorkloads = int32(u.Admitted)
