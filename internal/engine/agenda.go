@@ -11,7 +11,8 @@ import (
 // processAgenda processes the families on the agenda, within the budget, except for those with workloads that must be
 // routed again.
 func (p *pass) processAgenda() {
-	todo := slices.DeleteFunc(p.engine.agenda, func(f *state.Family) bool { return p.engine.families[f.Name] != f }) // no longer exist
+	// no longer exist
+	todo := slices.DeleteFunc(p.engine.agenda, func(f *state.Family) bool { return p.engine.families[f.Name] != f })
 	p.engine.agenda = nil
 	slices.SortFunc(todo, func(a, b *state.Family) int { return cmp.Compare(a.Name, b.Name) })
 	if p.engine.routing.changed.Len()+p.engine.routing.relocated.Len() > 0 {
@@ -46,7 +47,8 @@ const leastShare = 50
 // The next pass goes on after the last one. So no family has to wait for another, however much there is to evaluate in
 // that.
 func (p *pass) takeTurns(todo []*state.Family) {
-	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00", func(f *state.Family, name string) int { return cmp.Compare(f.Name, name) })
+	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00",
+		func(f *state.Family, name string) int { return cmp.Compare(f.Name, name) })
 	if next < len(todo) {
 		todo = slices.Concat(todo[next:], todo[:next])
 	}

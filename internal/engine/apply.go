@@ -264,9 +264,9 @@ func (ws WorkloadSet) apply(e *Engine) {
 	}
 }
 
-// withinBounds returns the pod sets so that one of more pods than elastic.MaxReplicas keeps the size that it starts with,
-// which may be smaller than its count like that of any other with a minimum. A policy refuses such elastic pod sets; one
-// may be older, or the policies not installed.
+// withinBounds returns the pod sets so that one of more pods than elastic.MaxReplicas keeps the size that it starts
+// with, which may be smaller than its count like that of any other with a minimum. A policy refuses such elastic pod
+// sets; one may be older, or the policies not installed.
 func withinBounds(podSets []PodSet) []PodSet {
 	tooLarge := func(ps PodSet) bool { return ps.Elastic > 0 && ps.Count > elastic.MaxReplicas }
 	if !slices.ContainsFunc(podSets, tooLarge) {

@@ -11,13 +11,15 @@ import (
 
 // refuses returns the event that kube-scheduler finds no room for a pod of the job on the node.
 func refuses(job, node string) PodUnschedulable {
-	return PodUnschedulable{Workload: Key{Namespace: "ns", Name: job}, Node: node, Why: "1 node(s) had volume node affinity conflict"}
+	return PodUnschedulable{Workload: Key{Namespace: "ns", Name: job}, Node: node,
+		Why: "1 node(s) had volume node affinity conflict"}
 }
 
 // TestNodeRefusedByKubeSchedulerIsTriedAgain: the node is avoided for a time that grows with each refusal, and is then
 // used again.
 func TestNodeRefusedByKubeSchedulerIsTriedAgain(t *testing.T) {
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
+	s := newScene(t, Options{},
+		slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
 	s.want("the job arrives", s.happens(job("one", "q", 1, 4, 0, 0)), "admit one in q")
 	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		s.want("kube-scheduler refuses its node", s.happens(refuses("one", "a1")), "evict one: NodeFailures")

@@ -159,7 +159,8 @@ func BenchmarkCohort(b *testing.B) {
 			e.Apply(defaultFlavor)
 			for i := range size {
 				name := fmt.Sprintf("q%d", i)
-				e.Apply(evicting(queueOf(name, "lab", 1), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.LowerPriority}))
+				e.Apply(evicting(queueOf(name, "lab", 1),
+					preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.LowerPriority}))
 				e.Apply(localOf(name))
 				e.Apply(job("large-"+name, name, int32(size)+1, 1, 1, i))
 			}

@@ -16,7 +16,8 @@ func byResource(cpu, gpu int64) ClusterQueueSet {
 	q := queueOf("q", "", cpu)
 	q.Strategy = ByResource
 	q.Groups = []flavor.Group{{Resources: []string{"cpu", "gpu"}, Flavors: []string{"default"}}}
-	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "gpu"}] = quota.Limits{Nominal: gpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "gpu"}] = quota.Limits{Nominal: gpu,
+		Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	return q
 }
 
@@ -33,11 +34,13 @@ func TestWaitBehindAHeadByResourceIsExplained(t *testing.T) {
 	running := requesting("running", 1, 3, 0, 0)
 	running.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: 1,
 		Flavors: map[string]string{"cpu": "default", "gpu": "default"}, Usage: map[string]int64{"cpu": 1, "gpu": 3}}}}
-	for _, ev := range []Event{defaultFlavor, byResource(8, 4), localOf("q"), running, requesting("head", 1, 2, 0, 1), requesting("small", 1, 1, 0, 2), requesting("other", 1, 0, 0, 3)} {
+	for _, ev := range []Event{defaultFlavor, byResource(8, 4), localOf("q"), running, requesting("head", 1, 2, 0, 1),
+		requesting("small", 1, 1, 0, 2), requesting("other", 1, 0, 0, 3)} {
 		e.Apply(ev)
 	}
 	e.Arrange(epoch)
-	if x, _ := e.Explain(Key{Namespace: "ns", Name: "small"}); x.Behind == nil || x.Behind.Name != "head" || !slices.Equal(x.BehindLacks, []string{"gpu"}) {
+	if x, _ := e.Explain(Key{Namespace: "ns", Name: "small"}); x.Behind == nil || x.Behind.Name != "head" ||
+		!slices.Equal(x.BehindLacks, []string{"gpu"}) {
 		t.Errorf("small waits behind %v for %v, want behind the head for gpu", x.Behind, x.BehindLacks)
 	}
 	if x, _ := e.Explain(Key{Namespace: "ns", Name: "other"}); x.Behind != nil {
@@ -68,7 +71,8 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 				if d.Admit == nil || promised[d.Key] || job.ClusterQueue.RanksByUsage {
 					continue // ordered by usage, the admitted one may come after others since
 				}
-				if head := job.ClusterQueue.Waits.HeadBefore(&state.Alone(job).Class); head != nil && slices.Equal(lacked[state.ClassOf(head)], head.Lacks()) {
+				if head := job.ClusterQueue.Waits.HeadBefore(&state.Alone(job).Class); head != nil &&
+					slices.Equal(lacked[state.ClassOf(head)], head.Lacks()) {
 					w.describe(t)
 					t.Fatalf("%s was admitted before %s, which lacks %v", d.Key, head.Head().Key, head.Lacks())
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
-// missedWaiting evaluates all classes that wait, as CheckWaiting does one by one, and returns the workloads that it would
-// miss. This does not count as evaluations.
+// missedWaiting evaluates all classes that wait, as CheckWaiting does one by one, and returns the workloads that it
+// would miss. This does not count as evaluations.
 func missedWaiting(e *Engine) (missed []Key) {
 	if e.Busy() {
 		return nil
@@ -30,7 +30,8 @@ func missedWaiting(e *Engine) (missed []Key) {
 // TestSafetyNetFindsWhatTheEngineMissed: a class that nothing has made ready although it fits is found within as many
 // checks as there are blocked classes, and admitted then.
 func TestSafetyNetFindsWhatTheEngineMissed(t *testing.T) {
-	s := newScene(t, Options{CheckWaitingEvery: time.Second}, queueOf("q", "", 4), localOf("q"), job("runs", "q", 4, 1, 0, 0))
+	s := newScene(t, Options{CheckWaitingEvery: time.Second}, queueOf("q", "", 4), localOf("q"),
+		job("runs", "q", 4, 1, 0, 0))
 	s.happens(job("large", "q", 4, 1, 0, 1), job("small", "q", 1, 1, 0, 2))
 	f := s.engine.queues["q"].Family
 	f.Waits = waiting.NewFamily(waitsOf(f.Queues), f.Enqueue) // it forgets who waits for what
@@ -65,7 +66,8 @@ func TestSafetyNetFindsWhatTheEngineMissed(t *testing.T) {
 
 // TestSafetyNetIsOffByDefault: no evaluation is made that was not asked for.
 func TestSafetyNetIsOffByDefault(t *testing.T) {
-	s := newScene(t, Options{}, queueOf("q", "", 1), localOf("q"), job("runs", "q", 1, 1, 0, 0), job("waits", "q", 1, 1, 0, 1))
+	s := newScene(t, Options{}, queueOf("q", "", 1), localOf("q"), job("runs", "q", 1, 1, 0, 0),
+		job("waits", "q", 1, 1, 0, 1))
 	before := s.engine.evaluator.Evaluations
 	s.engine.CheckWaiting(s.now)
 	if s.engine.evaluator.Evaluations != before || !s.engine.CheckDue().IsZero() {

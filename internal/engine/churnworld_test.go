@@ -128,7 +128,8 @@ func (w *world) churnStep(t *rapid.T) {
 		w.apply(c.there[rapid.SampledFrom(slices.Sorted(maps.Keys(c.there))).Draw(t, "twice")])
 	case kind < 7 && len(c.past) > 0: // late
 		late := rapid.SampledFrom(c.past).Draw(t, "late")
-		if job, there := w.jobs[late.Key.Name]; there && job.UID == late.UID && late.Version < w.engine.workloads[late.Key].Version {
+		if job, there := w.jobs[late.Key.Name]; there && job.UID == late.UID &&
+			late.Version < w.engine.workloads[late.Key].Version {
 			w.apply(late)
 		}
 	case kind < 8:
@@ -165,7 +166,8 @@ func (w *world) replaceJob(t *rapid.T) {
 	if rapid.Bool().Draw(t, "its deletion is seen") {
 		w.apply(WorkloadGone{was.Key})
 	}
-	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "its queue"), 1, 1, rapid.Int32Range(-1, 1).Draw(t, "its priority"), len(w.log))
+	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "its queue"), 1, 1,
+		rapid.Int32Range(-1, 1).Draw(t, "its priority"), len(w.log))
 	ev.UID, ev.Key, ev.Version = fmt.Sprintf("%s-%d", name, len(w.log)), was.Key, was.Version+10
 	ev.PodSets = was.PodSets
 	w.jobs[name] = ev
@@ -247,8 +249,8 @@ func TestQueueIsForgottenWithItsLastWorkload(t *testing.T) {
 	}
 }
 
-// TestRebuiltEngineHasTheSameUsage: what an engine has of the queues after objects came and went, some of them unseen or
-// late, is what another one has that starts from what is left.
+// TestRebuiltEngineHasTheSameUsage: what an engine has of the queues after objects came and went, some of them unseen
+// or late, is what another one has that starts from what is left.
 func TestRebuiltEngineHasTheSameUsage(t *testing.T) {
 	checkChurn(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -305,13 +307,19 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 		w.engine.TakeChangedQueues()
 		decideAll(w.engine, w.clock.Add(24*time.Hour))
 		e := w.engine
-		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.Flavors), "namespaces": len(e.namespaces),
-			"workloads": len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.Surplus.Len(), "withdrawals": e.evictions.written.Len(),
-			"topologies": len(e.nodes.Topologies), "families": len(e.families), "agenda": len(e.agenda), "unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
+		left := map[string]int{"queues": len(e.queues), "localQueues": len(e.localQueues), "flavors": len(e.nodes.Flavors),
+			"namespaces": len(e.namespaces),
+			"workloads":  len(e.workloads), "shapes": len(e.shapes), "unwanted": e.growths.Surplus.Len(),
+			"withdrawals": e.evictions.written.Len(),
+			"topologies":  len(e.nodes.Topologies), "families": len(e.families), "agenda": len(e.agenda),
+			"unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
 			"avoiding": e.avoidances.untimed.Len(), "superseded": len(e.superseded),
-			"changed": e.routing.changed.Len(), "relocated": e.routing.relocated.Len(), "recohorted": e.routing.recohorted.Len(), "unreported": e.reports.unreported.len(),
-			"promisedPlaces": len(e.nodes.NominatedPlaces), "departing": e.nodes.Departing, "toRepair": e.nodes.ToRepair.Len(), "deferred": e.nodes.DeferredRepairs.Len(),
-			"workloadOfPod": len(e.nodes.WorkloadOfPod), "podCounts": len(e.nodes.PodCounts), "lingering": e.nodes.Lingering.Len(), "within": e.nodes.Within.Len()}
+			"changed": e.routing.changed.Len(), "relocated": e.routing.relocated.Len(), "recohorted": e.routing.recohorted.Len(),
+			"unreported":     e.reports.unreported.len(),
+			"promisedPlaces": len(e.nodes.NominatedPlaces), "departing": e.nodes.Departing, "toRepair": e.nodes.ToRepair.Len(),
+			"deferred":      e.nodes.DeferredRepairs.Len(),
+			"workloadOfPod": len(e.nodes.WorkloadOfPod), "podCounts": len(e.nodes.PodCounts),
+			"lingering": e.nodes.Lingering.Len(), "within": e.nodes.Within.Len()}
 		if e.waiting.NextToCheck(func(*waiting.Class) bool { return true }) != nil {
 			left["blocked"] = 1
 		}

@@ -18,7 +18,8 @@ func (s shapes) of(podSets []PodSet) *state.Shape {
 	key := state.ShapeKey(podSets)
 	shape := s[key]
 	if shape == nil {
-		shape = &state.Shape{Key: key, PodSets: podSets, Elastic: slices.ContainsFunc(podSets, func(ps PodSet) bool { return ps.Elastic > 0 })}
+		shape = &state.Shape{Key: key, PodSets: podSets,
+			Elastic: slices.ContainsFunc(podSets, func(ps PodSet) bool { return ps.Elastic > 0 })}
 		s[key] = shape
 	}
 	shape.Users++
@@ -66,8 +67,8 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	}
 }
 
-// block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on. In
-// some queues others wait behind it.
+// block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on.
+// In some queues others wait behind it.
 func (e *Engine) block(c *state.Class, why reason.Reason, found *evaluate.Outcome) {
 	c.NoteWhy(why)
 	c.Block(found.Cause(), e.stateOf(c.Queue.Family))

@@ -25,10 +25,11 @@ type contended struct {
 	places     bool
 }
 
-// newContended returns one in which nothing was decided. Each queue has quota for so many nodes of 8 cpu, and the cohort
-// half as much again; with places, these nodes exist.
+// newContended returns one in which nothing was decided. Each queue has quota for so many nodes of 8 cpu, and the
+// cohort half as much again; with places, these nodes exist.
 func newContended(options Options, queues, nodesEach, pending int, priorities int32, places bool) *contended {
-	c := &contended{Engine: New(options), random: rand.New(rand.NewPCG(1, 2)), queueOf: map[Key]string{}, priorities: priorities, places: places}
+	c := &contended{Engine: New(options), random: rand.New(rand.NewPCG(1, 2)), queueOf: map[Key]string{},
+		priorities: priorities, places: places}
 	own := queues * nodesEach
 	nodes := own + own/2
 	c.Apply(FlavorSet{Flavor{Name: "default"}})
@@ -44,7 +45,8 @@ func newContended(options Options, queues, nodesEach, pending int, priorities in
 	c.Apply(cohortOf("lab", "", int64(nodes-own)*8))
 	for i := range queues {
 		name := fmt.Sprint("q", i)
-		c.Apply(evicting(queueOf(name, "lab", int64(nodesEach)*8), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}))
+		c.Apply(evicting(queueOf(name, "lab", int64(nodesEach)*8),
+			preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}))
 		c.Apply(localOf(name))
 	}
 	for i := range pending {
@@ -55,7 +57,8 @@ func newContended(options Options, queues, nodesEach, pending int, priorities in
 
 // create creates a workload of 1 to 4 pods of 1 to 8 cpu, some in one rack.
 func (c *contended) create(queue string) {
-	w := job(fmt.Sprint("w", c.created), queue, []int32{1, 1, 1, 2, 4}[c.random.IntN(5)], []int64{1, 2, 4, 8}[c.random.IntN(4)], c.random.Int32N(c.priorities), c.created)
+	w := job(fmt.Sprint("w", c.created), queue, []int32{1, 1, 1, 2, 4}[c.random.IntN(5)],
+		[]int64{1, 2, 4, 8}[c.random.IntN(4)], c.random.Int32N(c.priorities), c.created)
 	if c.places && c.random.IntN(2) == 0 {
 		w.PodSets[0].Topology = within(w).PodSets[0].Topology
 	}
@@ -106,7 +109,8 @@ func BenchmarkContended(b *testing.B) {
 				queues, nodesEach, pending int
 				priorities                 int32
 			}{{1, 2000, 10_000, 3}, {30, 4, 1000, 1}, {30, 4, 10_000, 3}, {300, 4, 30_000, 3}} {
-				b.Run(fmt.Sprintf("fair=%v/places=%v/queues=%d/nodes=%d/pending=%d/priorities=%d", options.FairSharing != nil, places, size.queues, size.nodesEach, size.pending, size.priorities), func(b *testing.B) {
+				b.Run(fmt.Sprintf("fair=%v/places=%v/queues=%d/nodes=%d/pending=%d/priorities=%d", options.FairSharing != nil,
+					places, size.queues, size.nodesEach, size.pending, size.priorities), func(b *testing.B) {
 					c := newContended(options, size.queues, size.nodesEach, size.pending, size.priorities, places)
 					c.settle()
 					evictions := 0

@@ -42,7 +42,8 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.routing.changed.Len() > 0 || e.routing.relocated.Len() > 0 || len(e.agenda) > 0 || e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.Surplus.Len() > 0 ||
+	return e.routing.changed.Len() > 0 || e.routing.relocated.Len() > 0 || len(e.agenda) > 0 ||
+		e.reports.unreported.len() > 0 || e.nodes.ToRepair.Len() > 0 || e.growths.Surplus.Len() > 0 ||
 		e.nodes.HasReplacementToReview()
 }
 
@@ -140,8 +141,8 @@ func (e *Engine) hasWork(f *state.Family) bool {
 	})
 }
 
-// reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind one
-// with a promise. Some may have come while another was before that, or in another order.
+// reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind
+// one with a promise. Some may have come while another was before that, or in another order.
 func (p *pass) reportBehindPromised(q *state.ClusterQueue) {
 	if q.Strategy == Strict && q.Waits.Head() == nil && q.Waits.Ready() > 0 {
 		p.engine.reports.reportReady(q, state.WhyBehind(q))
@@ -218,7 +219,8 @@ func (p *pass) reportReasons() {
 	switch {
 	case p.engine.reports.unreported.len() == 0:
 		p.engine.reports.lagging = time.Time{}
-	case p.engine.reports.lagging.IsZero() || p.engine.growths.Now.Before(p.engine.reports.lagging): // or the clock was set back
+	case p.engine.reports.lagging.IsZero() || p.engine.growths.Now.Before(p.engine.reports.lagging):
+		// or the clock was set back
 		p.engine.reports.lagging = p.engine.growths.Now
 	}
 }

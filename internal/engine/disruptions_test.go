@@ -14,11 +14,15 @@ func TestGiganticAmounts(t *testing.T) {
 		requests Event
 		want     []string
 	}{
-		"a pod that requests the largest amount":     {4, job("a", "q", 1, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
-		"the largest number of such pods":            {4, job("a", "q", math.MaxInt32, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
-		"a product that overflows":                   {4, job("a", "q", math.MaxInt32, gigantic/2, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
-		"a minimum below the largest number of pods": {4, smaller(job("a", "q", math.MaxInt32, 1, 0, 0), 1), []string{"admit a in q, 4 of 2147483647 main"}},
-		"a quota of the largest amount":              {gigantic, job("a", "q", 2, gigantic, 0, 0), []string{"admit a in q"}},
+		"a pod that requests the largest amount": {4, job("a", "q", 1, gigantic, 0, 0),
+			[]string{"a waits: ExceedsMaxQuota"}},
+		"the largest number of such pods": {4, job("a", "q", math.MaxInt32, gigantic, 0, 0),
+			[]string{"a waits: ExceedsMaxQuota"}},
+		"a product that overflows": {4, job("a", "q", math.MaxInt32, gigantic/2, 0, 0),
+			[]string{"a waits: ExceedsMaxQuota"}},
+		"a minimum below the largest number of pods": {4, smaller(job("a", "q", math.MaxInt32, 1, 0, 0), 1),
+			[]string{"admit a in q, 4 of 2147483647 main"}},
+		"a quota of the largest amount": {gigantic, job("a", "q", 2, gigantic, 0, 0), []string{"admit a in q"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, queueOf("q", "lab", tc.quota), queueOf("p", "lab", 0), localOf("q"), localOf("p"))

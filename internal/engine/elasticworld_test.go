@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// checkElastic checks the property in worlds with elastic jobs, by quota alone and on nodes, and in those where most jobs
-// are elastic and grow beside those of other queues.
+// checkElastic checks the property in worlds with elastic jobs, by quota alone and on nodes, and in those where most
+// jobs are elastic and grow beside those of other queues.
 func checkElastic(t *testing.T, property func(t *rapid.T, w *world)) {
 	t.Run("any", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +77,8 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 				case r.To < r.From && !w.mayShrink(d.Key.Name, r):
 					w.describe(t)
 					t.Fatalf("%s shrank for %s, which may not take its quota", d.Key, r.For)
-				case r.To > r.From && ps.PerPod["cpu"] > 0 && !slices.Equal(w.overdrawn(quota.Held, r.Admission.ClusterQueue), owed[r.Admission.ClusterQueue]):
+				case r.To > r.From && ps.PerPod["cpu"] > 0 &&
+					!slices.Equal(w.overdrawn(quota.Held, r.Admission.ClusterQueue), owed[r.Admission.ClusterQueue]):
 					w.describe(t)
 					t.Fatalf("%s grew, and quota is exceeded", d.Key)
 				}
@@ -108,7 +109,8 @@ func (w *world) mayShrink(name string, r *Resize) bool {
 		return by.Priority >= job.Priority
 	}
 	policy, of := w.queues[to].Preemption, w.queues[from].Preemption.Standing
-	return !of.Protected && (by.Priority > job.Priority && policy.Allows() || policy.Reclaim == preempt.Any || of.Rank < policy.Rank)
+	return !of.Protected && (by.Priority > job.Priority && policy.Allows() || policy.Reclaim == preempt.Any ||
+		of.Rank < policy.Rank)
 }
 
 // clusterQueueOf returns the ClusterQueue whose quota the job holds, or else the one that its LocalQueue points to.
@@ -130,12 +132,14 @@ func TestResizableListEqualsARebuiltOne(t *testing.T) {
 			}
 			for _, name := range queueNames {
 				q := w.engine.queues[name]
-				if q.Family == nil || w.engine.routing.changed.Len()+w.engine.routing.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
+				if q.Family == nil || w.engine.routing.changed.Len()+w.engine.routing.relocated.Len() > 0 ||
+					rapid.Bool().Draw(t, "not asked yet") {
 					continue
 				}
 				got, want := w.engine.growths.ResizableOf(q), w.engine.growths.ListResizable(q)
 				if !slices.EqualFunc(got.Jobs, want.Jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
-					!slices.Equal(got.Members, want.Members) || !slices.Equal(got.At, want.At) || !slices.Equal(got.Grows, want.Grows) || !slices.Equal(got.Planned, want.Planned) ||
+					!slices.Equal(got.Members, want.Members) || !slices.Equal(got.At, want.At) ||
+					!slices.Equal(got.Grows, want.Grows) || !slices.Equal(got.Planned, want.Planned) ||
 					!slices.EqualFunc(got.Each, want.Each, slices.Equal[quota.Vector]) {
 					t.Fatalf("resizable workloads of %s = %+v, want %+v", q.Name, got, want)
 				}
@@ -205,9 +209,11 @@ func TestFewestPodsYield(t *testing.T) {
 					if !yields {
 						continue
 					}
-					if victims, smaller := list.Changes(q, want); len(got.Victims) != len(victims) || !slices.EqualFunc(got.Yields, smaller,
-						func(a, b state.Yield) bool { return a.Workload == b.Workload && a.At == b.At && a.Given.Equal(b.Given) }) {
-						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waits.Key, got.Yields, got.Victims, smaller, victims)
+					if victims, smaller := list.Changes(q, want); len(got.Victims) != len(victims) ||
+						!slices.EqualFunc(got.Yields, smaller,
+							func(a, b state.Yield) bool { return a.Workload == b.Workload && a.At == b.At && a.Given.Equal(b.Given) }) {
+						t.Fatalf("%s: got yields %+v and victims %+v, want %+v and %+v", waits.Key, got.Yields, got.Victims,
+							smaller, victims)
 					}
 				}
 			}
@@ -237,7 +243,8 @@ func (w *world) wantNoneToGrow(t *rapid.T) {
 			at := job.ElasticSet()
 			each := w.engine.ledgers.VectorOfPods(&job.Held.PodSets[at], 1)
 			_, ok := w.engine.nodes.MoreOnNodes(job, at, 1, 0)
-			if job.MayGrow() && job.Held.PodSets[at].Count < job.PodSets[0].Most() && state.ReplicasFree(q.Node, each) > 0 && ok {
+			if job.MayGrow() && job.Held.PodSets[at].Count < job.PodSets[0].Most() &&
+				state.ReplicasFree(q.Node, each) > 0 && ok {
 				w.describe(t)
 				t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.Held.PodSets[at].Count)
 			}

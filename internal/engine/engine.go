@@ -43,8 +43,8 @@ type Engine struct {
 	holdings
 	*tallies
 
-	// waiting is where blocked classes wait. nodesPublishedAt is the change count of places for which it was last told that
-	// nodes have changed.
+	// waiting is where blocked classes wait. nodesPublishedAt is the change count of places for which it was last told
+	// that nodes have changed.
 	waiting          *waiting.Room
 	nodesPublishedAt uint64
 
@@ -89,11 +89,13 @@ func New(options Options) *Engine {
 	e.evaluator = &evaluate.Evaluator{Options: options, Tree: e.tree, Queues: e.queues, Workloads: e.workloads,
 		Precedence: e.evictions.precedence, Nodes: e.nodes, Ledgers: e.ledgers, Growths: e.growths}
 	e.reports.workloads = e.workloads
-	e.waiting.Longest[waiting.RetryRefused], e.waiting.Longest[waiting.ForgetAvoided] = state.LongestRetry, state.LongestAvoidance
+	e.waiting.Longest[waiting.RetryRefused], e.waiting.Longest[waiting.ForgetAvoided] = state.LongestRetry,
+		state.LongestAvoidance
 	e.refusals = refusals{&e.waiting.Timers}
 	e.avoidances = avoidances{workloads: e.workloads, untimed: sets.New[Key](), timers: &e.waiting.Timers}
 	e.tallies = &tallies{options: options, tree: e.tree, ledgers: e.ledgers, queues: e.queues, localQueues: e.localQueues,
-		usageChanged: sets.New[string](), localUsageChanged: sets.New[Key](), activeChanged: sets.New[Key](), sharesChanged: sets.New[string]()}
+		usageChanged: sets.New[string](), localUsageChanged: sets.New[Key](), activeChanged: sets.New[Key](),
+		sharesChanged: sets.New[string]()}
 	e.usageHistory = usageHistory{options: options, ledgers: e.ledgers, tallies: e.tallies, queues: e.queues,
 		localQueues: e.localQueues, workloads: e.workloads}
 	return e
@@ -120,12 +122,14 @@ func (e *evictions) trackWithdrawn(w *state.Workload) {
 func (e *Engine) queue(name string) *state.ClusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &state.ClusterQueue{Fairly: e.options.FairSharing != nil, Classes: map[state.ClassKey]*state.Class{}, Locals: map[Key]*state.LocalQueue{},
+		q = &state.ClusterQueue{Fairly: e.options.FairSharing != nil, Classes: map[state.ClassKey]*state.Class{},
+			Locals: map[Key]*state.LocalQueue{},
 			Waits: e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool {
 				return e.evaluator.FormOf(state.ClassOf(c)).Asks
 			}),
 			Waiting: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{},
-			Entitled: order.NewHeap(func(a, b *state.Class) bool { return a.Before(&b.Class) }, func(c *state.Class) *order.Place { return &c.EntitledAt })}
+			Entitled: order.NewHeap(func(a, b *state.Class) bool { return a.Before(&b.Class) },
+				func(c *state.Class) *order.Place { return &c.EntitledAt })}
 		q.Set(ClusterQueue{Name: name})
 		q.Exists = false
 		e.queues[name] = q
@@ -139,7 +143,8 @@ func (e *Engine) whyInadmissible(w *state.Workload) reason.Reason {
 	case w.Inactive:
 		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
 	case w.Unheld:
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
+		return reason.Reason{Code: reason.PendingEvaluation,
+			Detail: "its pods were started before it had quota; it waits until they are stopped"}
 	case w.Queue == "":
 		return reason.Inadmissiblef("the Workload names no LocalQueue: set its spec.queueName")
 	case !w.Local.Exists:

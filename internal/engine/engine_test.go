@@ -176,8 +176,8 @@ func TestRefusedAdmissionGoesToTheNextAndIsTriedAgain(t *testing.T) {
 		at = due
 	}
 	second := time.Second
-	if diff := cmp.Diff([]time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, 64 * second, 128 * second,
-		256 * second, 5 * time.Minute, 5 * time.Minute}, waited); diff != "" {
+	if diff := cmp.Diff([]time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second,
+		64 * second, 128 * second, 256 * second, 5 * time.Minute, 5 * time.Minute}, waited); diff != "" {
 		t.Errorf("backoffs (-want +got):\n%s", diff)
 	}
 	a.Generation++

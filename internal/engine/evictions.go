@@ -139,7 +139,8 @@ func (e *evictionPass) evictionFor(w, by *state.Workload, was *Eviction) *Evicti
 	case e.pass.engine.options.FairSharing != nil:
 		cause = preempt.FairShare
 	}
-	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: by.ClusterQueue.Node.Path(), Path: was.Path}
+	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause,
+		PreemptorPath: by.ClusterQueue.Node.Path(), Path: was.Path}
 }
 
 // forget forgets which workloads were evicted for the given one, and for which it was. It unblocks those that

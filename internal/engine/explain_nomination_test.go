@@ -34,8 +34,8 @@ func (w *world) copied() *world {
 	return &out
 }
 
-// calm completes what is in progress as settle does, but no time passes. It returns whether the job was admitted, and what
-// was decided for others than the job before it held quota.
+// calm completes what is in progress as settle does, but no time passes. It returns whether the job was admitted, and
+// what was decided for others than the job before it held quota.
 func (w *world) calm(t *rapid.T, of Key) (admitted bool, forOthers []Decision) {
 	for range 50 {
 		decided := w.decideNow()
@@ -70,9 +70,9 @@ func (w *world) end(names ...string) {
 	w.settlePods()
 }
 
-// TestWorkloadFitsAfterTheEndsThatAreNamed: if the workloads end after whose end another would fit, as is said of it, it
-// is admitted, unless others are given something before it. What happens then does not count: a running one of higher
-// priority in its queue may stop it when others grow into what that one is to grow into.
+// TestWorkloadFitsAfterTheEndsThatAreNamed: if the workloads end after whose end another would fit, as is said of it,
+// it is admitted, unless others are given something before it. What happens then does not count: a running one of
+// higher priority in its queue may stop it when others grow into what that one is to grow into.
 func TestWorkloadFitsAfterTheEndsThatAreNamed(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
@@ -105,7 +105,8 @@ func TestWorkloadFitsAfterTheEndsThatAreNamed(t *testing.T) {
 				t.Fatalf("%s holds nothing, but is named as a holder for %s: %+v", h.Name, of, x)
 			}
 		}
-		if x.State == reason.Waiting && x.Behind == nil && x.Code != reason.WaitingForPodsReady && w.wide == nil && len(x.WouldPreempt)+len(x.WouldShrink) == 0 {
+		if x.State == reason.Waiting && x.Behind == nil && x.Code != reason.WaitingForPodsReady && w.wide == nil &&
+			len(x.WouldPreempt)+len(x.WouldShrink) == 0 {
 			if f := x.PodSets[0].Flavors; len(f) == 1 && f[0].Fit == reason.FitsByPreemption {
 				w.describe(t)
 				t.Fatalf("%s is said to fit by preemption of %v, but waits: %+v", of, f[0].WouldPreempt, x)
@@ -123,17 +124,19 @@ func TestWorkloadFitsAfterTheEndsThatAreNamed(t *testing.T) {
 		}
 		again, _ := w.engine.Explain(of)
 		w.describe(t)
-		t.Fatalf("%s is not admitted after the end of %v, as was said: %+v\nbut: %s %s %+v", of, x.WouldFitAfter, x, again.Code, again.Message, again)
+		t.Fatalf("%s is not admitted after the end of %v, as was said: %+v\nbut: %s %s %+v", of, x.WouldFitAfter, x,
+			again.Code, again.Message, again)
 	})
 }
 
-// TestEndsThatAreNamedSufficeOnNodes: after the end of one workload there would be quota, but only after the end of both
-// that are on the nodes would these have capacity; or nodes alone are short.
+// TestEndsThatAreNamedSufficeOnNodes: after the end of one workload there would be quota, but only after the end of
+// both that are on the nodes would these have capacity; or nodes alone are short.
 func TestEndsThatAreNamedSufficeOnNodes(t *testing.T) {
 	for name, quota := range map[string]int64{"quota is short too": 12, "nodes alone are short": 20} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", quota), localOf("q"), node("a1", "a", 4), node("a2", "a", 4),
-				job("a", "q", 1, 4, 0, 0), job("b", "q", 1, 4, 0, 1), job("x", "q", 2, 3, 0, 2)})...)
+			s := newScene(t, Options{},
+				slices.Concat(onNodes, []Event{queueOf("q", "", quota), localOf("q"), node("a1", "a", 4), node("a2", "a", 4),
+					job("a", "q", 1, 4, 0, 0), job("b", "q", 1, 4, 0, 1), job("x", "q", 2, 3, 0, 2)})...)
 			x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 			want := []reason.Name{{Namespace: "ns", Name: "a"}, {Namespace: "ns", Name: "b"}}
 			if diff := cmp.Diff(want, x.WouldFitAfter); diff != "" {
@@ -143,13 +146,15 @@ func TestEndsThatAreNamedSufficeOnNodes(t *testing.T) {
 	}
 }
 
-// TestEndsInOneRackAreNamed: a workload that requires one rack fits after the end of those in one, and no other is named.
+// TestEndsInOneRackAreNamed: a workload that requires one rack fits after the end of those in one, and no other is
+// named.
 func TestEndsInOneRackAreNamed(t *testing.T) {
 	apart := job("x", "q", 2, 4, 0, 4)
 	apart.PodSets[0].Topology = &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 40), localOf("q"),
 		node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4), node("b2", "b", 4),
-		job("w1", "q", 1, 3, 0, 0), job("w2", "q", 1, 3, 0, 1), job("w3", "q", 1, 3, 0, 2), job("w4", "q", 1, 3, 0, 3), apart})...)
+		job("w1", "q", 1, 3, 0, 0), job("w2", "q", 1, 3, 0, 1), job("w3", "q", 1, 3, 0, 2),
+		job("w4", "q", 1, 3, 0, 3), apart})...)
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	racks := map[string]bool{}
 	for _, name := range x.WouldFitAfter {
@@ -164,11 +169,13 @@ func TestEndsInOneRackAreNamed(t *testing.T) {
 // TestNoPreemptionIsSaidToHelpWhereNodesAreTooSmall: the rules allow to evict others for the quota, but the nodes could
 // not hold the workload even without them.
 func TestNoPreemptionIsSaidToHelpWhereNodesAreTooSmall(t *testing.T) {
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 6), lower), localOf("q"), node("a1", "a", 4), node("b1", "b", 2),
-		job("low", "q", 1, 1, 0, 0), job("x", "q", 2, 3, 5, 1)})...)
+	s := newScene(t, Options{},
+		slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 6), lower), localOf("q"), node("a1", "a", 4),
+			node("b1", "b", 2), job("low", "q", 1, 1, 0, 0), job("x", "q", 2, 3, 5, 1)})...)
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	if f := x.PodSets[0].Flavors[0]; f.Fit != reason.Short || len(f.WouldPreempt) > 0 || len(x.WouldFitAfter) > 0 {
-		t.Errorf("flavor %s by preemption of %v, after the end of %v; want that nothing is said to help", f.Fit, f.WouldPreempt, x.WouldFitAfter)
+		t.Errorf("flavor %s by preemption of %v, after the end of %v; want that nothing is said to help", f.Fit,
+			f.WouldPreempt, x.WouldFitAfter)
 	}
 }
 
@@ -198,7 +205,8 @@ func relaxed(ps PodSet, change string) (out PodSet, known bool) {
 		out.PerPod = map[string]int64{}
 	case scans(change, "with %dm cpu for each pod rather than %dm", &amount, &before):
 		out.PerPod = map[string]int64{"cpu": amount}
-	case scans(change, "with %d pod rather than %d", &amount, &before), scans(change, "with %d pods rather than %d", &amount, &before):
+	case scans(change, "with %d pod rather than %d", &amount, &before),
+		scans(change, "with %d pods rather than %d", &amount, &before):
 		out.Count, out.Reclaimable, out.MinCount, out.Together = int32(amount), 0, 0, 0
 	case scans(change, "within one %s rather than one", &level):
 		topology.Level = level
@@ -214,8 +222,8 @@ func scans(text, format string, into ...any) bool {
 	return n == len(into)
 }
 
-// TestWorkloadHasPlacesAfterTheChangeThatIsNamed: if a workload asks for what is said to help instead, nodes have capacity
-// for it, and it is admitted if there is quota, unless others are given something before it.
+// TestWorkloadHasPlacesAfterTheChangeThatIsNamed: if a workload asks for what is said to help instead, nodes have
+// capacity for it, and it is admitted if there is quota, unless others are given something before it.
 func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 	checkOnNodes(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
@@ -253,7 +261,8 @@ func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 				t.Fatalf("%s is said to have places %s, but has none then: %+v", of, f.Nodes.Relaxation, nodes)
 			}
 			admitted, forOthers := after.calm(t, of)
-			if f.Fit == reason.Fits && x.Behind == nil && (x.Code == reason.TopologyPlacementFailed || x.Code == reason.ExceedsNodes) && len(forOthers) == 0 && !admitted {
+			if f.Fit == reason.Fits && x.Behind == nil &&
+				(x.Code == reason.TopologyPlacementFailed || x.Code == reason.ExceedsNodes) && len(forOthers) == 0 && !admitted {
 				last, _ := after.engine.Explain(of)
 				if last.Code != reason.WaitingForPodsReady && last.Behind == nil {
 					w.describe(t)

@@ -47,7 +47,8 @@ func summary(x reason.Explanation) []string {
 		for _, f := range ps.Flavors {
 			line := fmt.Sprintf("flavor %s %s", f.Flavor, f.Fit)
 			for _, a := range f.Amounts {
-				line += fmt.Sprintf(" %s asked %s free %s missing %s", a.Resource, a.Asked.String(), a.Free.String(), a.Missing.String())
+				line += fmt.Sprintf(" %s asked %s free %s missing %s", a.Resource, a.Asked.String(), a.Free.String(),
+					a.Missing.String())
 			}
 			if f.Nearest {
 				line += " <- nearest"
@@ -75,13 +76,17 @@ func summary(x reason.Explanation) []string {
 }
 
 func TestExplain(t *testing.T) {
-	tainted := FlavorSet{Flavor{Name: "reserved", NodeTaints: []corev1.Taint{{Key: "reserved", Value: "true", Effect: corev1.TaintEffectNoSchedule}}}}
+	tainted := FlavorSet{Flavor{Name: "reserved",
+		NodeTaints: []corev1.Taint{{Key: "reserved", Value: "true", Effect: corev1.TaintEffectNoSchedule}}}}
 	twoFlavors := queueOf("q", "", 4)
 	twoFlavors.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"reserved", "default"}}}
-	twoFlavors.Quotas[quota.FlavorResource{Flavor: "reserved", Resource: "cpu"}] = quota.Limits{Nominal: 9, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	twoFlavors.Quotas[quota.FlavorResource{Flavor: "reserved", Resource: "cpu"}] = quota.Limits{Nominal: 9,
+		Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	twoGroups := queueOf("q", "", 4)
-	twoGroups.Groups = append(slices.Clone(twoGroups.Groups), flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"gpus"}})
-	twoGroups.Quotas[quota.FlavorResource{Flavor: "gpus", Resource: "gpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	twoGroups.Groups = append(slices.Clone(twoGroups.Groups),
+		flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"gpus"}})
+	twoGroups.Quotas[quota.FlavorResource{Flavor: "gpus", Resource: "gpu"}] = quota.Limits{Nominal: 2,
+		Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	within := func(r preempt.Rule) preempt.Policy { return preempt.Policy{WithinQueue: r} }
 	refused := job("x", "q", 1, 2, 5, 0)
 	refused.Refused = "its requests exceed its limits"
@@ -104,40 +109,48 @@ func TestExplain(t *testing.T) {
 				"held by a 3m: withinClusterQueue is Never, and it has the same priority", "would fit after a"},
 		},
 		"only some holders have to end": {
-			given: []Event{queueOf("q", "", 6), holds("a", "q", 1, 0), holds("b", "q", 2, 0), holds("c", "q", 3, 0), job("x", "q", 1, 3, 0, 0)},
+			given: []Event{queueOf("q", "", 6), holds("a", "q", 1, 0), holds("b", "q", 2, 0), holds("c", "q", 3, 0),
+				job("x", "q", 1, 3, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
-				"held by c 3m: withinClusterQueue is Never, and it has the same priority", "held by b 2m: withinClusterQueue is Never, and it has the same priority", "held by a 1m: withinClusterQueue is Never, and it has the same priority",
-				"would fit after c"},
+				"held by c 3m: withinClusterQueue is Never, and it has the same priority",
+				"held by b 2m: withinClusterQueue is Never, and it has the same priority",
+				"held by a 1m: withinClusterQueue is Never, and it has the same priority", "would fit after c"},
 		},
 		"of a higher priority, no setting of the queue is named: none would help": {
 			given: []Event{queueOf("q", "", 4), holds("low", "q", 1, 0), holds("high", "q", 3, 9), job("x", "q", 1, 2, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
-				"held by high 3m: its priority 9 is above 5", "held by low 1m: withinClusterQueue is Never", "would fit after high"},
+				"held by high 3m: its priority 9 is above 5", "held by low 1m: withinClusterQueue is Never",
+				"would fit after high"},
 		},
 		"workloads that it may preempt, and others that it may not": {
 			given: []Event{evicting(queueOf("q", "", 4), within(preempt.LowerPriority)),
 				holds("low", "q", 2, 0), holds("high", "q", 2, 9), job("x", "q", 1, 2, 5, 0)},
-			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest",
+			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1",
+				"flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest",
 				"held by high 2m: withinClusterQueue is LowerPriority, and its priority 9 is not below 5", "held by low 2m: ",
 				"would preempt low InClusterQueue", "would fit after high"},
 		},
 		"a workload within its queue's own quota is not preempted, and one outside the shortage is not named": {
-			given: []Event{evicting(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 4), localOf("r"),
-				holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"), holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
+			given: []Event{evicting(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}),
+				queueOf("r", "lab", 4), localOf("r"), holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"),
+				holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 				"held by own 4m: within the quota of ClusterQueue r or its cohort", "would fit after own"},
 		},
 		"a borrower reclaims nothing": {
-			given: []Event{evicting(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
-				holds("mine", "q", 3, 0), holds("borrower", "r", 1, 0), job("x", "q", 1, 2, 0, 0)},
+			given: []Event{evicting(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}),
+				queueOf("r", "lab", 0), localOf("r"), holds("mine", "q", 3, 0), holds("borrower", "r", 1, 0),
+				job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
 				"held by mine 3m: withinClusterQueue is Never, and it has the same priority",
 				"held by borrower 1m: the workload would borrow, and borrowWithinCohort is Never", "would fit after mine"},
 		},
 		"a borrower that may preempt may not preempt all": {
-			given: []Event{evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WhileBorrowing: true, Threshold: new(int32(2))}),
+			given: []Event{evicting(queueOf("q", "lab", 0),
+				preempt.Policy{Reclaim: preempt.Any, WhileBorrowing: true, Threshold: new(int32(2))}),
 				queueOf("r", "lab", 0), localOf("r"), queueOf("s", "lab", 1), localOf("s"), queueOf("lender", "lab", 9),
-				holds("equal", "r", 4, 5), holds("above", "r", 3, 3), holds("low", "r", 1, 2), holds("partly", "s", 2, 0), job("x", "q", 1, 2, 5, 0)},
+				holds("equal", "r", 4, 5), holds("above", "r", 3, 3), holds("low", "r", 1, 2), holds("partly", "s", 2, 0),
+				job("x", "q", 1, 2, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest",
 				"held by equal 4m: the workload would borrow, and borrowWithinCohort is LowerPriority: its priority 5 is not below 5",
 				"held by above 3m: the workload would borrow, and its priority 3 is above maxPriorityThreshold 2",
@@ -150,10 +163,12 @@ func TestExplain(t *testing.T) {
 				w.PodSets[0].PerPod["gpu"] = 3
 				return w
 			}()},
-			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest", "flavor gpus TooLarge gpu asked 3 free 2 missing 1 <- nearest"},
+			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
+				"flavor gpus TooLarge gpu asked 3 free 2 missing 1 <- nearest"},
 		},
 		"a borrower reclaims nothing even if others of its queue are evicted for it": {
-			given: []Event{evicting(queueOf("q", "lab", 3), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
+			given: []Event{evicting(queueOf("q", "lab", 3),
+				preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 1, 0), holds("kept", "q", 1, 9), holds("borrower", "r", 1, 9), job("x", "q", 1, 3, 5, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
 				"held by borrower 1m: the workload would borrow, and borrowWithinCohort is Never",
@@ -161,27 +176,36 @@ func TestExplain(t *testing.T) {
 				"held by mine 1m: ", "would fit after borrower", "would fit after kept", "would fit after mine"},
 		},
 		"an elastic job shrinks to its minimum for an equal priority": {
-			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 0, 1)},
+			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0),
+				job("x", "q", 4, 1, 0, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
-				"held by tune 3m: it is elastic, and can only shrink by 1", "held by eval 1m: withinClusterQueue is Never, and it has the same priority", "would fit after tune", "would fit after eval"},
+				"held by tune 3m: it is elastic, and can only shrink by 1",
+				"held by eval 1m: withinClusterQueue is Never, and it has the same priority", "would fit after tune",
+				"would fit after eval"},
 		},
 		"an elastic job is evicted for a higher priority": {
-			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
+			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0),
+				job("x", "q", 4, 1, 1, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
-				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
+				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune",
+				"would fit after eval"},
 		},
 		"an inadmissible workload has no holders": {
-			given: []Event{evicting(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
-			want:  []string{"Aside Inadmissible 0/0", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest"},
+			given: []Event{evicting(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0),
+				holds("high", "q", 2, 9), refused},
+			want: []string{"Aside Inadmissible 0/0", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest"},
 		},
 		"evicted workloads are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},
-			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest",
+			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1",
+				"flavor default FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest",
 				"held by a 4m: is already being evicted"},
 		},
 		"a workload behind the head of a strict queue": {
-			given: []Event{strict(queueOf("q", "", 4)), holds("a", "q", 3, 0), job("big", "q", 1, 4, 0, 0), job("x", "q", 1, 1, 0, 1)},
-			want:  []string{"Waiting WaitingForQuota 2/2", "flavor default Fits cpu asked 1m free 1m missing 0 <- nearest", "behind big"},
+			given: []Event{strict(queueOf("q", "", 4)), holds("a", "q", 3, 0), job("big", "q", 1, 4, 0, 0),
+				job("x", "q", 1, 1, 0, 1)},
+			want: []string{"Waiting WaitingForQuota 2/2",
+				"flavor default Fits cpu asked 1m free 1m missing 0 <- nearest", "behind big"},
 		},
 		"a workload that exceeds all quota has no holders": {
 			given: []Event{queueOf("q", "", 4), holds("a", "q", 3, 0), job("x", "q", 1, 5, 0, 0)},
@@ -235,10 +259,12 @@ func TestExplainBeforeTheQueueWasEvaluated(t *testing.T) {
 // the promise against the workload itself.
 func TestExplainOfAPromise(t *testing.T) {
 	e := New(Options{})
-	decisionsAfter(e, defaultFlavor, evicting(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
+	decisionsAfter(e, defaultFlavor,
+		evicting(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
 		holds("low", "q", 4, 0), job("x", "q", 1, 3, 5, 0))
 	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
-	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 3m free 0 missing 3m <- nearest",
+	want := []string{"Promised WaitingForPreemptedWorkloads 1/1",
+		"flavor default FitsAfterEvicted cpu asked 3m free 0 missing 3m <- nearest",
 		"held by low 4m: is already being evicted"}
 	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
@@ -251,13 +277,17 @@ func TestExplainOfAPromise(t *testing.T) {
 	}
 }
 
-// TestPromiseIsExplainedByItsFlavor: a workload waits for the flavor that it was promised, although another one fits now.
+// TestPromiseIsExplainedByItsFlavor: a workload waits for the flavor that it was promised, although another one fits
+// now.
 func TestPromiseIsExplainedByItsFlavor(t *testing.T) {
 	q := evicting(queueOf("q", "", 2), lower)
 	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default", "spot"}}}
-	q.Quotas[quota.FlavorResource{Flavor: "spot", Resource: "cpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
-	s := newScene(t, Options{}, FlavorSet{Flavor{Name: "spot"}}, q, localOf("q"), job("other", "q", 1, 2, 9, 0), job("low", "q", 1, 2, 0, 1))
-	s.want("the preemptor arrives", s.happens(job("x", "q", 1, 2, 5, 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	q.Quotas[quota.FlavorResource{Flavor: "spot", Resource: "cpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited,
+		Lending: quota.Unlimited}
+	s := newScene(t, Options{}, FlavorSet{Flavor{Name: "spot"}}, q, localOf("q"), job("other", "q", 1, 2, 9, 0),
+		job("low", "q", 1, 2, 0, 1))
+	s.want("the preemptor arrives", s.happens(job("x", "q", 1, 2, 5, 2)), "evict low for x: in queue",
+		"x waits: WaitingForPreemptedWorkloads")
 	s.want("the other flavor becomes free", s.happens(gone("other")))
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default Fits cpu asked 2m free 2m missing 0",
@@ -270,14 +300,15 @@ func TestPromiseIsExplainedByItsFlavor(t *testing.T) {
 	}
 }
 
-// TestPromiseOnNodesIsExplainedByItsSize: a workload was promised the place of one pod. Quota for all of them becomes free,
-// and as no nodes could hold so many, it would be given them by quota alone; it waits for what it was promised.
+// TestPromiseOnNodesIsExplainedByItsSize: a workload was promised the place of one pod. Quota for all of them becomes
+// free, and as no nodes could hold so many, it would be given them by quota alone; it waits for what it was promised.
 func TestPromiseOnNodesIsExplainedByItsSize(t *testing.T) {
 	q := evicting(queueOf("q", "", 13), lower)
 	q.OnDemand = true
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("b1", "b", 5),
 		job("low", "q", 1, 4, 0, 0), job("other", "q", 1, 5, 9, 1)})...)
-	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 3, 3, 5, 2), 1)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 3, 3, 5, 2), 1)), "evict low for x: in queue",
+		"x waits: WaitingForPreemptedWorkloads")
 	s.want("another one ends, and its node is removed", s.happens(gone("other"), NodeDeleted{Name: "b1"}))
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	if x.State != reason.Promised || x.Code != reason.WaitingForPreemptedWorkloads {
@@ -292,9 +323,11 @@ func TestWorkloadProtectedByFairSharingIsNotPreemptable(t *testing.T) {
 	of := func(name string, w quota.Weight) ClusterQueueSet {
 		return weighing(evicting(queueOf(name, "lab", 1), any), w)
 	}
-	s := newScene(t, bothStrategies, of("poor", quota.One), localOf("poor"), of("rich", quota.One), localOf("rich"), of("none", 0), localOf("none"), queueOf("spare", "lab", 3),
-		job("n", "none", 1, 1, 0, 0), job("p", "poor", 3, 1, 0, 1), job("r", "rich", 2, 1, 0, 2))
-	s.want("a workload of a queue without usage arrives", s.happens(job("x", "none", 1, 1, 0, 3)), "x waits: WaitingForQuota")
+	s := newScene(t, bothStrategies, of("poor", quota.One), localOf("poor"), of("rich", quota.One), localOf("rich"),
+		of("none", 0), localOf("none"), queueOf("spare", "lab", 3), job("n", "none", 1, 1, 0, 0),
+		job("p", "poor", 3, 1, 0, 1), job("r", "rich", 2, 1, 0, 2))
+	s.want("a workload of a queue without usage arrives", s.happens(job("x", "none", 1, 1, 0, 3)),
+		"x waits: WaitingForQuota")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
 	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
 		"held by p 3m: by fair sharing, the share of none with the workload must be less than that of poor",
@@ -324,7 +357,8 @@ func TestPossiblePartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	s := newScene(t, Options{}, stoppedQueue(queueOf("q", "", 4)), localOf("q"))
 	s.want("its queue is stopped", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: OnHold")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
-	if diff := cmp.Diff([]string{"Aside OnHold 0/0", "flavor default Fits cpu asked 4m free 4m missing 0 <- nearest"}, summary(x)); diff != "" {
+	if diff := cmp.Diff([]string{"Aside OnHold 0/0", "flavor default Fits cpu asked 4m free 4m missing 0 <- nearest"},
+		summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 }
@@ -333,9 +367,11 @@ func TestPossiblePartialAdmissionIsExplainedByItsSize(t *testing.T) {
 // by that size.
 func TestPromisedPartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
-	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue",
+		"x waits: WaitingForPreemptedWorkloads")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
-	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 4m free 0 missing 4m <- nearest",
+	want := []string{"Promised WaitingForPreemptedWorkloads 1/1",
+		"flavor default FitsAfterEvicted cpu asked 4m free 0 missing 4m <- nearest",
 		"held by low 4m: is already being evicted"}
 	if diff := cmp.Diff(want, summary(x)); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
@@ -351,11 +387,14 @@ func TestPromiseThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
 		s.happens(job(name, "q", 2, 1, map[string]int32{"low": 0, "other": 5}[name], 0))
 		s.happens(ready(name, true))
 	}
-	s.want("the preemptor arrives", s.happens(smaller(job("high", "q", 3, 1, 1, 1), 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
-	s.want("a pod of another workload fails, then the victim's pods are gone", s.happens(ready("other", false), s.stopped("low")),
-		"high waits: WaitingForPodsReady", "low waits: WaitingForPodsReady")
+	s.want("the preemptor arrives", s.happens(smaller(job("high", "q", 3, 1, 1, 1), 1)), "evict low for high: in queue",
+		"high waits: WaitingForPreemptedWorkloads")
+	s.want("a pod of another workload fails, then the victim's pods are gone",
+		s.happens(ready("other", false), s.stopped("low")), "high waits: WaitingForPodsReady",
+		"low waits: WaitingForPodsReady")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"})
-	if x.Code != reason.WaitingForPodsReady || x.Message != "waiting for all admitted workloads of ClusterQueue q to be in PodsReady condition" {
+	if x.Code != reason.WaitingForPodsReady ||
+		x.Message != "waiting for all admitted workloads of ClusterQueue q to be in PodsReady condition" {
 		t.Errorf("explained as %s: %s, want the reported reason", x.Code, x.Message)
 	}
 	if diff := cmp.Diff([]reason.Name{{Namespace: "ns", Name: "other"}}, x.Unready); diff != "" {
@@ -371,11 +410,14 @@ func TestWorkloadBehindAnotherOfItsKindIsExplainedAsThatOne(t *testing.T) {
 	borrows := evicting(queueOf("r", "lab", 0), preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true})
 	s := newScene(t, Options{}, reclaims, localOf("p"), borrows, localOf("r"), queueOf("q", "lab", 1), localOf("q"),
 		job("large", "p", 1, 2, 5, 0), job("first", "p", 1, 1, 0, 1))
-	s.want("a second one and a borrower of higher priority arrive", s.happens(job("second", "p", 1, 1, 0, 2), job("borrower", "r", 1, 1, 1, 3)),
-		"evict first for borrower: while borrowing", "second waits: WaitingForQuota", "borrower waits: WaitingForPreemptedWorkloads")
+	s.want("a second one and a borrower of higher priority arrive",
+		s.happens(job("second", "p", 1, 1, 0, 2), job("borrower", "r", 1, 1, 1, 3)),
+		"evict first for borrower: while borrowing", "second waits: WaitingForQuota",
+		"borrower waits: WaitingForPreemptedWorkloads")
 	s.want("the first is gone", s.happens(s.stopped("first")), "admit borrower in r", "first waits: WaitingForQuota")
-	s.want("what becomes free is taken by others", s.happens(gone("large"), job("urgent", "p", 1, 1, 5, 4), job("owner", "q", 1, 1, 5, 5)),
-		"admit urgent in p", "admit owner in q")
+	s.want("what becomes free is taken by others",
+		s.happens(gone("large"), job("urgent", "p", 1, 1, 5, 4), job("owner", "q", 1, 1, 5, 5)), "admit urgent in p",
+		"admit owner in q")
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "second"})
 	want := []string{"Waiting WaitingForQuota 2/2", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
 		"held by borrower 1m: an earlier workload that asks for the same was evicted for it before, and does not take that back",
@@ -443,7 +485,8 @@ func TestAnExplanationKnowsWhatIsAboutToGrow(t *testing.T) {
 		e.Apply(ev)
 	}
 	e.Arrange(epoch.Add(time.Second))
-	if x, _ := e.Explain(Key{Namespace: "ns", Name: "x"}); x.Code != reason.WaitingForQuota || !strings.Contains(x.Message, "about to grow") {
+	if x, _ := e.Explain(Key{Namespace: "ns", Name: "x"}); x.Code != reason.WaitingForQuota ||
+		!strings.Contains(x.Message, "about to grow") {
 		t.Errorf("x waits for %s: %s, want it to wait until the other has grown", x.Code, x.Message)
 	}
 }

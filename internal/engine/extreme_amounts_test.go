@@ -15,7 +15,8 @@ import (
 // TestExtremeAmountsNeitherOverflowNorPanic: with quotas and requests at the limits of the range, admissions never
 // exceed the quota, calculated with big integers.
 func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
-	extreme := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 2, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2, 1 << 62}), rapid.Int64Range(0, math.MaxInt64))
+	extreme := rapid.OneOf(rapid.SampledFrom([]int64{0, 1, 2, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 / 2,
+		1 << 62}), rapid.Int64Range(0, math.MaxInt64))
 	rapid.Check(t, func(t *rapid.T) {
 		e := New(drawOptions(t))
 		e.Apply(defaultFlavor)
@@ -24,14 +25,16 @@ func TestExtremeAmountsNeitherOverflowNorPanic(t *testing.T) {
 			nominal := extreme.Draw(t, "quota of "+name)
 			there.Add(there, big.NewInt(nominal))
 			e.Apply(evicting(queueOf(name, "lab", nominal), preempt.Policy{
-				WithinQueue: preempt.LowerPriority, Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.Any}).Draw(t, name+" reclaims")}))
+				WithinQueue: preempt.LowerPriority,
+				Reclaim:     rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.Any}).Draw(t, name+" reclaims")}))
 			e.Apply(localOf(name))
 		}
 		jobs := map[Key]WorkloadSet{}
 		version := int64(1)
 		for n := range rapid.IntRange(1, 20).Draw(t, "jobs") {
 			pods := rapid.SampledFrom([]int32{0, 1, 2, math.MaxInt32}).Draw(t, "pods")
-			w := job(fmt.Sprint("j", n), rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"), pods, extreme.Draw(t, "cpu"), rapid.Int32().Draw(t, "priority"), n)
+			w := job(fmt.Sprint("j", n), rapid.SampledFrom([]string{"p", "q"}).Draw(t, "queue"), pods, extreme.Draw(t, "cpu"),
+				rapid.Int32().Draw(t, "priority"), n)
 			if rapid.Bool().Draw(t, "can start smaller") && pods > 0 {
 				w.PodSets[0].MinCount = 1
 			}

@@ -12,9 +12,10 @@ import (
 )
 
 var (
-	bothStrategies = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}}
-	finalOnly      = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare}}}
-	initialOnly    = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanInitialShare}}}
+	bothStrategies = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare,
+		preempt.LessThanInitialShare}}}
+	finalOnly   = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare}}}
+	initialOnly = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanInitialShare}}}
 
 	reclaimAny = preempt.Policy{Reclaim: preempt.Any}
 )
@@ -50,7 +51,8 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 		}
 		var used []int64
 		for n := range queues {
-			used = append(used, e.queues[fmt.Sprint("q", n)].Node.Used(quota.Held, e.tree.Index(quota.FlavorResource{Flavor: "default", Resource: "cpu"})))
+			used = append(used, e.queues[fmt.Sprint("q", n)].Node.Used(quota.Held,
+				e.tree.Index(quota.FlavorResource{Flavor: "default", Resource: "cpu"})))
 		}
 		if slices.Max(used)-slices.Min(used) > 1 {
 			t.Fatalf("usage of %d cpu = %v, want equal shares", size, used)
@@ -59,7 +61,8 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 }
 
 func TestShareOfAQueueAndACohort(t *testing.T) {
-	s := newScene(t, bothStrategies, cohortOf("top", "", 6), cohortOf("lab", "top", 3), queueOf("q", "lab", 0), localOf("q"))
+	s := newScene(t, bothStrategies, cohortOf("top", "", 6), cohortOf("lab", "top", 3),
+		queueOf("q", "lab", 0), localOf("q"))
 	s.engine.TakeChangedCohorts()
 	s.happens(job("a", "q", 4, 1, 0, 0))
 	if u, _ := s.engine.QueueUsage("q"); u.Share == nil || *u.Share != 445 {

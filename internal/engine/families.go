@@ -90,8 +90,8 @@ func waitsOf(queues []*state.ClusterQueue) []*waiting.Queue {
 	return out
 }
 
-// publishNodes tells all that wait what has changed on the nodes: the classes that were short of places, the families of
-// workloads with promised places, and the queues of workloads that would be larger.
+// publishNodes tells all that wait what has changed on the nodes: the classes that were short of places, the families
+// of workloads with promised places, and the queues of workloads that would be larger.
 func (e *Engine) publishNodes() {
 	if now := e.nodes.Places.Changes(); now != e.nodesPublishedAt {
 		e.nodesPublishedAt = now

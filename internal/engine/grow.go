@@ -116,7 +116,8 @@ func (g *growthPass) awaitsOthers(q *state.ClusterQueue, t *state.Resizable, i i
 	if w.GrowthAwaits == g.pass.engine.nodes.PlacesVersion {
 		return true
 	}
-	if g.pass.engine.growths.PodsOn(place.Now, t, i, t.Planned[i]) >= g.pass.engine.growths.PodsOn(place.Planned, t, i, t.Planned[i]) {
+	if g.pass.engine.growths.PodsOn(place.Now, t, i, t.Planned[i]) >= g.pass.engine.growths.PodsOn(place.Planned, t,
+		i, t.Planned[i]) {
 		return false
 	}
 	w.GrowthAwaits, q.Cramped = g.pass.engine.nodes.PlacesVersion, true
@@ -165,7 +166,8 @@ func (g *growthPass) planGrowth(w *state.Workload, more quota.Vector) {
 // one priority at a time, the highest first.
 func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
 	t := g.pass.engine.growths.ResizableOf(q)
-	now := state.GrowthState{Listings: q.Listings, Others: q.Family.Listings, Charges: q.Family.Waits.Charges(), Places: g.pass.engine.nodes.PlacesVersion, Until: q.PreemptionChecked.Until}
+	now := state.GrowthState{Listings: q.Listings, Others: q.Family.Listings, Charges: q.Family.Waits.Charges(),
+		Places: g.pass.engine.nodes.PlacesVersion, Until: q.PreemptionChecked.Until}
 	if now == q.PreemptionChecked && (now.Until.IsZero() || g.pass.engine.growths.Now.Before(now.Until)) {
 		if !now.Until.IsZero() {
 			g.scheduleGrowth(q, now.Until)
@@ -211,13 +213,15 @@ func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
 //
 // No workload does so twice for the same one: if a workload took what another has, released it to a third and took it
 // again, there would be no end.
-func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *elastic.Yielding, indices []int) (later time.Time, any bool) {
+func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *elastic.Yielding,
+	indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
 	g.pass.engine.growths.TryYields(q, t, func(trial *growth.YieldTrial) {
 		gains := func(sizes []int32) (sum int32) {
 			trial.Release(sizes, func() {
 				trial.TakeOffNodes()
-				grown, sum, later = g.pass.engine.growths.GrownAs(q, t, indices, func(i quota.Index) int64 { return q.Node.Available(quota.Planned, i) })
+				grown, sum, later = g.pass.engine.growths.GrownAs(q, t, indices,
+					func(i quota.Index) int64 { return q.Node.Available(quota.Planned, i) })
 			})
 			return sum
 		}
@@ -282,8 +286,8 @@ func (g *growthPass) shrinkSurplus() {
 	}
 }
 
-// sizedToRunning returns the admission with fewer pods, at the places that have pods as far as possible: a job keeps the
-// pods that run, and may want fewer because others cannot be placed. Ranks in slices stay where they are.
+// sizedToRunning returns the admission with fewer pods, at the places that have pods as far as possible: a job keeps
+// the pods that run, and may want fewer because others cannot be placed. Ranks in slices stay where they are.
 func (g *growthPass) sizedToRunning(w *state.Workload, at int, to int32) *Admission {
 	set := &w.Held.PodSets[at]
 	given := w.Held.Sized(at, to, nil)

@@ -9,9 +9,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// Workloads of several queues that share quota grow beside each other: the highest priority first, and each queue into its
-// own quota before others borrow it. A queue does not get back what a workload of another one has grown into, except for
-// workloads that wait, where its policy allows that.
+// Workloads of several queues that share quota grow beside each other: the highest priority first, and each queue into
+// its own quota before others borrow it. A queue does not get back what a workload of another one has grown into,
+// except for workloads that wait, where its policy allows that.
 
 // inOrderOfGrowth returns the queues of the family with elastic workloads, those with the highest priority that could
 // grow first; of equal ones, those where such a workload need not rest.
@@ -66,15 +66,15 @@ func (g growthTurn) compare(other growthTurn) int {
 	}
 }
 
-// ownGrowths is own quota that the queues of a family hold back while others grow: what their workloads are to grow into
-// soon. Nothing of it would come back from a workload of another queue that grows into it first. Two queues of 5 GPUs
-// share a cohort:
+// ownGrowths is own quota that the queues of a family hold back while others grow: what their workloads are to grow
+// into soon. Nothing of it would come back from a workload of another queue that grows into it first. Two queues of 5
+// GPUs share a cohort:
 //
 //	own runs in a with 2 GPUs and may grow to 5 in 30 s, other runs in b with 5 GPUs and may grow now
 //	3 GPUs are free: a holds them back, and other does not grow
 //
-// Where others have borrowed so much that there is not enough for all queues, the first in order of growth has it first:
-// if queues held the same quota back from each other, none would ever grow.
+// Where others have borrowed so much that there is not enough for all queues, the first in order of growth has it
+// first: if queues held the same quota back from each other, none would ever grow.
 type ownGrowths struct {
 	pass   *pass
 	queues []*state.ClusterQueue
@@ -82,8 +82,8 @@ type ownGrowths struct {
 	heldBack map[*state.ClusterQueue]quota.Vector
 }
 
-// HoldBack has all queues but the one whose turn it is hold their own growth back, if they do not yet. It reports whether
-// they do so from now on.
+// HoldBack has all queues but the one whose turn it is hold their own growth back, if they do not yet. It reports
+// whether they do so from now on.
 func (o *ownGrowths) holdBack(turn *state.ClusterQueue) (news bool) {
 	if o.heldBack != nil || len(o.queues) < 2 {
 		return false

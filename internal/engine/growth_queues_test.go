@@ -16,12 +16,13 @@ import (
 // in returns the job in the LocalQueue of that name.
 func in(queue string, w WorkloadSet) WorkloadSet { w.Queue = queue; return w }
 
-// TestOfOwnersTheOneThatRestsWaits: where there is not enough for the own quota of two queues, a job that rests keeps none
-// from one of the same priority that may grow at once, whichever queue comes first by name.
+// TestOfOwnersTheOneThatRestsWaits: where there is not enough for the own quota of two queues, a job that rests keeps
+// none from one of the same priority that may grow at once, whichever queue comes first by name.
 func TestOfOwnersTheOneThatRestsWaits(t *testing.T) {
 	for _, names := range [][]string{{"p", "q"}, {"q", "p"}} {
 		for priority, want := range map[int32][]int32{0: {2, 4}, 1: {4, 2}} {
-			s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("p", "lab", 6), queueOf("q", "lab", 6), queueOf("r", "lab", 0), localOf("p"), localOf("q"), localOf("r"),
+			s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("p", "lab", 6),
+				queueOf("q", "lab", 6), queueOf("r", "lab", 0), localOf("p"), localOf("q"), localOf("r"),
 				job("borrows", "r", 6, 1, 0, 0), job("ends", "r", 2, 1, 0, 0), job("before", "r", 2, 1, 0, 0))
 			s.happens(in(names[1], between("ready", 2, 6, 0, 1)))
 			s.now = s.now.Add(29 * time.Second)
@@ -36,12 +37,13 @@ func TestOfOwnersTheOneThatRestsWaits(t *testing.T) {
 	}
 }
 
-// besideAnOwner returns a scene in which two cpus of the own quota of queue owner are free for the job own of that queue,
-// which rests. Those of the other queue may grow: one of two cpus, and one of another two that could displace it if that is
-// asked for.
+// besideAnOwner returns a scene in which two cpus of the own quota of queue owner are free for the job own of that
+// queue, which rests. Those of the other queue may grow: one of two cpus, and one of another two that could displace it
+// if that is asked for.
 func besideAnOwner(t *testing.T, owner, other string, displaces bool) *scene {
-	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf(owner, "lab", 4), queueOf(other, "lab", 4), localOf(owner), localOf(other),
-		job("before", owner, 2, 1, 0, 0), job("ends", owner, 2, 1, 0, 0))
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf(owner, "lab", 4),
+		queueOf(other, "lab", 4), localOf(owner), localOf(other), job("before", owner, 2, 1, 0, 0),
+		job("ends", owner, 2, 1, 0, 0))
 	s.happens(in(other, between("low", 2, 2, 0, 1)), in(other, between("high", 2, 8, 0, 2)))
 	s.now = s.now.Add(29 * time.Second)
 	s.happens(gone("before"), in(owner, between("own", 2, 4, 0, 3)))
@@ -55,8 +57,8 @@ func besideAnOwner(t *testing.T, owner, other string, displaces bool) *scene {
 	return s
 }
 
-// TestGrowthAtTheCostOfOthersLeavesOwnGrowth: a job that takes what one of lower priority has plans nothing of what a job of
-// another queue will soon grow into of its own quota.
+// TestGrowthAtTheCostOfOthersLeavesOwnGrowth: a job that takes what one of lower priority has plans nothing of what a
+// job of another queue will soon grow into of its own quota.
 func TestGrowthAtTheCostOfOthersLeavesOwnGrowth(t *testing.T) {
 	for _, names := range [][]string{{"p", "q"}, {"q", "p"}} {
 		s := besideAnOwner(t, names[0], names[1], true)
@@ -67,13 +69,17 @@ func TestGrowthAtTheCostOfOthersLeavesOwnGrowth(t *testing.T) {
 	}
 }
 
-// TestOthersGrowOnceAnOwnerWillNot: what is kept for the growth of a queue's own job is given to others when that job does
-// not want it any more, or may not have it.
+// TestOthersGrowOnceAnOwnerWillNot: what is kept for the growth of a queue's own job is given to others when that job
+// does not want it any more, or may not have it.
 func TestOthersGrowOnceAnOwnerWillNot(t *testing.T) {
 	for name, change := range map[string]func(*scene) Event{
-		"it ends":                     func(*scene) Event { return gone("own") },
-		"it is deactivated":           func(s *scene) Event { return s.changed("own", func(w *Workload) { w.Inactive = true }) },
-		"it wants no more":            func(s *scene) Event { return s.changed("own", func(w *Workload) { w.PodSets[0].Wanted = 2 }) },
+		"it ends": func(*scene) Event { return gone("own") },
+		"it is deactivated": func(s *scene) Event {
+			return s.changed("own", func(w *Workload) { w.Inactive = true })
+		},
+		"it wants no more": func(s *scene) Event {
+			return s.changed("own", func(w *Workload) { w.PodSets[0].Wanted = 2 })
+		},
 		"its LocalQueue is stopped":   func(*scene) Event { l := localOf("p"); l.Stopped = true; return l },
 		"its LocalQueue is deleted":   func(*scene) Event { return LocalQueueDeleted{localOf("p").Key} },
 		"its ClusterQueue is stopped": func(*scene) Event { q := queueOf("p", "lab", 4); q.Stopped = true; return q },
@@ -105,7 +111,8 @@ func TestOthersGrowOnceAnOwnerWillNot(t *testing.T) {
 func newGrowthWorld(t *rapid.T) *world {
 	var options Options
 	if rapid.IntRange(0, 3).Draw(t, "fair sharing if 0") == 0 {
-		options.FairSharing = &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}
+		options.FairSharing = &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare,
+			preempt.LessThanInitialShare}}
 	}
 	w := emptyWorld(options)
 	w.growth = true
@@ -131,14 +138,17 @@ func newGrowthWorld(t *rapid.T) *world {
 		return rapid.SampledFrom([]int64{quota.Unlimited, quota.Unlimited, quota.Unlimited, 0, 2, 4}).Draw(t, of)
 	}
 	for _, name := range queueNames {
-		q := queueOf(name, rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name), rapid.SampledFrom([]int64{0, 3, 4, 5, 6, 8}).Draw(t, "quota of "+name))
+		q := queueOf(name, rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name),
+			rapid.SampledFrom([]int64{0, 3, 4, 5, 6, 8}).Draw(t, "quota of "+name))
 		for fr, l := range q.Quotas {
 			l.Borrowing, l.Lending = limit(name+" borrows up to"), limit(name+" lends up to")
 			q.Quotas[fr] = l
 		}
 		q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
-		q.Preemption = preempt.Policy{WithinQueue: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority}).Draw(t, name+" within"),
-			Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t, name+" reclaims")}
+		q.Preemption = preempt.Policy{WithinQueue: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority}).
+			Draw(t, name+" within"),
+			Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t,
+				name+" reclaims")}
 		w.queues[name] = q
 		w.apply(q)
 		for _, namespace := range namespaces {
@@ -155,9 +165,11 @@ func (w *world) growthStep(t *rapid.T) {
 	case kind < 3 || len(running) == 0:
 		name := fmt.Sprintf("j%03d", len(w.log))
 		most := rapid.Int32Range(1, 8).Draw(t, "pods")
-		ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), most, rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "cpu"),
+		ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), most,
+			rapid.SampledFrom([]int64{1, 1, 2}).Draw(t, "cpu"),
 			rapid.Int32Range(0, rapid.SampledFrom([]int32{0, 2}).Draw(t, "highest priority")).Draw(t, "priority"), len(w.log))
-		if ev.PodSets[0].MinCount = rapid.Int32Range(1, min(2, most)).Draw(t, "minimum"); rapid.IntRange(0, 3).Draw(t, "rigid if 0") > 0 {
+		if ev.PodSets[0].MinCount = rapid.Int32Range(1, min(2, most)).Draw(t, "minimum"); rapid.IntRange(0, 3).Draw(t,
+			"rigid if 0") > 0 {
 			ev.PodSets[0].Elastic = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
 		}
 		w.submit(t, ev)
@@ -170,7 +182,8 @@ func (w *world) growthStep(t *rapid.T) {
 			}
 		}
 	case kind < 7 && len(w.open) > 0:
-		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{accepted, accepted, lost}).Draw(t, "answer"))
+		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"),
+			rapid.SampledFrom([]answer{accepted, accepted, lost}).Draw(t, "answer"))
 	case kind < 9:
 		w.hold(t, rapid.SampledFrom(running).Draw(t, "held back"))
 	case kind < 10:

@@ -32,7 +32,8 @@ func (g *growthPass) growthsFrom(q *state.ClusterQueue, priority int32) []growth
 	t := g.pass.engine.growths.ResizableOf(q)
 	var may, soon []int
 	for i, w := range t.Members {
-		if t.Jobs[i].Size == t.Jobs[i].Max || w.Held.HasSurplus() || len(w.Growing) > 0 || w.Priority < priority || !w.MayGrow() {
+		if t.Jobs[i].Size == t.Jobs[i].Max || w.Held.HasSurplus() || len(w.Growing) > 0 ||
+			w.Priority < priority || !w.MayGrow() {
 			continue // it is at its maximum, or pods of it or for it have not terminated yet
 		}
 		to := int32(min(int64(t.Jobs[i].Max), int64(t.Jobs[i].Size)+state.ReplicasFree(q.Node, t.Each[i])))
@@ -72,9 +73,9 @@ func (g *growthPass) whenGrows(q *state.ClusterQueue, t *state.Resizable, i int,
 	return shortly
 }
 
-// share shares out capacity among the workloads that may grow now and, before lower priorities, those that may soon, and
-// returns the growth of the former. None gets quota for pods that have no nodes, since others may have nodes for theirs,
-// nor, where it would grow by less than it was thought to, for growth that is not worth its cost.
+// share shares out capacity among the workloads that may grow now and, before lower priorities, those that may soon,
+// and returns the growth of the former. None gets quota for pods that have no nodes, since others may have nodes for
+// theirs, nor, where it would grow by less than it was thought to, for growth that is not worth its cost.
 func (g *growthPass) share(q *state.ClusterQueue, t *state.Resizable, may, soon []int) []growth.Growth {
 	for len(may) > 0 {
 		soon = onlyAbove(t, soon, may)
@@ -98,7 +99,8 @@ func (g *growthPass) share(q *state.ClusterQueue, t *state.Resizable, may, soon 
 			}
 		}
 		if len(stillMay) == len(may) && len(stillSoon) == len(soon) {
-			slices.SortStableFunc(out, func(a, b growth.Growth) int { return cmp.Compare(b.Workload.Priority, a.Workload.Priority) })
+			slices.SortStableFunc(out,
+				func(a, b growth.Growth) int { return cmp.Compare(b.Workload.Priority, a.Workload.Priority) })
 			return out
 		}
 		may, soon = stillMay, stillSoon

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 )
 
-// BenchmarkGrowthBeside measures a pass over a cohort of 500 queues with four elastic jobs each, of two priorities, which
-// have rested or not.
+// BenchmarkGrowthBeside measures a pass over a cohort of 500 queues with four elastic jobs each, of two priorities,
+// which have rested or not.
 func BenchmarkGrowthBeside(b *testing.B) {
 	const queues = 500
 	begin := func(each int64, rested func(n int) bool) *Engine {
@@ -25,7 +25,9 @@ func BenchmarkGrowthBeside(b *testing.B) {
 				if !rested(n) {
 					w.ReservedAt = epoch.Add(time.Minute)
 				}
-				w.Admission = &Admission{ClusterQueue: name, PodSets: []Assignment{{PodSet: "main", Count: 2, Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": 2}}}}
+				w.Admission = &Admission{ClusterQueue: name,
+					PodSets: []Assignment{{PodSet: "main", Count: 2, Flavors: map[string]string{"cpu": "default"},
+						Usage: map[string]int64{"cpu": 2}}}}
 				e.Apply(w)
 			}
 		}

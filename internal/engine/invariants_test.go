@@ -79,7 +79,8 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 				}
 				for owed := range debts(w) {
 					for _, ps := range d.Admit.PodSets {
-						takes := owed.queue == d.Admit.ClusterQueue && ps.Flavors[owed.of.Resource] == owed.of.Flavor && ps.Usage[owed.of.Resource] > 0
+						takes := owed.queue == d.Admit.ClusterQueue && ps.Flavors[owed.of.Resource] == owed.of.Flavor &&
+							ps.Usage[owed.of.Resource] > 0
 						if takes && (owed.ledger == quota.Held || !before[owed]) {
 							w.describe(t)
 							t.Fatalf("%s was given %+v, and ledger %d exceeds the quota of %v", d.Key.Name, d.Admit, owed.ledger, owed.of)
@@ -91,8 +92,8 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	})
 }
 
-// TestAdmittedWorkloadHasPods: an admission gives pods to every pod set that needs any of its own, and to others as many
-// as the workload needs together.
+// TestAdmittedWorkloadHasPods: an admission gives pods to every pod set that needs any of its own, and to others as
+// many as the workload needs together.
 func TestAdmittedWorkloadHasPods(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -107,10 +108,12 @@ func TestAdmittedWorkloadHasPods(t *testing.T) {
 					if given.Count == 0 && ps.Needed() > 0 && ps.Together == 0 || given.Count > ps.Needed() {
 						t.Fatalf("%s was given %d pods of %s, want 1 to %d", d.Key.Name, given.Count, ps.Name, ps.Needed())
 					}
-					pods, needed, together = pods+given.Count+ps.Reclaimable, needed+ps.Needed()+ps.Reclaimable, max(together, ps.Together)
+					pods, needed, together = pods+given.Count+ps.Reclaimable, needed+ps.Needed()+ps.Reclaimable,
+						max(together, ps.Together)
 				}
 				if pods < min(together, needed) {
-					t.Fatalf("%s was given %d pods with those that have ended, want %d of %d together", d.Key.Name, pods, together, needed)
+					t.Fatalf("%s was given %d pods with those that have ended, want %d of %d together", d.Key.Name, pods,
+						together, needed)
 				}
 			}
 		}
@@ -205,8 +208,10 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 			for i, sum := range q.Reserved {
 				reserved = append(reserved, quota.Amount{Index: i, Value: sum.Value()})
 			}
-			got := []any{q.Node.Charges(quota.Held), q.Node.Charges(quota.Planned), quota.VectorOf(reserved...), q.Pending, q.Reserving, len(q.Holders)}
-			want := []any{quota.VectorOf(slices.Concat(held, unheld)...), quota.VectorOf(slices.Concat(planned, unheld)...), quota.VectorOf(held...), count[state.Pending], count[state.Reserving] + count[state.Admitted], holders}
+			got := []any{q.Node.Charges(quota.Held), q.Node.Charges(quota.Planned), quota.VectorOf(reserved...), q.Pending,
+				q.Reserving, len(q.Holders)}
+			want := []any{quota.VectorOf(slices.Concat(held, unheld)...), quota.VectorOf(slices.Concat(planned, unheld)...),
+				quota.VectorOf(held...), count[state.Pending], count[state.Reserving] + count[state.Admitted], holders}
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("sums of queue %s (-from scratch +incremental):\n%s", name, diff)
 			}
@@ -284,7 +289,8 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 				t.Fatalf("%+v was evicted for %+v, but its queue is protected", victim, by)
 			}
 			if !allowed[d.Evict.Cause] {
-				t.Fatalf("%+v was evicted for %+v with cause %d, which policy %+v does not allow", victim, by, d.Evict.Cause, policy)
+				t.Fatalf("%+v was evicted for %+v with cause %d, which policy %+v does not allow", victim, by,
+					d.Evict.Cause, policy)
 			}
 			preemptors[d.Evict.Preemptor.Name] = true
 		}
@@ -320,7 +326,8 @@ func TestRestartComesToTheSameEnd(t *testing.T) {
 		}
 		for _, entry := range w.log {
 			switch entry.event.(type) {
-			case ClusterQueueSet, LocalQueueSet, LocalQueueDeleted, NamespaceSet, CohortSet, FlavorSet, TopologySet, NodeSet, NodeDeleted, PodBound, PodGone:
+			case ClusterQueueSet, LocalQueueSet, LocalQueueDeleted, NamespaceSet, CohortSet, FlavorSet, TopologySet, NodeSet,
+				NodeDeleted, PodBound, PodGone:
 				fresh.Apply(entry.event)
 			}
 		}
@@ -328,8 +335,8 @@ func TestRestartComesToTheSameEnd(t *testing.T) {
 	})
 }
 
-// wantNoDecisions fails if an engine that starts from the state of the world's decides anything, except for what follows
-// from what it does not know.
+// wantNoDecisions fails if an engine that starts from the state of the world's decides anything, except for what
+// follows from what it does not know.
 func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 	byUsage := slices.ContainsFunc(queueNames, func(name string) bool {
 		q := w.engine.queues[name]
@@ -337,7 +344,8 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 	})
 	for _, d := range decideAll(fresh, w.clock) {
 		switch {
-		case d.Evict != nil && (w.entangled() || w.engine.evictions.precedence.Over(d.Evict.Preemptor).Len() > 0 || len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1):
+		case d.Evict != nil && (w.entangled() || w.engine.evictions.precedence.Over(d.Evict.Preemptor).Len() > 0 ||
+			len(w.jobs[d.Evict.Preemptor.Name].PodSets) > 1):
 			// The rest may follow from that. With several pod sets, the victims depend on the flavors of those that are
 			// not short, and so on the time of evaluation.
 			return

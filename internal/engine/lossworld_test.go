@@ -19,7 +19,8 @@ func newLossWorld(t *rapid.T) *world {
 	for _, name := range queueNames {
 		q := w.queues[name]
 		q.Quotas, q.OnDemand, q.Checks = quotasFor(20, "default"), false, nil
-		q.Preemption.WithinQueue = rapid.SampledFrom([]preempt.Rule{preempt.LowerPriority, preempt.LowerOrNewerEqualPriority}).Draw(t, name+" evicts")
+		q.Preemption.WithinQueue =
+			rapid.SampledFrom([]preempt.Rule{preempt.LowerPriority, preempt.LowerOrNewerEqualPriority}).Draw(t, name+" evicts")
 		w.queues[name] = q
 		w.apply(q)
 	}
@@ -39,8 +40,9 @@ func (w *world) returnNode(name string) {
 func (w *world) lossStep(t *rapid.T) {
 	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of event in a world of losses"); {
 	case kind < 7:
-		ev := job(fmt.Sprintf("j%03d", len(w.log)), rapid.SampledFrom(queueNames).Draw(t, "queue"), rapid.Int32Range(1, 3).Draw(t, "pods"),
-			rapid.SampledFrom([]int64{1, 2, 4}).Draw(t, "cpu"), rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
+		ev := job(fmt.Sprintf("j%03d", len(w.log)), rapid.SampledFrom(queueNames).Draw(t, "queue"),
+			rapid.Int32Range(1, 3).Draw(t, "pods"), rapid.SampledFrom([]int64{1, 2, 4}).Draw(t, "cpu"),
+			rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
 		switch rapid.IntRange(0, 5).Draw(t, "kind of job") {
 		case 0:
 			ev.PodSets[0].Topology = &flavor.TopologyRequest{Level: rack, Mandatory: true}
@@ -51,7 +53,8 @@ func (w *world) lossStep(t *rapid.T) {
 		case 3:
 			ev.PodSets[0].Topology, ev.PodSets[0].ExclusiveKey = &flavor.TopologyRequest{Level: rack, Mandatory: true}, rack
 		}
-		if rapid.IntRange(0, 3).Draw(t, "elastic if 0") == 0 && ev.PodSets[0].Topology == nil && len(ev.PodSets[0].Bounds) == 0 {
+		if rapid.IntRange(0, 3).Draw(t, "elastic if 0") == 0 && ev.PodSets[0].Topology == nil &&
+			len(ev.PodSets[0].Bounds) == 0 {
 			ev.PodSets[0].MinCount, ev.PodSets[0].Elastic = 1, 0.85
 		}
 		w.submit(t, ev)
@@ -97,7 +100,8 @@ func TestLossesAreReplacedByPreemption(t *testing.T) {
 			w.lossStep(t)
 			awaited += len(w.engine.nodes.Replacing)
 			for _, d := range w.decide() {
-				if d.Replace != nil && slices.ContainsFunc(w.decided, func(e Decision) bool { return e.Evict != nil && e.Evict.Preemptor == d.Key && e.Key != d.Key }) {
+				if d.Replace != nil && slices.ContainsFunc(w.decided,
+					func(e Decision) bool { return e.Evict != nil && e.Evict.Preemptor == d.Key && e.Key != d.Key }) {
 					replaced++
 				}
 			}

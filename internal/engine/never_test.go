@@ -24,15 +24,20 @@ func TestWhatTheNodesNeverHoldHasACodeOfItsOwn(t *testing.T) {
 		job   WorkloadSet
 		want  string
 	}{
-		"more pods than the nodes hold":          {nil, job("j", "q", 5, 4, 0, 1), "ExceedsNodes"},
-		"a pod larger than any node":             {nil, job("j", "q", 1, 5, 0, 1), "ExceedsNodes"},
-		"a gang larger than any rack":            {nil, within(job("j", "q", 3, 4, 0, 1)), "ExceedsNodes"},
-		"while others run on all nodes":          {[]Event{job("other", "q", 4, 4, 0, 0)}, job("j", "q", 5, 4, 0, 1), "ExceedsNodes"},
-		"it fits once others end":                {[]Event{job("other", "q", 4, 4, 0, 0)}, job("j", "q", 4, 4, 0, 1), "TopologyPlacementFailed"},
-		"its smallest size fits once others end": {[]Event{job("other", "q", 4, 4, 0, 0)}, smaller(job("j", "q", 5, 4, 0, 1), 2), "TopologyPlacementFailed"},
-		"its smallest size never fits":           {nil, smaller(job("j", "q", 9, 4, 0, 1), 5), "ExceedsNodes"},
-		"a cordoned node counts":                 {[]Event{cordoned(node("a1", "a", 4))}, job("j", "q", 4, 4, 0, 1), "TopologyPlacementFailed"},
-		"a node that is not ready may be so":     {[]Event{failed(node("a1", "a", 4))}, job("j", "q", 4, 4, 0, 1), "TopologyPlacementFailed"},
+		"more pods than the nodes hold": {nil, job("j", "q", 5, 4, 0, 1), "ExceedsNodes"},
+		"a pod larger than any node":    {nil, job("j", "q", 1, 5, 0, 1), "ExceedsNodes"},
+		"a gang larger than any rack":   {nil, within(job("j", "q", 3, 4, 0, 1)), "ExceedsNodes"},
+		"while others run on all nodes": {[]Event{job("other", "q", 4, 4, 0, 0)},
+			job("j", "q", 5, 4, 0, 1), "ExceedsNodes"},
+		"it fits once others end": {[]Event{job("other", "q", 4, 4, 0, 0)}, job("j", "q", 4, 4, 0, 1),
+			"TopologyPlacementFailed"},
+		"its smallest size fits once others end": {[]Event{job("other", "q", 4, 4, 0, 0)},
+			smaller(job("j", "q", 5, 4, 0, 1), 2), "TopologyPlacementFailed"},
+		"its smallest size never fits": {nil, smaller(job("j", "q", 9, 4, 0, 1), 5), "ExceedsNodes"},
+		"a cordoned node counts": {[]Event{cordoned(node("a1", "a", 4))}, job("j", "q", 4, 4, 0, 1),
+			"TopologyPlacementFailed"},
+		"a node that is not ready may be so": {[]Event{failed(node("a1", "a", 4))}, job("j", "q", 4, 4, 0, 1),
+			"TopologyPlacementFailed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := cluster(t)

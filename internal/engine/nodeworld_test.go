@@ -50,7 +50,8 @@ func (w *world) setNodeQueue(t *rapid.T, name string) {
 }
 
 func (w *world) setNode(t *rapid.T, name string) {
-	n := node(name, rapid.SampledFrom([]string{name[:1], name[:1], name[:1], "c"}).Draw(t, "rack of "+name), rapid.Int64Range(0, 6).Draw(t, "cpu of "+name))
+	n := node(name, rapid.SampledFrom([]string{name[:1], name[:1], name[:1], "c"}).Draw(t, "rack of "+name),
+		rapid.Int64Range(0, 6).Draw(t, "cpu of "+name))
 	n.Allocatable[place.Pods] = rapid.Int64Range(1, 6).Draw(t, "pods of "+name)
 	switch rapid.IntRange(0, 7).Draw(t, "state of "+name) {
 	case 0:
@@ -131,7 +132,8 @@ func (n *nodeWorld) usedOn(name string) (cpu, pods int64) {
 func (w *world) bind(p PodBound) bool {
 	n, ok := w.nodes.nodes[p.Node]
 	cpu, pods := w.nodes.usedOn(p.Node)
-	if !ok || n.Failed || n.Cordoned || cpu+p.Requests["cpu"] > n.Allocatable["cpu"] || pods+1 > n.Allocatable[place.Pods] {
+	if !ok || n.Failed || n.Cordoned || cpu+p.Requests["cpu"] > n.Allocatable["cpu"] ||
+		pods+1 > n.Allocatable[place.Pods] {
 		return false
 	}
 	w.nodes.pods[p.Key.Name] = p
@@ -172,7 +174,8 @@ func (w *world) bindOne(t *rapid.T) {
 }
 
 func (w *world) bindForeign(t *rapid.T) {
-	w.bind(pod("", len(w.log), rapid.SampledFrom(nodeNames).Draw(t, "node of a foreign pod"), rapid.Int64Range(0, 3).Draw(t, "its cpu")))
+	w.bind(pod("", len(w.log), rapid.SampledFrom(nodeNames).Draw(t, "node of a foreign pod"),
+		rapid.Int64Range(0, 3).Draw(t, "its cpu")))
 }
 
 // settlePods carries out the consequences of decisions: pods of workloads without quota end, as do those on lost nodes,
@@ -204,7 +207,8 @@ func (w *world) endExcessPods() {
 	for _, name := range slices.Sorted(maps.Keys(w.nodes.pods)) {
 		p := w.nodes.pods[name]
 		j, ours := w.jobs[p.Workload.Name]
-		if !ours || p.PodSet != j.PodSets[0].Name || j.Admission == nil || j.PodSets[0].Elastic == 0 || len(j.Admission.PodSets[0].Places) == 0 {
+		if !ours || p.PodSet != j.PodSets[0].Name || j.Admission == nil || j.PodSets[0].Elastic == 0 ||
+			len(j.Admission.PodSets[0].Places) == 0 {
 			continue
 		}
 		at := p.Workload.Name + "/" + p.Node
@@ -288,9 +292,11 @@ func TestNoNodeIsOverItsCapacityByADecision(t *testing.T) {
 					}
 					n, there := w.nodes.nodes[p.Node]
 					asks := w.jobs[d.Key.Name].PodSets[0].PerPod["cpu"] > 0
-					if !there || n.Failed || n.Cordoned || asks && cpu[p.Node] > n.Allocatable["cpu"] || pods[p.Node] > n.Allocatable[place.Pods] {
+					if !there || n.Failed || n.Cordoned || asks && cpu[p.Node] > n.Allocatable["cpu"] ||
+						pods[p.Node] > n.Allocatable[place.Pods] {
 						w.describe(t)
-						t.Fatalf("%s was given %+v, and node %s has %d cpu and %d pods in use, beyond %+v", d.Key.Name, given, p.Node, cpu[p.Node], pods[p.Node], n)
+						t.Fatalf("%s was given %+v, and node %s has %d cpu and %d pods in use, beyond %+v", d.Key.Name, given, p.Node,
+							cpu[p.Node], pods[p.Node], n)
 					}
 				}
 			}
@@ -339,11 +345,14 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 		w.settle(t)
 		for _, q := range w.engine.queues {
 			for _, c := range q.Classes {
-				if c.Why.Code != "TopologyPlacementFailed" && c.Why.Code != "ExceedsNodes" || c.HeldBy() != nil || q.Waits.Head() != nil && q.Waits.Head() != &c.Class {
+				if c.Why.Code != "TopologyPlacementFailed" && c.Why.Code != "ExceedsNodes" || c.HeldBy() != nil ||
+					q.Waits.Head() != nil && q.Waits.Head() != &c.Class {
 					continue
 				}
 				job := w.engine.workloads[c.Head().Key]
-				asks := w.engine.nodes.AsksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, state.Avoidance{})
+				asks := w.engine.nodes.AsksOf(job.PodSets,
+					[]Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()),
+						Flavors: map[string]string{"cpu": "default"}}}, state.Avoidance{})
 				if w.engine.nodes.Finder.Fits(asks, place.Now) {
 					w.describe(t)
 					t.Fatalf("%s waits although places for it exist: %s", job.Key, c.Why.Message())

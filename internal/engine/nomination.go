@@ -20,7 +20,8 @@ func (p *pass) admitNominated(f *state.Family) {
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
 		usage, onNodes := w.Nomination.Usage, w.Nomination.Given.OnNodes()
-		if why := p.engine.tallies.mustWait(w.ClusterQueue); why.Code != reason.None && state.Fits(w.ClusterQueue.Node, usage) {
+		if why := p.engine.tallies.mustWait(w.ClusterQueue); why.Code != reason.None &&
+			state.Fits(w.ClusterQueue.Node, usage) {
 			p.engine.reports.set(w, why)
 			continue
 		}
@@ -53,14 +54,15 @@ func (p *pass) breakOvercommitted(f *state.Family) {
 	slices.SortFunc(ranks, func(a, b order.Rank) int { return cmp.Or(cmp.Compare(cost(a), cost(b)), order.Compare(b, a)) })
 	for _, r := range ranks {
 		w := p.engine.workloads[r.Key]
-		if slices.ContainsFunc(w.Nomination.Usage, func(a quota.Amount) bool { return w.ClusterQueue.Node.Available(quota.Planned, a.Index) < 0 }) {
+		if slices.ContainsFunc(w.Nomination.Usage,
+			func(a quota.Amount) bool { return w.ClusterQueue.Node.Available(quota.Planned, a.Index) < 0 }) {
 			p.engine.route(w)
 		}
 	}
 }
 
-// canAdmitNominated reports whether admitNominated has something to do. A promise may depend only on workloads that had no
-// more than a promise themselves.
+// canAdmitNominated reports whether admitNominated has something to do. A promise may depend only on workloads that had
+// no more than a promise themselves.
 func (e *Engine) canAdmitNominated(f *state.Family) bool {
 	if f.Nominated.Len() == 0 {
 		return false

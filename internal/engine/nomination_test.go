@@ -11,8 +11,8 @@ import (
 
 func TestEvictionNamesThePreemptorAndPaths(t *testing.T) {
 	s := newScene(t, Options{}, CohortSet{Cohort{Name: "team", Parent: "lab"}},
-		evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 2), localOf("q"), localOf("p"),
-		job("borrower", "p", 1, 2, 0, 0), job("borrower2", "p", 1, 2, 0, 1))
+		evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 2),
+		localOf("q"), localOf("p"), job("borrower", "p", 1, 2, 0, 0), job("borrower2", "p", 1, 2, 0, 1))
 	s.engine.Apply(job("owner", "q", 1, 2, 0, 2))
 	var got *Eviction
 	for _, d := range decideAll(s.engine, epoch) {
@@ -67,7 +67,8 @@ func TestWithdrawnWorkloadIsNotEvictedAgainstTheRules(t *testing.T) {
 	elsewhere := localOf("owner")
 	elsewhere.ClusterQueue = "elsewhere"
 	starting := func(t *testing.T, options Options) (s *scene, admission Decision) {
-		s = newScene(t, options, queueOf("borrower", "lab", 0), localOf("borrower"), owner, localOf("owner"), queueOf("elsewhere", "lab", 0))
+		s = newScene(t, options, queueOf("borrower", "lab", 0), localOf("borrower"), owner, localOf("owner"),
+			queueOf("elsewhere", "lab", 0))
 		s.engine.Apply(job("starts", "borrower", 2, 1, 0, 0))
 		s.jobs["starts"] = job("starts", "borrower", 2, 1, 0, 0)
 		admission = decideAll(s.engine, s.now)[0]
@@ -79,15 +80,18 @@ func TestWithdrawnWorkloadIsNotEvictedAgainstTheRules(t *testing.T) {
 		change  Event
 		want    []string
 	}{
-		"nothing has changed":                             {Options{}, localOf("owner"), []string{"evict starts for high: reclaimed"}},
-		"its queue is protected":                          {Options{}, protected(queueOf("borrower", "lab", 0)), rejected},
-		"its queue is protected, with fair sharing":       {bothStrategies, protected(queueOf("borrower", "lab", 0)), rejected},
+		"nothing has changed": {Options{}, localOf("owner"),
+			[]string{"evict starts for high: reclaimed"}},
+		"its queue is protected": {Options{}, protected(queueOf("borrower", "lab", 0)), rejected},
+		"its queue is protected, with fair sharing": {bothStrategies,
+			protected(queueOf("borrower", "lab", 0)), rejected},
 		"the preemptor's queue reclaims nothing":          {Options{}, queueOf("owner", "lab", 2), rejected},
 		"the preemptor is in a queue without such rights": {Options{}, elsewhere, rejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, admission := starting(t, tc.options)
-			s.want("the owner of the quota arrives", s.happens(job("high", "owner", 2, 1, 1, 1)), "withdraw starts", "high waits: WaitingForPreemptedWorkloads")
+			s.want("the owner of the quota arrives", s.happens(job("high", "owner", 2, 1, 1, 1)), "withdraw starts",
+				"high waits: WaitingForPreemptedWorkloads")
 			s.want("the change", s.happens(tc.change))
 			s.write(admission)
 			s.want("the withdrawn admission was written", s.happens(), tc.want...)
@@ -96,10 +100,12 @@ func TestWithdrawnWorkloadIsNotEvictedAgainstTheRules(t *testing.T) {
 	t.Run("the preemptor is still to be moved to a queue without such rights", func(t *testing.T) {
 		s, admission := starting(t, Options{})
 		s.engine.budget = 1
-		s.want("the owner of the quota arrives", s.happens(job("large", "owner", 3, 1, 0, 1), job("high", "owner", 2, 1, 1, 2)),
-			"withdraw starts", "high waits: WaitingForPreemptedWorkloads", "large waits: ExceedsMaxQuota")
+		s.want("the owner of the quota arrives",
+			s.happens(job("large", "owner", 3, 1, 0, 1), job("high", "owner", 2, 1, 1, 2)), "withdraw starts",
+			"high waits: WaitingForPreemptedWorkloads", "large waits: ExceedsMaxQuota")
 		s.write(admission)
-		s.want("its LocalQueue points elsewhere, and the withdrawn admission was written", s.happens(elsewhere), "high waits: WaitingForQuota")
+		s.want("its LocalQueue points elsewhere, and the withdrawn admission was written", s.happens(elsewhere),
+			"high waits: WaitingForQuota")
 	})
 }
 

@@ -55,9 +55,11 @@ func TestManySizesInOneQueueDoNotStopOthers(t *testing.T) {
 		arrive    bool // there is a new small workload for each one that ends, and it comes first in order
 		inOneTurn bool // the workloads of all trees are admitted one after the other
 	}{
-		"quota is released":           {},
-		"and taken by its own":        {arrive: true},
-		"and shares change":           {options: Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanInitialShare}}}, reclaims: true},
+		"quota is released":    {},
+		"and taken by its own": {arrive: true},
+		"and shares change": {
+			options:  Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanInitialShare}}},
+			reclaims: true},
 		"pods of the queue are ready": {options: Options{BlockUntilReady: BlockQueue}},
 		"pods of all are ready":       {options: Options{BlockUntilReady: BlockAll}, inOneTurn: true},
 	} {

@@ -65,7 +65,8 @@ func (p *pass) resize(w *state.Workload, at int, given *Admission, by Key) {
 	if other := p.engine.workloads[by]; other != nil {
 		sake = other
 	}
-	p.addDecision(w, sake.Priority, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
+	p.addDecision(w, sake.Priority,
+		Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
 }
 
 // evictionPass is the evictions in a pass.

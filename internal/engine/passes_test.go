@@ -48,7 +48,8 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			e.Apply(tc.change)
 			passes, admitted := 0, 0
 			for e.Busy() {
-				if left := e.queues["q0"].Unrouted.Len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].Unrouted.Len(); left > max(0, waiting-passes*passBudget) {
+				if left := e.queues["q0"].Unrouted.Len() +
+					e.localQueues[Key{Namespace: "ns", Name: "q0"}].Unrouted.Len(); left > max(0, waiting-passes*passBudget) {
 					t.Fatalf("%d workloads are not routed after %d passes", left, passes)
 				}
 				if passes == 1 {
@@ -84,8 +85,8 @@ func TestChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 }
 
 // TestSearchesForWorkloadsThatYieldAreSpreadOverPasses: to find that not even all elastic workloads together could make
-// room, hundreds of them are tried on nodes for each waiting one. A pass does so for a few of these only, and in the end
-// it is known for all.
+// room, hundreds of them are tried on nodes for each waiting one. A pass does so for a few of these only, and in the
+// end it is known for all.
 func TestSearchesForWorkloadsThatYieldAreSpreadOverPasses(t *testing.T) {
 	const elastic, waiting = 200, 40
 	e := nodePool(elastic)
@@ -106,17 +107,19 @@ func TestSearchesForWorkloadsThatYieldAreSpreadOverPasses(t *testing.T) {
 			reported[d.Key] = true
 		}
 		passes++
-		if evaluated, most := before-e.queues["q"].Waits.Ready(), 1+passBudget/(elastic/evaluate.TriedPerBudget); evaluated > most {
+		if evaluated, most := before-e.queues["q"].Waits.Ready(),
+			1+passBudget/(elastic/evaluate.TriedPerBudget); evaluated > most {
 			t.Errorf("pass %d has evaluated %d workloads, want at most %d", passes, evaluated, most)
 		}
 	}
 	if len(reported) != waiting || len(e.queues["q"].Elastic) != elastic {
-		t.Errorf("%d of %d waiting workloads have a reason, beside %d elastic ones", len(reported), waiting, len(e.queues["q"].Elastic))
+		t.Errorf("%d of %d waiting workloads have a reason, beside %d elastic ones", len(reported), waiting,
+			len(e.queues["q"].Elastic))
 	}
 }
 
-// TestTopologyIsCheapForWorkloadsWithoutPlaces: a change of a topology with many flavors looks at each workload once, and
-// sorts only those that have places: sorting all of them for each flavor took seconds with 50,000 workloads.
+// TestTopologyIsCheapForWorkloadsWithoutPlaces: a change of a topology with many flavors looks at each workload once,
+// and sorts only those that have places: sorting all of them for each flavor took seconds with 50,000 workloads.
 func TestTopologyIsCheapForWorkloadsWithoutPlaces(t *testing.T) {
 	e := New(Options{})
 	levels := TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}}

@@ -38,7 +38,8 @@ func within(w WorkloadSet) WorkloadSet {
 
 // pod returns the n-th pod of a job, bound to a node; of no job if job is "".
 func pod(job string, n int, on string, cpu int64) PodBound {
-	p := place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}, Node: on, Requests: map[string]int64{"cpu": cpu}}
+	p := place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}, Node: on,
+		Requests: map[string]int64{"cpu": cpu}}
 	if job != "" {
 		p.Workload, p.PodSet = Key{Namespace: "ns", Name: job}, "main"
 	}
@@ -79,8 +80,8 @@ func cluster(t *testing.T, more ...Event) *scene {
 		node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4), node("b2", "b", 4)}, more)...)
 }
 
-// TestWhatNoLongerWaitsForPlacesIsForgotten: on full nodes nothing may be released for weeks, while users submit jobs and
-// delete them again.
+// TestWhatNoLongerWaitsForPlacesIsForgotten: on full nodes nothing may be released for weeks, while users submit jobs
+// and delete them again.
 func TestWhatNoLongerWaitsForPlacesIsForgotten(t *testing.T) {
 	s := cluster(t)
 	for size := range int64(3) {
@@ -124,7 +125,8 @@ func TestReplacementIsRetriedIfNotWritten(t *testing.T) {
 func quotasFor(cpu int64, flavors ...string) quota.Quotas {
 	out := quota.Quotas{}
 	for _, name := range flavors {
-		out[quota.FlavorResource{Flavor: name, Resource: "cpu"}] = quota.Limits{Nominal: cpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+		out[quota.FlavorResource{Flavor: name, Resource: "cpu"}] = quota.Limits{Nominal: cpu, Borrowing: quota.Unlimited,
+			Lending: quota.Unlimited}
 	}
 	return out
 }
@@ -137,7 +139,8 @@ func TestMissingNodeCapacityIsExplained(t *testing.T) {
 		t.Errorf("reason %s: %s, want ExceedsNodes", x.Code, x.Message)
 	}
 	said := x.PodSets[0].Flavors[0].Nodes
-	if said == nil || said.Fits || len(said.PodSets) != 1 || said.PodSets[0].Count != 3 || said.PodSets[0].Fits != 2 || said.PodSets[0].Nodes != 4 {
+	if said == nil || said.Fits || len(said.PodSets) != 1 || said.PodSets[0].Count != 3 || said.PodSets[0].Fits != 2 ||
+		said.PodSets[0].Nodes != 4 {
 		t.Fatalf("explanation of the nodes = %+v, want 2 of 3 pods on 4 nodes", said)
 	}
 	if best := said.PodSets[0].Best; best == nil || !slices.Equal(best.Values, []string{"a"}) {
@@ -157,13 +160,15 @@ func TestMissingNodeCapacityForAllPodSetsIsExplained(t *testing.T) {
 	if x.Together == nil || len(x.Together.PodSets) != 2 || !x.Together.PodSets[0].Together {
 		t.Fatalf("explanation of both pod sets together = %+v", x.Together)
 	}
-	if want := `pod sets "main", "leader" within one example.com/rack preferred, not required`; x.Together.Relaxation != want {
+	if want :=
+		`pod sets "main", "leader" within one example.com/rack preferred, not required`; x.Together.Relaxation != want {
 		t.Errorf("relaxation = %q, want %q", x.Together.Relaxation, want)
 	}
 	gang.PodSets[0].Count = 3
 	s.want("one of its pod sets no longer fits alone", s.happens(gang))
 	x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
-	if said := x.PodSets[0].Flavors[0].Nodes; said == nil || said.Relaxation != `pod sets "main", "leader" within one example.com/rack preferred, not required` {
+	if said := x.PodSets[0].Flavors[0].Nodes; said == nil ||
+		said.Relaxation != `pod sets "main", "leader" within one example.com/rack preferred, not required` {
 		t.Errorf("explanation of the pod set alone = %+v, want its relaxation", said)
 	}
 	s.happens(within(job("large", "q", 3, 4, 0, 1)))
@@ -182,7 +187,8 @@ func TestWaitForNewNodesIsExplained(t *testing.T) {
 			t.Errorf("%s awaits nodes = %v, want %v", name, x.AwaitsNodes, want)
 		}
 	}
-	for what, ev := range map[string]Event{"it is ready": s.changed("large", func(w *Workload) { w.Ready = true }), "its pod has one": pod("large", 0, "new", 8)} {
+	for what, ev := range map[string]Event{"it is ready": s.changed("large", func(w *Workload) { w.Ready = true }),
+		"its pod has one": pod("large", 0, "new", 8)} {
 		s.happens(s.changed("large", func(w *Workload) { w.Ready = false }), podGone("large", 0), ev)
 		if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.AwaitsNodes {
 			t.Errorf("large awaits nodes although %s", what)

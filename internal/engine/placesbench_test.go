@@ -20,7 +20,8 @@ func nodePool(nodes int) *Engine {
 	e.Apply(localOf("q"))
 	for i := range nodes {
 		name := fmt.Sprintf("n%05d", i)
-		e.Apply(NodeSet{place.Node{Name: name, Labels: map[string]string{"block": fmt.Sprint(i / 256), rack: fmt.Sprint(i / 16), place.Hostname: name},
+		e.Apply(NodeSet{place.Node{Name: name,
+			Labels:      map[string]string{"block": fmt.Sprint(i / 256), rack: fmt.Sprint(i / 16), place.Hostname: name},
 			Allocatable: map[string]int64{"cpu": 8, place.Pods: 110}}})
 	}
 	e.Decide(epoch)
@@ -92,7 +93,8 @@ func BenchmarkYield(b *testing.B) {
 	rackful := job("rackful", "q", 16, 1, 1, 5000)
 	rackful.PodSets[0].Topology = within(rackful).PodSets[0].Topology
 	for name, w := range map[string]WorkloadSet{"a node": job("node", "q", 1, 8, 1, 5000), "16 pods in a rack": rackful,
-		"64 nodes, of the highest priority": job("nodes", "q", 64, 8, 2, 5000), "more than have quota": job("too-large", "q", 2900, 8, 1, 5000)} {
+		"64 nodes, of the highest priority": job("nodes", "q", 64, 8, 2, 5000),
+		"more than have quota":              job("too-large", "q", 2900, 8, 1, 5000)} {
 		b.Run(name, func(b *testing.B) {
 			e.Apply(w)
 			found := evaluate.Outcome{}

@@ -11,15 +11,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
-// reevaluateBlocked makes the blocked classes ready for which something has changed that their last evaluation depended on.
-// It reports whether there is a workload to evaluate in the family.
+// reevaluateBlocked makes the blocked classes ready for which something has changed that their last evaluation depended
+// on. It reports whether there is a workload to evaluate in the family.
 func (p *pass) reevaluateBlocked(f *state.Family) (some bool) {
 	f.Waits.Settle()
 	p.engine.publishNodes()
 	return p.engine.hasWork(f) || p.reevaluateHeads(f) || p.reevaluateByUse(f) || p.reevaluateByGrowth(f)
 }
 
-// reevaluateHeads reevaluates what the heads of queues by resource lack. It reports whether that left a class to evaluate.
+// reevaluateHeads reevaluates what the heads of queues by resource lack. It reports whether that left a class to
+// evaluate.
 func (p *pass) reevaluateHeads(f *state.Family) (left bool) {
 	now := p.engine.stateOf(f)
 	for head := range f.Waits.Heads(now) {
@@ -70,9 +71,9 @@ func (e *Engine) reevaluate(c *state.Class) (found evaluate.Outcome) {
 }
 
 // CheckWaiting evaluates one class of waiting workloads that should still have to wait, at most once each
-// Options.CheckWaitingEvery, and only while the engine is at rest; checked reports whether it did. It returns the workloads
-// that waited although they could have been admitted, or others evicted for them; the next Decide evaluates these. There
-// should never be any: each shows a defect of the engine.
+// Options.CheckWaitingEvery, and only while the engine is at rest; checked reports whether it did. It returns the
+// workloads that waited although they could have been admitted, or others evicted for them; the next Decide evaluates
+// these. There should never be any: each shows a defect of the engine.
 func (e *Engine) CheckWaiting(now time.Time) (missed []Key, checked bool) {
 	if e.options.CheckWaitingEvery <= 0 || e.Busy() || !e.waiting.IsCheckDue(now.Round(0), e.options.CheckWaitingEvery) {
 		return nil, false
@@ -106,8 +107,8 @@ func (t *tallies) mayBeNext(c *waiting.Class) bool {
 		t.mustWait(q).Code == reason.None
 }
 
-// missedFamilies puts the families on the agenda that have something to evaluate and are not on it, and returns the first
-// workload of each.
+// missedFamilies puts the families on the agenda that have something to evaluate and are not on it, and returns the
+// first workload of each.
 func (e *Engine) missedFamilies() (missed []Key) {
 	for _, name := range slices.Sorted(maps.Keys(e.families)) {
 		f := e.families[name]
@@ -125,9 +126,9 @@ func (e *Engine) missedFamilies() (missed []Key) {
 	return missed
 }
 
-// reevaluateByGrowth makes the classes ready that wait for a workload which is not to grow soon any more, as workloads of
-// other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a state in
-// which it did so before. It reports whether that left a class to evaluate.
+// reevaluateByGrowth makes the classes ready that wait for a workload which is not to grow soon any more, as workloads
+// of other queues, or other pods, have taken the capacity. It is called at the end of a pass, and does nothing in a
+// state in which it did so before. It reports whether that left a class to evaluate.
 func (p *pass) reevaluateByGrowth(f *state.Family) (left bool) {
 	now := p.engine.stateOf(f)
 	if !slices.ContainsFunc(f.Queues, func(q *state.ClusterQueue) bool { return len(q.Waits.ByGrowth(now)) > 0 }) {

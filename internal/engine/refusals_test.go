@@ -13,7 +13,8 @@ import (
 
 // refused returns the event that the API server rejects the decision permanently.
 func (s *scene) refused(d Decision) Refused {
-	return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: s.now}
+	return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation,
+		Message: "a policy says no", At: s.now}
 }
 
 // attempt is what an admission was refused of.
@@ -40,7 +41,8 @@ func (w *world) answerTrial(d Decision, job WorkloadSet, how answer) {
 	case how == lost || job.UID != d.UID || job.Admission != nil || job.Generation != d.Generation:
 		w.apply(Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 	case how == rejected:
-		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: w.clock})
+		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation,
+			Message: "a policy says no", At: w.clock})
 	default:
 		w.apply(Tried{Key: d.Key, UID: d.UID, Serial: d.Serial})
 	}
@@ -63,7 +65,8 @@ func TestRefusedAdmissionStopsNoOther(t *testing.T) {
 					by = d.Resize.For
 				}
 				job := w.jobs[by.Name]
-				if of, refused := w.untried[by.Name]; refused && job.Admission == nil && of == (attempt{job.UID, job.Generation}) && w.engine.workloads[by].Refusal.Times > 0 {
+				if of, refused := w.untried[by.Name]; refused && job.Admission == nil && of == (attempt{job.UID, job.Generation}) &&
+					w.engine.workloads[by].Refusal.Times > 0 {
 					w.describe(t)
 					t.Fatalf("%s is stopped or shrinks for %s, whose admission was refused", d.Key, by)
 				}
@@ -82,8 +85,8 @@ func forBig(lines []string) (out []string) {
 	return out
 }
 
-// wantRefusal fails if the explanation of the job big is not that its admission is refused, or says that it would fit by a
-// preemption.
+// wantRefusal fails if the explanation of the job big is not that its admission is refused, or says that it would fit
+// by a preemption.
 func wantRefusal(t *testing.T, s *scene) {
 	t.Helper()
 	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "big"})
@@ -98,7 +101,8 @@ func wantRefusal(t *testing.T, s *scene) {
 // TestRefusedAdmissionEvictsNobodyUntilATrialSucceeds: a victim stops or shrinks once, and not again at each retry.
 func TestRefusedAdmissionEvictsNobodyUntilATrialSucceeds(t *testing.T) {
 	own := []Event{evicting(queueOf("q", "", 2), lower), localOf("q")}
-	reclaims := []Event{evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), localOf("q"), queueOf("other", "team", 0), localOf("other")}
+	reclaims := []Event{evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), localOf("q"),
+		queueOf("other", "team", 0), localOf("other")}
 	stopped := func(s *scene) Event { return s.stopped("low") }
 	for name, tc := range map[string]struct {
 		queues   []Event
@@ -106,8 +110,10 @@ func TestRefusedAdmissionEvictsNobodyUntilATrialSucceeds(t *testing.T) {
 		cost     string
 		released func(s *scene) Event
 	}{
-		"in its queue":               {own, job("low", "q", 1, 2, 0, 0), job("big", "q", 1, 2, 1, 1), "evict low for big: in queue", stopped},
-		"from a queue that borrowed": {reclaims, job("low", "other", 1, 2, 0, 0), job("big", "q", 1, 2, 1, 1), "evict low for big: reclaimed", stopped},
+		"in its queue": {own, job("low", "q", 1, 2, 0, 0), job("big", "q", 1, 2, 1, 1),
+			"evict low for big: in queue", stopped},
+		"from a queue that borrowed": {reclaims, job("low", "other", 1, 2, 0, 0), job("big", "q", 1, 2, 1, 1),
+			"evict low for big: reclaimed", stopped},
 		"of an elastic job": {own, between("low", 1, 2, 0, 0), job("big", "q", 1, 1, 1, 1), "resize low from 2 to 1 for big",
 			func(s *scene) Event { return s.shrunk("low") }},
 	} {

@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
-// workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
-// continues without those pods if enough are left. Any other workload waits for places that evicted workloads are about to
-// leave, and is evicted if there are no such places either.
+// repair replaces places that are no longer valid before any other workload is given capacity, the most urgent workload
+// first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload continues
+// without those pods if enough are left. Any other workload waits for places that evicted workloads are about to leave,
+// and is evicted if there are no such places either.
 func (r *repairPass) repair() {
 	r.reviewReplacements()
 	for _, key := range r.pass.engine.nodes.Finder.TakeInvalid() {
@@ -103,7 +103,8 @@ func (r *repairPass) shrinkToValid(w *state.Workload) bool {
 		most += at.Count
 	}
 	most = min(most, set.Count-w.LeastOf(at))
-	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return r.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
+	fewer := int32(sort.Search(int(max(0, most)),
+		func(n int) bool { return r.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false
 	}

@@ -38,9 +38,10 @@ func (r *repairPass) awaitReplacement(w *state.Workload) bool {
 	return true
 }
 
-// keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A place
-// that it lost to a pod that is leaving needs none: it is its own again once that pod is gone. Where all its pods move, as
-// those of a slice do, some of the promised places may be its own: these are free for it, although not beside it.
+// keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A
+// place that it lost to a pod that is leaving needs none: it is its own again once that pod is gone. Where all its pods
+// move, as those of a slice do, some of the promised places may be its own: these are free for it, although not beside
+// it.
 func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
 	if w.Replacement == nil || r.pass.engine.nodes.Departing == 0 {
 		return false
@@ -57,7 +58,8 @@ func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
 		needed, ok := r.pass.engine.nodes.Finder.RepairOnceGone(w.Key)
 		lacks := func(set place.Assignment) bool { return nodes.CountOf(set.Nodes) > promised[set.PodSet] }
 		enough := !slices.ContainsFunc(needed.Gained, lacks)
-		keeps = ok && enough && (nodes.SamePlaces(at, needed.Gained) || r.pass.engine.nodes.Finder.FitsAt(asks, at, place.Planned))
+		keeps = ok && enough && (nodes.SamePlaces(at, needed.Gained) ||
+			r.pass.engine.nodes.Finder.FitsAt(asks, at, place.Planned))
 	})
 	return keeps
 }

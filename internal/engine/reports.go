@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// Each waiting workload has a reason, which is found as it is routed or as its class is evaluated, and reported at the end
-// of a pass if its status shows another one. What is found for a class is the reason of all its workloads; each is told
-// once, and again after it was told otherwise.
+// Each waiting workload has a reason, which is found as it is routed or as its class is evaluated, and reported at the
+// end of a pass if its status shows another one. What is found for a class is the reason of all its workloads; each is
+// told once, and again after it was told otherwise.
 
 // reports has the workloads whose reason to wait must be reported.
 type reports struct {

@@ -13,13 +13,16 @@ import (
 func TestChangesOfALongLocalQueueDoNotStopOthers(t *testing.T) {
 	e := backlog(20*passBudget, 1, 0)
 	long := queueOf("q0", "lab", 0)
-	long.Quotas[quota.FlavorResource{Flavor: "default", Resource: "cpu"}] = quota.Limits{Lending: quota.Unlimited} // it borrows nothing
-	for _, ev := range []Event{long, queueOf("peer", "lab", 1), queueOf("other", "", 1), queueOf("new", "", 1), localOf("peer"), localOf("other")} {
+	// it borrows nothing
+	long.Quotas[quota.FlavorResource{Flavor: "default", Resource: "cpu"}] = quota.Limits{Lending: quota.Unlimited}
+	for _, ev := range []Event{long, queueOf("peer", "lab", 1), queueOf("other", "", 1), queueOf("new", "", 1),
+		localOf("peer"), localOf("other")} {
 		e.Apply(ev)
 	}
 	decideAll(e, epoch)
 	toggle := localOf("q0")
-	for _, ev := range []Event{job("a", "peer", 1, 1, 0, 0), job("b", "other", 1, 1, 0, 0), job("c", "new", 1, 1, 0, 0), localOf("new")} {
+	for _, ev := range []Event{job("a", "peer", 1, 1, 0, 0), job("b", "other", 1, 1, 0, 0), job("c", "new", 1, 1, 0, 0),
+		localOf("new")} {
 		e.Apply(ev)
 	}
 	admitted := map[string]int{}

@@ -97,13 +97,15 @@ func TestEqualPriorityGetsNoMoreThanItsMinimum(t *testing.T) {
 
 // TestGrowthIsWorthItsCost also where nodes hold fewer pods than there is quota for.
 func TestGrowthIsWorthItsCost(t *testing.T) {
-	s := newScene(t, Options{Elastic: elastic.Policy{ResizeCost: 30 * time.Second}}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"),
-		node("a1", "a", 10), between("grows", 2, 20, 0, 0)})...)
+	s := newScene(t, Options{Elastic: elastic.Policy{ResizeCost: 30 * time.Second}},
+		slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"),
+			node("a1", "a", 10), between("grows", 2, 20, 0, 0)})...)
 	s.now = s.now.Add(2 * time.Minute)
 	s.want("there is capacity for one more pod", s.happens(node("a2", "a", 1)))
 	s.now = s.engine.Due()
 	s.want("it is worth the cost", s.happens(), "resize grows from 10 to 11")
-	if ran := s.now.Sub(epoch); ran < 6*time.Minute || ran > 7*time.Minute { // 30 s of work are a 13th of that, as the 11th pod is
+	if ran := s.now.Sub(epoch); ran < 6*time.Minute || ran > 7*time.Minute {
+		// 30 s of work are a 13th of that, as the 11th pod is
 		t.Errorf("it grew after %s, want between six and seven minutes", ran)
 	}
 }

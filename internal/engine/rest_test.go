@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// TestHeadThatNoNodeCanHoldLetsTheEngineRest: a gang of which a later pod set fits on no node is evaluated once, and the
-// workloads behind it get their reasons. Evaluating it again and again would keep a processor busy for as long as it
-// waits: trying its first pod set on idle nodes once counted as nodes that had become smaller.
+// TestHeadThatNoNodeCanHoldLetsTheEngineRest: a gang of which a later pod set fits on no node is evaluated once, and
+// the workloads behind it get their reasons. Evaluating it again and again would keep a processor busy for as long as
+// it waits: trying its first pod set on idle nodes once counted as nodes that had become smaller.
 func TestHeadThatNoNodeCanHoldLetsTheEngineRest(t *testing.T) {
 	gang := func(cpus ...int64) WorkloadSet {
 		w := job("gang", "q", 1, cpus[0], 1, 0)
@@ -48,7 +48,8 @@ func TestHeadThatNoNodeCanHoldLetsTheEngineRest(t *testing.T) {
 		"in the order of the queue": {queue(Strict, true), gang(8, 8)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 8), node("b1", "b", 8)})...)
+			s := newScene(t, Options{},
+				slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 8), node("b1", "b", 8)})...)
 			s.happens(job("runs", "q", 1, 2, 2, 0), job("runs-too", "q", 1, 2, 2, 0))
 			before := s.engine.evaluator.Evaluations
 			s.happens(tc.gang, job("other", "q", 1, 99, 0, 1))
@@ -92,10 +93,10 @@ func TestReasonsAreWrittenWhileTheEngineHasWork(t *testing.T) {
 	}
 }
 
-// TestAReplacementThatMovesAllPodsIsFoundOnce: the pods of two slices all move, and one of the new places is a place that the
-// workload has already. This place is free for the workload, although not beside the workload. The replacement was taken
-// back and found again in each pass, and each time the workloads that wait for nodes were evaluated: without end, where
-// these are more than a pass can evaluate.
+// TestAReplacementThatMovesAllPodsIsFoundOnce: the pods of two slices all move, and one of the new places is a place
+// that the workload has already. This place is free for the workload, although not beside the workload. The replacement
+// was taken back and found again in each pass, and each time the workloads that wait for nodes were evaluated: without
+// end, where these are more than a pass can evaluate.
 func TestAReplacementThatMovesAllPodsIsFoundOnce(t *testing.T) {
 	gang := job("gang", "q", 3, 2, 1, 0)
 	gang.PodSets[0].Topology = &flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}}
@@ -106,7 +107,8 @@ func TestAReplacementThatMovesAllPodsIsFoundOnce(t *testing.T) {
 	s.wantPlaces("gang", "a1:2", "a2:1")
 	s.wantPlaces("old", "a2:1", "b2:1")
 	for n, node := range []string{"a2", "b2"} {
-		s.happens(PodBound{place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprint("old-", n)}, Node: node, Requests: map[string]int64{"cpu": 2},
+		s.happens(PodBound{place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprint("old-", n)}, Node: node,
+			Requests: map[string]int64{"cpu": 2},
 			Workload: Key{Namespace: "ns", Name: "old"}, PodSet: "main"}})
 	}
 	s.happens(s.changed("old", func(w *Workload) { w.Evicted = true }))

@@ -23,7 +23,8 @@ func newGangWorld(t *rapid.T) *world {
 	w.nodes.gangs = true
 	for _, name := range queueNames {
 		q := w.queues[name]
-		q.Strategy = rapid.SampledFrom([]Strategy{ByResource, ByResource, BestEffort}).Draw(t, "strategy of "+name+" like default")
+		q.Strategy = rapid.SampledFrom([]Strategy{ByResource, ByResource, BestEffort}).Draw(t,
+			"strategy of "+name+" like default")
 		q.OnDemand = rapid.Bool().Draw(t, name+" has nodes on demand like default")
 		if rapid.IntRange(0, 2).Draw(t, name+" has a check if 0") == 0 {
 			q.Checks = []Check{{Name: "check"}}
@@ -40,7 +41,8 @@ func (w *world) addPodSets(t *rapid.T, ev *WorkloadSet) {
 	for i := range rapid.IntRange(0, 2).Draw(t, "further pod sets") {
 		ps := PodSet{Name: fmt.Sprintf("set-%d", i), Count: rapid.Int32Range(0, 3).Draw(t, "pods of the set"),
 			PerPod: map[string]int64{"cpu": rapid.SampledFrom([]int64{0, 1, 2, 4, 9}).Draw(t, "cpu of the set")}}
-		if first.Topology != nil && len(first.Topology.Slices) == 0 && first.ExclusiveKey == "" && rapid.Bool().Draw(t, "in one group") {
+		if first.Topology != nil && len(first.Topology.Slices) == 0 && first.ExclusiveKey == "" &&
+			rapid.Bool().Draw(t, "in one group") {
 			first.Topology.Group = "g"
 			ps.Topology = &flavor.TopologyRequest{Level: first.Topology.Level, Mandatory: first.Topology.Mandatory, Group: "g"}
 		}
@@ -48,7 +50,8 @@ func (w *world) addPodSets(t *rapid.T, ev *WorkloadSet) {
 	}
 	drawTogether(t, ev.PodSets)
 	first = &ev.PodSets[0]
-	if (len(ev.PodSets) == 1 || first.Together > 0) && w.elastic && first.Topology == nil && first.Count > 1 && rapid.Bool().Draw(t, "elastic") {
+	if (len(ev.PodSets) == 1 || first.Together > 0) && w.elastic && first.Topology == nil && first.Count > 1 &&
+		rapid.Bool().Draw(t, "elastic") {
 		first.MinCount, first.Elastic, first.Reclaimable = 1, 0.85, 0
 	}
 }
@@ -71,8 +74,8 @@ func drawTogether(t *rapid.T, podSets []PodSet) {
 	}
 }
 
-// TestEngineComesToRest: after any events, and without further ones, the engine comes to rest within a bounded number of
-// evaluations, every waiting job has a reason then, and once all writes are answered nothing more is decided.
+// TestEngineComesToRest: after any events, and without further ones, the engine comes to rest within a bounded number
+// of evaluations, every waiting job has a reason then, and once all writes are answered nothing more is decided.
 func TestEngineComesToRest(t *testing.T) {
 	kinds := map[string]func(*rapid.T) *world{
 		"quota":   newWorld,
@@ -120,9 +123,9 @@ func playWorlds(t *testing.T, many int) {
 
 // rest runs passes until the engine is at rest, all at one time. That takes a bounded number of evaluations: a class is
 // evaluated when it is ready, and becomes ready again only with a decision about another workload, which released or
-// took something. Until its write is answered, none of n workloads is decided on again, and a promise is broken only for
-// a workload that comes before. So there are n+1 rounds at most, and in each the n classes at most, and the heads of
-// the queues, are evaluated twice at most: as they become ready, and as the head that is served.
+// took something. Until its write is answered, none of n workloads is decided on again, and a promise is broken only
+// for a workload that comes before. So there are n+1 rounds at most, and in each the n classes at most, and the heads
+// of the queues, are evaluated twice at most: as they become ready, and as the head that is served.
 func (w *world) rest(t *rapid.T) {
 	n := len(w.engine.workloads)
 	before := w.engine.evaluator.Evaluations

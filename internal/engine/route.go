@@ -243,7 +243,8 @@ func (e *Engine) updateCharges(w *state.Workload) {
 		now.Held = e.evaluator.FirstFlavors(w)
 		now.Planned = now.Held
 	}
-	if w.ClusterQueue != nil && len(now.Planned) > 0 && w.Assumed != state.Resizes && !w.Leaving() && !w.IsRefused(state.ReductionChange) && (w.Held != nil || w.Nomination != nil) {
+	if w.ClusterQueue != nil && len(now.Planned) > 0 && w.Assumed != state.Resizes && !w.Leaving() &&
+		!w.IsRefused(state.ReductionChange) && (w.Held != nil || w.Nomination != nil) {
 		now.Holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.Planned, Promised: w.Nomination != nil}
 		e.ledgers.SetSpare(w, now.Holder)
@@ -255,7 +256,8 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	if now.Holder != nil {
 		now.Queue.AddHolder(now.Holder)
 	}
-	if now.Queue != nil && (was.Queue != now.Queue || !slices.Equal(was.Planned, now.Planned) || !sameHolder(was.Holder, now.Holder)) {
+	if now.Queue != nil && (was.Queue != now.Queue || !slices.Equal(was.Planned, now.Planned) ||
+		!sameHolder(was.Holder, now.Holder)) {
 		now.Queue.Waits.Charged(now.Planned, now.Holder)
 		if now.Queue.Family != nil && now.Holder != nil && w.ResizableSet() >= 0 {
 			now.Queue.Family.Enqueue() // it may grow, or others for whom it yields

@@ -32,7 +32,8 @@ func (r *routing) queueChanged(q *state.ClusterQueue) {
 func (r *routing) local(key Key) *state.LocalQueue {
 	l := r.localQueues[key]
 	if l == nil {
-		l = &state.LocalQueue{LocalQueue: LocalQueue{Key: key}, Members: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{}, Classes: map[*state.Class]struct{}{}}
+		l = &state.LocalQueue{LocalQueue: LocalQueue{Key: key}, Members: &order.List[*state.Workload]{},
+			Unrouted: &order.List[*state.Workload]{}, Classes: map[*state.Class]struct{}{}}
 		r.localQueues[key] = l
 	}
 	return l
@@ -47,7 +48,8 @@ func (r *routing) dropIfUnused(l *state.LocalQueue) {
 }
 
 // forgetLeft forgets the ClusterQueues that the LocalQueue pointed to before, as none of its workloads waits there any
-// more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for ever.
+// more. Those that do not exist, and that nothing else names, are not known any more: anyone may name new ones for
+// ever.
 func (r *routing) forgetLeft(l *state.LocalQueue) {
 	for _, q := range l.Left {
 		r.forgetIfUnused(q)
@@ -55,7 +57,8 @@ func (r *routing) forgetLeft(l *state.LocalQueue) {
 	l.Left = nil
 }
 
-// forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have changed.
+// forgetIfUnused forgets a ClusterQueue that does not exist once nothing names it. A pass does so if queues have
+// changed.
 func (r *routing) forgetIfUnused(q *state.ClusterQueue) {
 	if q.Family == nil && q.Unreferenced() && r.queues[q.Name] == q && !r.changed.Has(q.Name) {
 		delete(r.queues, q.Name)
@@ -112,7 +115,8 @@ func (r *routing) markAffected(concerned sets.Set[*state.ClusterQueue]) {
 // recohortedUnder reports whether a cohort at or below the node has changed. A cohort without queues counts too:
 // others may use its quota.
 func (r *routing) recohortedUnder(n *quota.Node) bool {
-	return !n.IsQueue() && !n.Cyclic() && (r.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), r.recohortedUnder))
+	return !n.IsQueue() && !n.Cyclic() &&
+		(r.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), r.recohortedUnder))
 }
 
 // markUnsorted marks the families in which some workloads must be routed again, those included that such workloads are

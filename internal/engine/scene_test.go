@@ -82,7 +82,8 @@ func (s *scene) format(d Decision) string {
 	case d.Evict != nil && d.Evict.Cause == preempt.NodeFailures:
 		return fmt.Sprintf("evict %s: NodeFailures", d.Key.Name)
 	case d.Evict != nil:
-		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing", preempt.FairShare: "fair share"}[d.Evict.Cause]
+		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed",
+			preempt.ReclaimedWhileBorrowing: "while borrowing", preempt.FairShare: "fair share"}[d.Evict.Cause]
 		return fmt.Sprintf("evict %s for %s: %s", d.Key.Name, d.Evict.Preemptor.Name, cause)
 	case d.Withdraw:
 		return "withdraw " + d.Key.Name
@@ -110,7 +111,8 @@ func (s *scene) write(d Decision) {
 	job.Version++
 	switch {
 	case d.Admit != nil:
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.ReportedCode = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.ReportedCode = d.Admit,
+			len(d.Admit.Checks) == 0, s.now, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
 	case d.Resize != nil:

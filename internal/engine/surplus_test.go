@@ -31,8 +31,8 @@ func TestRejectedShrinkIsRetried(t *testing.T) {
 	s.want("the retry time is reached", s.happens(), "resize job from 4 to 2")
 }
 
-// TestShrunkJobKeepsThePlacesOfItsPods: which of the pods run is not decided by their ranks. What is given up is free for
-// others at once, as no pod is there.
+// TestShrunkJobKeepsThePlacesOfItsPods: which of the pods run is not decided by their ranks. What is given up is free
+// for others at once, as no pod is there.
 func TestShrunkJobKeepsThePlacesOfItsPods(t *testing.T) {
 	for _, without := range []int{0, 1, 2} {
 		large := between("large", 1, 3, 0, 0)

@@ -170,9 +170,11 @@ func (t *tallies) usageOf(of state.Tally) Usage {
 func (t *tallies) mustWait(q *state.ClusterQueue) reason.Reason {
 	switch {
 	case t.options.BlockUntilReady == BlockQueue && q.Unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
+		return reason.Reason{Code: reason.WaitingForPodsReady,
+			Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
 	case t.options.BlockUntilReady == BlockAll && t.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
+		return reason.Reason{Code: reason.WaitingForPodsReady,
+			Detail: "waiting for all admitted workloads to be in PodsReady condition"}
 	}
 	return reason.Reason{}
 }

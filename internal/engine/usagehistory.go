@@ -72,7 +72,8 @@ func (u *usageHistory) standingOf(l *state.LocalQueue) float64 {
 		return fair.Standing(u.ledgers.Units(l.Reserved).Weighed(sharing.Weights), l.Weight)
 	}
 	advance := fair.Fading(sharing.Interval, sharing.HalfLife)
-	return fair.Standing(l.Recent.Weighed(sharing.Weights)+float64(advance*u.ledgers.Units(l.Prepaid).Weighed(sharing.Weights)), l.Weight)
+	return fair.Standing(l.Recent.Weighed(sharing.Weights)+
+		float64(advance*u.ledgers.Units(l.Prepaid).Weighed(sharing.Weights)), l.Weight)
 }
 
 // sample updates the usage of LocalQueues if a sample is due.

@@ -16,7 +16,8 @@ func TestUnreferencedQueuesAreForgotten(t *testing.T) {
 		t.Errorf("the engine knows %d queues, want 1", len(s.engine.queues))
 	}
 	for i := range 3 {
-		s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "lost"}, ClusterQueue: fmt.Sprint("nowhere", i)}}, job("a", "lost", 1, 1, 0, 0))
+		s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "lost"}, ClusterQueue: fmt.Sprint("nowhere", i)}},
+			job("a", "lost", 1, 1, 0, 0))
 		s.happens(LocalQueueDeleted{Key{Namespace: "ns", Name: "lost"}}, gone("a"))
 		s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "empty"}, ClusterQueue: fmt.Sprint("nowhere", i)}})
 	}
@@ -24,5 +25,6 @@ func TestUnreferencedQueuesAreForgotten(t *testing.T) {
 	if len(s.engine.queues) != 1 {
 		t.Errorf("the engine knows %d queues after LocalQueues named some that do not exist, want 1", len(s.engine.queues))
 	}
-	s.want("a forgotten queue is created again", s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
+	s.want("a forgotten queue is created again",
+		s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
 }

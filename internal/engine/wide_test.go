@@ -102,14 +102,16 @@ func (w *world) wideStep(t *rapid.T) {
 // submitWide creates a job of one or two pod sets.
 func (w *world) submitWide(t *rapid.T) {
 	name := fmt.Sprintf("j%03d", len(w.log))
-	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), 1, 0, rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
+	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), 1, 0,
+		rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
 	ev.PodSets = nil
 	asks := [][]string{{"cpu", "memory"}, {"gpu"}}
 	if w.wide.entangled {
 		asks = [][]string{{"cpu", "memory", "gpu"}, {"cpu", "memory", "gpu"}}
 	}
 	for i := range rapid.IntRange(1, 2).Draw(t, "pod sets") {
-		ps := PodSet{Name: fmt.Sprintf("set-%d", i), Count: rapid.Int32Range(0, 3).Draw(t, "pods"), PerPod: map[string]int64{}}
+		ps := PodSet{Name: fmt.Sprintf("set-%d", i), Count: rapid.Int32Range(0, 3).Draw(t, "pods"),
+			PerPod: map[string]int64{}}
 		for _, resource := range asks[i] {
 			if amount := rapid.Int64Range(-1, 3).Draw(t, resource); amount >= 0 {
 				ps.PerPod[resource] = amount

@@ -20,7 +20,8 @@ func (w *world) submit(t *rapid.T, ev WorkloadSet) {
 }
 
 func (w *world) setNamespace(t *rapid.T, name string) {
-	w.apply(NamespaceSet{Name: name, Labels: labels.Set{"team": rapid.SampledFrom([]string{"red", "red", "blue"}).Draw(t, "team of "+name)}})
+	w.apply(NamespaceSet{Name: name,
+		Labels: labels.Set{"team": rapid.SampledFrom([]string{"red", "red", "blue"}).Draw(t, "team of "+name)}})
 }
 
 func (w *world) setLocal(ev LocalQueueSet) {
@@ -104,7 +105,8 @@ func (w *world) environmentStep(t *rapid.T) {
 			}
 		}
 	case kind < 9:
-		w.clock = w.clock.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}).Draw(t, "the clock jumps"))
+		w.clock = w.clock.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}).Draw(t,
+			"the clock jumps"))
 	default:
 		if names := slices.Sorted(maps.Keys(w.reasons)); len(names) > 0 {
 			w.reportReason(rapid.SampledFrom(names).Draw(t, "reported job"))

@@ -47,7 +47,8 @@ var queueNames = []string{"p", "q", "r"}
 
 // emptyWorld returns a world without objects.
 func emptyWorld(options Options) *world {
-	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
+	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{},
+		jobs: map[string]WorkloadSet{}, clock: epoch,
 		untried: map[string]attempt{}, reasons: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
 }
 
@@ -92,7 +93,8 @@ func drawOptions(t *rapid.T) Options {
 	if strategies != nil {
 		options.FairSharing = &FairSharing{Strategies: strategies}
 	}
-	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t, "which workloads wait for ready pods")
+	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t,
+		"which workloads wait for ready pods")
 	if rapid.Bool().Draw(t, "LocalQueues are compared") {
 		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
 	}
@@ -101,7 +103,8 @@ func drawOptions(t *rapid.T) Options {
 
 // drawWeight draws a fair-sharing weight, or nil for the default.
 func drawWeight(t *rapid.T, of string) *quota.Weight {
-	return rapid.SampledFrom([]*quota.Weight{nil, nil, weight(0), weight(quota.One / 2), weight(3 * quota.One)}).Draw(t, "weight of "+of)
+	return rapid.SampledFrom([]*quota.Weight{nil, nil, weight(0), weight(quota.One / 2), weight(3 * quota.One)}).
+		Draw(t, "weight of "+of)
 }
 
 func weight(w quota.Weight) *quota.Weight { return &w }
@@ -113,15 +116,18 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
 	q.Preemption = preempt.Policy{
 		WithinQueue: preempt.Rule(rapid.IntRange(0, 2).Draw(t, name+" within")),
-		Reclaim:     rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t, name+" reclaims"),
+		Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t,
+			name+" reclaims"),
 	}
 	if q.Preemption.Reclaim != preempt.Never {
 		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
 	}
 	q.Preemption.Standing = preempt.Standing{
-		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Protected: rapid.IntRange(0, 3).Draw(t, name+" is protected if 0") == 0}
+		Rank:      rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"),
+		Protected: rapid.IntRange(0, 3).Draw(t, name+" is protected if 0") == 0}
 	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" is ordered by usage")
-	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).Draw(t, name+" accepts")
+	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).
+		Draw(t, name+" accepts")
 	q.Stopped = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
 	w.queues[name] = q
 	w.apply(q)
@@ -166,7 +172,8 @@ func (w *world) decideNow() []Decision {
 // startWrite starts the write of the decision. A withdrawn admission is dropped, unless its write has begun.
 func (w *world) startWrite(d Decision) {
 	if !d.Withdraw {
-		w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
+		w.open = slices.DeleteFunc(w.open,
+			func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
 		w.open = append(w.open, d)
 		return
 	}
@@ -196,20 +203,24 @@ func (w *world) write(i int, how answer) {
 		w.answerTrial(d, job, how)
 		return
 	}
-	superseded := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
-		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
+	superseded := !there || job.UID != d.UID ||
+		d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
+		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted ||
+		d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	switch {
 	case how == lost || superseded || d.Withdraw:
 		w.apply(Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 		return
 	case how == rejected:
-		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: w.clock})
+		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation,
+			Message: "a policy says no", At: w.clock})
 		return
 	}
 	job.Version++
 	switch {
 	case d.Admit != nil:
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.ReportedCode = d.Admit, len(d.Admit.Checks) == 0, w.clock, false, false, false, ""
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.ReportedCode = d.Admit,
+			len(d.Admit.Checks) == 0, w.clock, false, false, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
 	case d.Resize != nil:
@@ -267,7 +278,8 @@ func (w *world) step(t *rapid.T) {
 		w.apply(WorkloadGone{w.jobs[name].Key})
 		delete(w.jobs, name)
 	case kind < 13 && len(w.open) > 0:
-		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{accepted, accepted, accepted, accepted, lost, rejected}).Draw(t, "answer"))
+		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"),
+			rapid.SampledFrom([]answer{accepted, accepted, accepted, accepted, lost, rejected}).Draw(t, "answer"))
 	case kind < 15: // the watch delivers the state of the API server, or the job has stopped
 		name := rapid.SampledFrom(names).Draw(t, "observed job")
 		w.observe(name)
@@ -397,7 +409,8 @@ func (w *world) checkReplay(t *rapid.T) {
 // describe logs the events up to now.
 func (w *world) describe(t *rapid.T) {
 	for _, d := range w.decided[max(0, len(w.decided)-16):] {
-		t.Logf("%s: admit %v, resize %+v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Resize, d.Evict, d.Why.Code, d.Why.Message())
+		t.Logf("%s: admit %v, resize %+v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Resize, d.Evict,
+			d.Why.Code, d.Why.Message())
 	}
 	for _, name := range queueNames {
 		t.Logf("%s: %+v %+v", name, w.queues[name].Quotas, w.queues[name].Preemption)
@@ -406,6 +419,7 @@ func (w *world) describe(t *rapid.T) {
 		j := w.jobs[name]
 		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].Why.Code, w.engine.workloads[j.Key].Why.Message())
 		t.Logf("%s in %s priority %d inactive %v gated %q backs off %q refused %q unheld %v %+v queued %v holds %v",
-			j.Key, w.locals[j.LocalKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
+			j.Key, w.locals[j.LocalKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BackoffReason, j.Refused, j.Unheld,
+			j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
 	}
 }

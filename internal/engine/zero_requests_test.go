@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// TestPodsWithoutRequestsGetAFlavorLikeOthers: pods that request nothing, or nothing that the queue covers, count as zero
-// of a covered resource. So they get the first flavor that accepts them, and nodes near each other.
+// TestPodsWithoutRequestsGetAFlavorLikeOthers: pods that request nothing, or nothing that the queue covers, count as
+// zero of a covered resource. So they get the first flavor that accepts them, and nodes near each other.
 func TestPodsWithoutRequestsGetAFlavorLikeOthers(t *testing.T) {
 	one := &flavor.TopologyRequest{Level: rack, Mandatory: true}
 	gpusOnly := []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}
@@ -22,16 +22,20 @@ func TestPodsWithoutRequestsGetAFlavorLikeOthers(t *testing.T) {
 		groups []flavor.Group
 		want   map[string]string
 	}{
-		"none at all":               {podSet: PodSet{}, want: map[string]string{"cpu": "plain"}},
-		"cpu, which does not count": {podSet: PodSet{OfNode: map[string]int64{"cpu": 25}}, want: map[string]string{"cpu": "plain"}},
+		"none at all": {podSet: PodSet{}, want: map[string]string{"cpu": "plain"}},
+		"cpu, which does not count": {podSet: PodSet{OfNode: map[string]int64{"cpu": 25}},
+			want: map[string]string{"cpu": "plain"}},
 		"none, and the pods select the second flavor": {
-			podSet: PodSet{NodeSelector: map[string]string{"kind": "gpus"}, Tolerations: gpusOnly}, want: map[string]string{"cpu": "gpus"}},
+			podSet: PodSet{NodeSelector: map[string]string{"kind": "gpus"}, Tolerations: gpusOnly},
+			want:   map[string]string{"cpu": "gpus"}},
 		"memory, which the queue does not cover and ignores": {
-			podSet: PodSet{PerPod: map[string]int64{"memory": 1}, OfNode: map[string]int64{}}, want: map[string]string{"cpu": "plain"}},
+			podSet: PodSet{PerPod: map[string]int64{"memory": 1}, OfNode: map[string]int64{}},
+			want:   map[string]string{"cpu": "plain"}},
 		"none, and only the second group of resources has a flavor for the pods": {
 			podSet: PodSet{NodeSelector: map[string]string{"kind": "gpus"}, Tolerations: gpusOnly},
-			groups: []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"plain"}}, {Resources: []string{"gpu"}, Flavors: []string{"gpus"}}},
-			want:   map[string]string{"gpu": "gpus"}},
+			groups: []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"plain"}},
+				{Resources: []string{"gpu"}, Flavors: []string{"gpus"}}},
+			want: map[string]string{"gpu": "gpus"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			queues := plainAndGPUs()
@@ -63,7 +67,8 @@ func plainAndGPUs() []Event {
 	q.Groups[0].Flavors, q.Quotas = []string{"plain", "gpus"}, quota.Quotas{}
 	out := []Event{TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}}}
 	for _, name := range q.Groups[0].Flavors {
-		q.Quotas[quota.FlavorResource{Flavor: name, Resource: "cpu"}] = quota.Limits{Nominal: 100, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+		q.Quotas[quota.FlavorResource{Flavor: name, Resource: "cpu"}] = quota.Limits{Nominal: 100, Borrowing: quota.Unlimited,
+			Lending: quota.Unlimited}
 		known := Flavor{Name: name, Topology: "racks", NodeLabels: map[string]string{"kind": name}}
 		if name == "gpus" {
 			known.NodeTaints = []corev1.Taint{{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}}

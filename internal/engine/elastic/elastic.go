@@ -65,7 +65,8 @@ func (j *Job) compare(other *Job) int {
 
 // Equal reports whether both are the same job in the same state. Speeds are not compared.
 func (j *Job) Equal(other *Job) bool {
-	return j.Key == other.Key && j.Min == other.Min && j.Max == other.Max && j.Size == other.Size && j.Priority == other.Priority && j.Exponent == other.Exponent &&
+	return j.Key == other.Key && j.Min == other.Min && j.Max == other.Max && j.Size == other.Size &&
+		j.Priority == other.Priority && j.Exponent == other.Exponent &&
 		j.QueuedAt.Equal(other.QueuedAt) && j.RunsSince.Equal(other.RunsSince) && j.ResizedAt.Equal(other.ResizedAt)
 }
 

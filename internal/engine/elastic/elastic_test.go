@@ -17,7 +17,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // job returns a job of a size within bounds. A later second puts it later in the queue.
 func job(fewest, most, size, priority int32, second int) Job {
-	return Job{Key: order.Key{Namespace: "ns", Name: fmt.Sprint("j", second)}, Min: fewest, Max: most, Size: size, Priority: priority,
+	return Job{Key: order.Key{Namespace: "ns", Name: fmt.Sprint("j", second)}, Min: fewest, Max: most, Size: size,
+		Priority: priority,
 		QueuedAt: epoch.Add(time.Duration(second) * time.Second), RunsSince: epoch, Exponent: DefaultExponent}
 }
 
@@ -73,11 +74,12 @@ func TestCapacityGoesToFewJobs(t *testing.T) {
 		jobs []Job
 		want string
 	}{
-		"equal jobs: the first grows completely first": {3, []Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
-		"the smaller job gains more":                   {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
-		"a job gains much more than another":           {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
-		"different priorities":                         {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
-		"another replica costs no further resize":      {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
+		"equal jobs: the first grows completely first": {3,
+			[]Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
+		"the smaller job gains more":              {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"a job gains much more than another":      {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
+		"different priorities":                    {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
+		"another replica costs no further resize": {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
 	} {
 		if got := grownBy(costly, tc.room, tc.jobs...); got != tc.want {
 			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
@@ -92,12 +94,16 @@ func TestYields(t *testing.T) {
 		want   string
 		policy Policy
 	}{
-		"one job, down to its minimum":                {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
-		"equal jobs: the last shrinks first":          {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2", Policy{}},
-		"the larger job loses less":                   {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
-		"a lower priority first, until it is stopped": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2", Policy{}},
-		"a higher priority never shrinks":             {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
-		"few jobs shrink if a resize is costly":       {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
+		"one job, down to its minimum": {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
+		"equal jobs: the last shrinks first": {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)},
+			"1:3 0:3 1:2 0:2", Policy{}},
+		"the larger job loses less": {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)},
+			"1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
+		"a lower priority first, until it is stopped": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)},
+			"1:2 2:0 1:0 0:2", Policy{}},
+		"a higher priority never shrinks": {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
+		"few jobs shrink if a resize is costly": {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)},
+			"1:3 1:2 0:3 0:2", costly},
 	} {
 		var got []string
 		y := tc.policy.Yielding(tc.jobs, tc.to)
@@ -121,13 +127,16 @@ func TestGrowsAt(t *testing.T) {
 		to     int32
 		want   time.Duration
 	}{
-		"no delay":                                 {Policy{}, job(1, 8, 2, 0, 1), 3, 0},
-		"a delay after the start":                  {Policy{GrowAfter: time.Minute}, job(1, 8, 2, 0, 1), 3, time.Minute},
-		"a delay since the last resize":            {Policy{GrowAfter: time.Minute}, resized, 3, time.Hour + time.Minute},
-		"once it is worth the cost":                {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 4, time.Minute},
-		"a smaller growth is worth the cost later": {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 3, 90 * time.Second},
-		"no gain":                            {Policy{ResizeCost: time.Second}, flat, 8, longest},
-		"worth the cost, but resized lately": {Policy{GrowAfter: time.Minute, ResizeCost: 30 * time.Second}, resized, 4, time.Hour + time.Minute},
+		"no delay":                      {Policy{}, job(1, 8, 2, 0, 1), 3, 0},
+		"a delay after the start":       {Policy{GrowAfter: time.Minute}, job(1, 8, 2, 0, 1), 3, time.Minute},
+		"a delay since the last resize": {Policy{GrowAfter: time.Minute}, resized, 3, time.Hour + time.Minute},
+		"once it is worth the cost": {Policy{ResizeCost: 30 * time.Second},
+			func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 4, time.Minute},
+		"a smaller growth is worth the cost later": {Policy{ResizeCost: 30 * time.Second},
+			func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 3, 90 * time.Second},
+		"no gain": {Policy{ResizeCost: time.Second}, flat, 8, longest},
+		"worth the cost, but resized lately": {Policy{GrowAfter: time.Minute, ResizeCost: 30 * time.Second}, resized, 4,
+			time.Hour + time.Minute},
 	} {
 		if got := tc.policy.GrowsAt(&tc.job, tc.to); got != epoch.Add(tc.want) {
 			t.Errorf("%s: grows after %s, want %s", name, got.Sub(epoch), tc.want)
@@ -139,7 +148,8 @@ func drawJobs(t *rapid.T) []Job {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Job {
 		fewest := rapid.Int32Range(1, 4).Draw(t, "fewest")
 		most := fewest + rapid.Int32Range(0, 6).Draw(t, "more")
-		j := job(fewest, most, rapid.Int32Range(fewest, most).Draw(t, "size"), rapid.Int32Range(0, 2).Draw(t, "priority"), rapid.IntRange(0, 99).Draw(t, "second"))
+		j := job(fewest, most, rapid.Int32Range(fewest, most).Draw(t, "size"), rapid.Int32Range(0, 2).Draw(t, "priority"),
+			rapid.IntRange(0, 99).Draw(t, "second"))
 		j.Exponent = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
 		return j
 	}), 0, 6).Filter(func(jobs []Job) bool {
@@ -185,7 +195,8 @@ func TestSizesStayWithinBounds(t *testing.T) {
 			if slices.ContainsFunc(sizes, func(j Job) bool {
 				return got[slices.IndexFunc(sizes, func(k Job) bool { return k.Key == j.Key })] != j.Size
 			}) {
-				t.Fatalf("after %d of %d steps, %d of them below, sizes are %v, but Sizes returned %v", n+1, y.Len(), y.Below(), sizes, got)
+				t.Fatalf("after %d of %d steps, %d of them below, sizes are %v, but Sizes returned %v", n+1, y.Len(),
+					y.Below(), sizes, got)
 			}
 			if below := n < y.Below(); below != (j.Priority < to) {
 				t.Fatalf("step %d of %+v: below priority %d = %v", n, j, to, below)
@@ -221,7 +232,8 @@ func TestSpeedsAreBounded(t *testing.T) {
 		j.Speeds = speeds.Of(j.Exponent, math.MaxInt32)
 		for _, size := range []int32{1, 7, MaxReplicas, MaxReplicas + 1, math.MaxInt32} {
 			if j.speed(size) != plain.speed(size) {
-				t.Fatalf("speed of %d replicas with exponent %v = %v, want %v as without the cache", size, j.Exponent, j.speed(size), plain.speed(size))
+				t.Fatalf("speed of %d replicas with exponent %v = %v, want %v as without the cache", size, j.Exponent,
+					j.speed(size), plain.speed(size))
 			}
 		}
 	}

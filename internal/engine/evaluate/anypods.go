@@ -10,13 +10,13 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// A workload may need a number of pods, whichever of its pod sets they are of: a job of nine tasks of one pod that starts
-// with any eight. Its pod sets are given pods one pod set after the other, each as many as fit beside those before it. One
-// of which no pod fits gets none, and holds up no other.
+// A workload may need a number of pods, whichever of its pod sets they are of: a job of nine tasks of one pod that
+// starts with any eight. Its pod sets are given pods one pod set after the other, each as many as fit beside those
+// before it. One of which no pod fits gets none, and holds up no other.
 
-// anyThatFit returns what can be done for such a workload without stopping or shrinking any other. Pods go to the pod sets
-// in their order. If these are too few, they go to those with the smallest pods first: where one pod of 8 GPUs would take
-// the place of three small ones, and three must run, the small ones do.
+// anyThatFit returns what can be done for such a workload without stopping or shrinking any other. Pods go to the pod
+// sets in their order. If these are too few, they go to those with the smallest pods first: where one pod of 8 GPUs
+// would take the place of three small ones, and three must run, the small ones do.
 func (ev *Evaluator) anyThatFit(w *state.Workload, c *state.Class) (Outcome, *anySearch) {
 	s := &anySearch{evaluator: ev, w: w, class: c}
 	form := ev.FormOf(c)
@@ -94,7 +94,8 @@ func (a *anySearch) extend(set int) {
 func (a *anySearch) try(counts []int32) bool {
 	found := a.evaluator.considerTaking(a.w, a.class, counts)
 	fits := found.Verdict == state.Admissible || found.Verdict == state.Nominable
-	if !fits && (found.Verdict == state.Hopeless || found.shrinksEquals || !a.mayEvict || a.best.Verdict != state.Hopeless && a.isEnough()) {
+	if !fits && (found.Verdict == state.Hopeless || found.shrinksEquals || !a.mayEvict ||
+		a.best.Verdict != state.Hopeless && a.isEnough()) {
 		a.note(found)
 		return false
 	}
@@ -102,8 +103,8 @@ func (a *anySearch) try(counts []int32) bool {
 	return true
 }
 
-// note adds what was short. Of the reasons it keeps the one that is closest to fitting: another pod set may fit where the
-// first one never does.
+// note adds what was short. Of the reasons it keeps the one that is closest to fitting: another pod set may fit where
+// the first one never does.
 func (a *anySearch) note(found Outcome) {
 	l := &a.lacking
 	if closeness(found.Choice.Why.Code) > closeness(l.Choice.Why.Code) {
@@ -122,8 +123,8 @@ func (a *anySearch) note(found Outcome) {
 	}
 }
 
-// none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more of
-// anything that was.
+// none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more
+// of anything that was.
 func (a *anySearch) none() Outcome {
 	form := a.evaluator.FormOf(a.class)
 	smallest := a.evaluator.considerTaking(a.w, a.class, form.ReducedBy(form.Reducible()))

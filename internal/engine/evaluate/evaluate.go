@@ -149,7 +149,8 @@ func (ev *Evaluator) EvaluateInTurn(c *state.Class) Outcome {
 	if len(later) == 1 {
 		return found
 	}
-	if seen := ev.evaluateReleasing(c, later...); seen.Verdict != state.Hopeless && c.Queue.FitsOwnQuota(seen.Choice.Usage) {
+	if seen := ev.evaluateReleasing(c, later...); seen.Verdict != state.Hopeless &&
+		c.Queue.FitsOwnQuota(seen.Choice.Usage) {
 		seen.TakesHoldBacks = true
 		return seen
 	}
@@ -169,8 +170,9 @@ func (ev *Evaluator) evaluateReleasing(c *state.Class, queues ...*state.ClusterQ
 	return ev.Evaluate(c)
 }
 
-// takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those of
-// higher priority could grow less beside the workload than once these have made room: they would displace it in turn.
+// takesFromGrowth reports whether all that the outcome evicts or shrinks are elastic workloads of the queue, and those
+// of higher priority could grow less beside the workload than once these have made room: they would displace it in
+// turn.
 func (ev *Evaluator) takesFromGrowth(w *state.Workload, q *state.ClusterQueue, found *Outcome) (is bool) {
 	if len(q.Elastic) == 0 {
 		return false
@@ -208,8 +210,8 @@ func (ev *Evaluator) growthOutcome(choice flavor.Choice, grower *state.Workload,
 	return out
 }
 
-// ByYielding looks for the workloads of the queue that have to shrink or stop so that the head of the class can have its
-// minimum: as few as possible, in the order of elastic.Yielding. If the minimum fits without that, ok is false.
+// ByYielding looks for the workloads of the queue that have to shrink or stop so that the head of the class can have
+// its minimum: as few as possible, in the order of elastic.Yielding. If the minimum fits without that, ok is false.
 func (ev *Evaluator) ByYielding(w *state.Workload, c *state.Class) (found Outcome, ok bool) {
 	q := c.Queue
 	if len(q.Elastic) == 0 {

@@ -32,14 +32,15 @@ type Outcome struct {
 	couldRun bool
 	// TakesHoldBacks is set if it takes quota that is held back for workloads after it.
 	TakesHoldBacks bool
-	// mayChoose is set if the workload may fit because more is used, not less: nothing can be evicted for the chosen flavors,
-	// and others would be chosen if more of these were used; or it may not take what running workloads are to grow into,
-	// and would evict workloads of other queues if that were used.
+	// mayChoose is set if the workload may fit because more is used, not less: nothing can be evicted for the chosen
+	// flavors, and others would be chosen if more of these were used; or it may not take what running workloads are to
+	// grow into, and would evict workloads of other queues if that were used.
 	mayChoose bool
 	// fullFlavors are the flavors whose nodes lack capacity.
 	fullFlavors []string
 	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
-	// would take, or into what others would give up for it. grower is one for which there is capacity; nil in the latter case.
+	// would take, or into what others would give up for it. grower is one for which there is capacity; nil in the latter
+	// case.
 	waitsForGrowth bool
 	grower         *state.Workload
 }
@@ -49,7 +50,8 @@ func (o *Outcome) stopsAny() bool { return o.Verdict != state.Preempting || len(
 
 // sparesQueue reports whether the outcome only shrinks workloads, all of them of other queues.
 func (o *Outcome) sparesQueue(q *state.ClusterQueue) bool {
-	return !o.stopsAny() && !slices.ContainsFunc(o.Yields, func(y state.Yield) bool { return y.Workload.ClusterQueue == q })
+	return !o.stopsAny() &&
+		!slices.ContainsFunc(o.Yields, func(y state.Yield) bool { return y.Workload.ClusterQueue == q })
 }
 
 // Evaluator works out what can be done for waiting workloads. It changes no state but counters and caches.
@@ -72,7 +74,8 @@ type Evaluator struct {
 
 // offer returns the flavors that the queue offers.
 func (ev *Evaluator) offer(q *state.ClusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: ev.Nodes.Flavors, Topologies: ev.Nodes.Topologies, IgnoreUndeclared: ev.Options.IgnoreUndeclared || q.CoversAll}
+	return flavor.Offer{Groups: q.Groups, Flavors: ev.Nodes.Flavors, Topologies: ev.Nodes.Topologies,
+		IgnoreUndeclared: ev.Options.IgnoreUndeclared || q.CoversAll}
 }
 
 // FormOf returns the request of the class to its queue, independent of usage.
@@ -128,8 +131,8 @@ func (ev *Evaluator) queueStanding(n *quota.Node) preempt.Standing {
 // the budget, those of the queues after it would never be.
 const TriedPerBudget = 10
 
-// CountedPerBudget is how many nodes, counted for a pod shape that was not counted lately, cost as much as one evaluation.
-// As with TriedPerBudget, only hopeless workloads are charged for them.
+// CountedPerBudget is how many nodes, counted for a pod shape that was not counted lately, cost as much as one
+// evaluation. As with TriedPerBudget, only hopeless workloads are charged for them.
 const CountedPerBudget = 500
 
 // work is what evaluations have cost beyond the usual.
@@ -153,17 +156,19 @@ const maxCombinations = 16
 // ready, nobody is told that the nodes never suffice.
 func (ev *Evaluator) WhyHopeless(c *state.Class, found Outcome) reason.Reason {
 	why := found.Choice.Why
-	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !find.MentionsNotReady(why.Message()) && ev.exceedsNodes(c) {
+	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !find.MentionsNotReady(why.Message()) &&
+		ev.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
 	}
 	return why
 }
 
-// exceedsNodes reports whether the present nodes could hold the fewest pods of the class in no choice of flavors, even if
-// nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
+// exceedsNodes reports whether the present nodes could hold the fewest pods of the class in no choice of flavors, even
+// if nothing else ran on them and none were cordoned. It is worked out once for each state of the nodes.
 func (ev *Evaluator) exceedsNodes(c *state.Class) bool {
 	form := ev.FormOf(c)
-	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.Nodes.NodesVersion, Residents: ev.Nodes.Places.ResidentChanges(), Never: c.Never.Never}
+	now := state.NeverOnNodes{Known: true, Revision: c.Queue.Revision, Nodes: ev.Nodes.NodesVersion,
+		Residents: ev.Nodes.Places.ResidentChanges(), Never: c.Never.Never}
 	if c.Never == now {
 		return now.Never
 	}
@@ -189,8 +194,8 @@ func (ev *Evaluator) everFits(c *state.Class, counts []int32) bool {
 	return false
 }
 
-// mostEver returns the sum of what the present nodes could hold of each pod set on its own: no more pods of the class ever
-// run together.
+// mostEver returns the sum of what the present nodes could hold of each pod set on its own: no more pods of the class
+// ever run together.
 func (ev *Evaluator) mostEver(c *state.Class) (sum int64) {
 	form := ev.FormOf(c)
 	for i := range form.Full() {

@@ -122,13 +122,14 @@ func placedAt(v state.Verdict, choice flavor.Choice, places []place.Assignment) 
 	return Outcome{Verdict: v, Choice: choice}
 }
 
-// splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors. It is for the pod set whose
-// flavor the queue tries first: the other pod set was refused that flavor already.
+// splitsGroup returns a Shortfall if the choice gives pod sets of one group different flavors. It is for the pod set
+// whose flavor the queue tries first: the other pod set was refused that flavor already.
 func (s *search) splitsGroup(choice flavor.Choice) *find.Shortfall {
 	for i, ps := range s.class.Shape.PodSets {
 		for j := range i {
 			other := s.class.Shape.PodSets[j]
-			if ps.Topology == nil || other.Topology == nil || ps.Topology.Group == "" || ps.Topology.Group != other.Topology.Group {
+			if ps.Topology == nil || other.Topology == nil || ps.Topology.Group == "" ||
+				ps.Topology.Group != other.Topology.Group {
 				continue
 			}
 			first, second := &choice.Assignments[j], &choice.Assignments[i]
@@ -189,7 +190,8 @@ func (s *search) lastResort(last flavor.Choice) Outcome {
 			return found
 		}
 	}
-	out := Outcome{Choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors, Lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
+	out := Outcome{Choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors,
+		Lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
 	if s.class.Queue.Strategy == model.ByResource {
 		if out.Lacks = append(out.Lacks, s.lacks...); len(out.Lacks) > 0 {
 			if out.couldRun = s.couldRun(); !out.couldRun {
@@ -224,7 +226,8 @@ func (s *search) couldRun() bool {
 
 // byPreemption looks for victims without which there are both quota and capacity on nodes. fault is why there are no
 // places without preemption, nil if quota was short.
-func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *find.Shortfall) (Outcome, *find.Shortfall) {
+func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask,
+	fault *find.Shortfall) (Outcome, *find.Shortfall) {
 	w, q := s.w, s.class.Queue
 	short := ShortOf(q.Node, choice.Usage)
 	if fault != nil {

@@ -20,12 +20,14 @@ func (ev *Evaluator) QuestionOf(w *state.Workload, q *state.ClusterQueue) flavor
 }
 
 // victims returns the workloads to evict so that the workload can have the amounts.
-func (ev *Evaluator) victims(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
+func (ev *Evaluator) victims(w *state.Workload, q *state.ClusterQueue, usage quota.Vector,
+	short []quota.Index) []preempt.Victim {
 	return ev.VictimsOf(ev.Preemptor(w, q, usage, short))
 }
 
 // Preemptor describes the workload as one that wants the amounts, some of which are short.
-func (ev *Evaluator) Preemptor(w *state.Workload, q *state.ClusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
+func (ev *Evaluator) Preemptor(w *state.Workload, q *state.ClusterQueue, usage quota.Vector,
+	short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
 		Queue: q.Node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
 		Spared: ev.Precedence.Over(w.Key), Fair: ev.strategies(), Ranking: &ev.Ranking, StandingOf: ev.queueStanding,
@@ -45,7 +47,8 @@ func (ev *Evaluator) HoldersOf(n *quota.Node) (holders []*preempt.Holder, elasti
 
 // couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
 // borrowed from, as in Choice.Borrowing.
-func (ev *Evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
+func (ev *Evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i quota.Index,
+	amount int64) (m flavor.Mode, borrowing int) {
 	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
 	victims := ev.victims(w, q, wanted, []quota.Index{i})
 	switch {
@@ -61,7 +64,8 @@ func (ev *Evaluator) couldPreempt(w *state.Workload, q *state.ClusterQueue, i qu
 
 // borrowingWithout returns the level, as in Choice.Borrowing, from which the queue borrows the amounts once the
 // victims are gone.
-func (ev *Evaluator) borrowingWithout(q *state.ClusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
+func (ev *Evaluator) borrowingWithout(q *state.ClusterQueue, usage quota.Vector,
+	victims []preempt.Victim) (height int) {
 	ev.Tree.Try(func() {
 		for _, v := range victims {
 			ev.Tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
@@ -121,7 +125,8 @@ func (ev *Evaluator) preempting(q *state.ClusterQueue, choice flavor.Choice, vic
 		out.shrinksEquals = out.shrinksEquals || v.Equal
 		w := ev.Workloads[v.Key]
 		at := w.ElasticSet()
-		out.Yields = append(out.Yields, state.Yield{Workload: w, At: at, Given: w.Held.Sized(at, w.Held.PodSets[at].Count-v.Gives, nil)})
+		out.Yields = append(out.Yields,
+			state.Yield{Workload: w, At: at, Given: w.Held.Sized(at, w.Held.PodSets[at].Count-v.Gives, nil)})
 	}
 	return out
 }
@@ -136,7 +141,8 @@ func (ev *Evaluator) MayEvict(by, w *state.Workload) bool {
 
 // SearchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
 // none.
-func (ev *Evaluator) SearchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
+func (ev *Evaluator) SearchOnNodes(p preempt.Preemptor,
+	asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
 	room := &NodeCapacity{Evaluator: ev, find: func() ([]place.Ask, []place.Assignment, bool) {
 		found, ok := ev.Nodes.Finder.TryFind(asks, place.Planned)
 		return asks, found, ok

@@ -56,7 +56,8 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 // there is none.
 func (ex *explainer) endsForQuota(holders []holder) (ends []*state.Workload, ok bool) {
 	fits := func() bool {
-		return !slices.ContainsFunc(ex.needs, func(a quota.Amount) bool { return ex.w.ClusterQueue.Node.Free(a.Index) < a.Value })
+		return !slices.ContainsFunc(ex.needs,
+			func(a quota.Amount) bool { return ex.w.ClusterQueue.Node.Free(a.Index) < a.Value })
 	}
 	ex.view.Tree.Try(func() {
 		for _, h := range holders {
@@ -175,8 +176,8 @@ func (ex *explainer) endersOnNodes(holders []holder) []*state.Workload {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b ender) int {
-		return cmp.Or(order.TrueFirst(a.Leaving(), b.Leaving()), cmp.Compare(amounts[b.domain], amounts[a.domain]), cmp.Compare(a.domain, b.domain),
-			cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
+		return cmp.Or(order.TrueFirst(a.Leaving(), b.Leaving()), cmp.Compare(amounts[b.domain], amounts[a.domain]),
+			cmp.Compare(a.domain, b.domain), cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
 	})
 	var out []*state.Workload
 	for _, e := range list[:min(len(list), maxEnders)] {

@@ -203,7 +203,8 @@ func (ex *explainer) isRefusedPreemptor(found evaluate.Outcome) bool {
 // findVictims lists the workloads that would shrink or be evicted for the workload.
 func (ex *explainer) findVictims(found evaluate.Outcome) {
 	for _, y := range found.Yields {
-		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.Workload.Key), From: y.Workload.Held.PodSets[y.At].Count, To: y.Given.PodSets[y.At].Count})
+		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.Workload.Key),
+			From: y.Workload.Held.PodSets[y.At].Count, To: y.Given.PodSets[y.At].Count})
 	}
 	for _, v := range found.Victims {
 		ex.out.WouldPreempt = append(ex.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
@@ -266,16 +267,19 @@ func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 		return state.WhyBehind(q)
 	}
 	why := ex.view.WhyHopeless(ex.probed, found)
-	if c := ex.w.Class; c != nil && c.IsBlocked() && (found.Verdict == state.Admissible || found.Verdict == state.Nominable) {
+	if c := ex.w.Class; c != nil && c.IsBlocked() &&
+		(found.Verdict == state.Admissible || found.Verdict == state.Nominable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
-		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
+		return reason.Reason{Code: reason.WaitingForQuota,
+			Detail: "the free quota is kept for another ClusterQueue, whose own workloads wait for more of it"}
 	}
 	if ex.isRefusedPreemptor(found) {
 		return ex.w.Refusal.Why()
 	}
 	switch found.Verdict {
 	case state.Admissible:
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now: it is admitted next, unless other workloads come first"}
+		return reason.Reason{Code: reason.PendingEvaluation,
+			Detail: "it fits now: it is admitted next, unless other workloads come first"}
 	case state.Nominable, state.Preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.Victims)
 		if why.Preempted == 0 {
@@ -285,8 +289,8 @@ func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 	return why
 }
 
-// countAwaited returns how many of the workloads that still hold what is short are evicted, and how many were deactivated
-// or deleted and end on their own account.
+// countAwaited returns how many of the workloads that still hold what is short are evicted, and how many were
+// deactivated or deleted and end on their own account.
 func (ex *explainer) countAwaited() (evicted, ending int) {
 	for _, name := range ex.out.Awaits {
 		if ex.view.Workloads[order.Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
@@ -301,7 +305,8 @@ func (ex *explainer) countAwaited() (evicted, ending int) {
 // findUnready lists the workloads whose pods must be ready first.
 func (ex *explainer) findUnready() {
 	for _, w := range state.SortedByKey(ex.view.Workloads) {
-		if w.Charged.Count.Unready && (ex.view.Options.BlockUntilReady == model.BlockAll || w.Charged.Queue == ex.w.ClusterQueue) {
+		if w.Charged.Count.Unready &&
+			(ex.view.Options.BlockUntilReady == model.BlockAll || w.Charged.Queue == ex.w.ClusterQueue) {
 			ex.out.Unready = append(ex.out.Unready, reason.NameOf(w.Key))
 		}
 	}
@@ -412,7 +417,8 @@ func amountOf(v reason.Verdict) reason.Amount {
 	q := func(amount int64) resource.Quantity {
 		return quota.ToQuantity(corev1.ResourceName(v.Resource), amount)
 	}
-	out := reason.Amount{Resource: v.Resource, Asked: q(v.Asked), Earlier: q(v.Earlier), Free: q(v.Free), Missing: q(v.Missing())}
+	out := reason.Amount{Resource: v.Resource, Asked: q(v.Asked), Earlier: q(v.Earlier), Free: q(v.Free),
+		Missing: q(v.Missing())}
 	if v.Capacity != quota.Unlimited {
 		out.Capacity = new(q(v.Capacity))
 	}

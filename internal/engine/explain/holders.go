@@ -114,7 +114,8 @@ func (ex *explainer) restore(w *state.Workload) {
 }
 
 // holderOf describes a holder for users. The victims are those to evict for the explained workload.
-func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer, victims sets.Set[reason.Name]) reason.Holder {
+func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer,
+	victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
 		Name: reason.NameOf(w.Key), ClusterQueue: w.Charged.Queue.Name, Priority: w.Priority,
 		Holds: corev1.ResourceList{}, Leaving: w.Leaving(), Promised: w.Nomination != nil,
@@ -153,7 +154,8 @@ func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer, v
 func (ex *explainer) borrowingBar() string {
 	for _, i := range ex.short {
 		if !evaluate.MayPreempt(ex.w.ClusterQueue, i, ex.needs.Of(i)) {
-			return "the workload asks for more than the quota of ClusterQueue " + ex.w.ClusterQueue.Name + ", which may not preempt while it borrows"
+			return "the workload asks for more than the quota of ClusterQueue " + ex.w.ClusterQueue.Name +
+				", which may not preempt while it borrows"
 		}
 	}
 	return ""

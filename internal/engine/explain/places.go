@@ -13,7 +13,8 @@ func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 	if l.Refusal != "" || ps.Needed() == 0 || !ex.view.Nodes.Places.IsPlaced(l.Flavor) {
 		return nil
 	}
-	ask, _ := ex.view.Nodes.AskOf(ps, &flavor.Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.view.Nodes.AskOf(ps,
+		&flavor.Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
 	said := ex.view.Nodes.Finder.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
@@ -24,20 +25,23 @@ func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 
 // asksWithoutPlaces returns what a pod set of this count asks of the nodes of the flavor if these, as diagnosed, lack
 // capacity for it.
-func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit, nodes *find.Diagnosis) []place.Ask {
+func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.FlavorFit,
+	nodes *find.Diagnosis) []place.Ask {
 	if nodes == nil || nodes.Fits || count == 0 {
 		return nil
 	}
 	ps := &ex.w.Shape.PodSets[podSet]
-	ask, _ := ex.view.Nodes.AskOf(ps, &flavor.Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
+	ask, _ := ex.view.Nodes.AskOf(ps,
+		&flavor.Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
 	return []place.Ask{ask}
 }
 
-// fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone since
-// they wait for new nodes.
+// fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone
+// since they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.view.Nodes.Finder.Fits(asks, place.Planned) || ex.w.ClusterQueue.OnDemand && !ex.view.Nodes.Finder.EverFits(asks)
+	return len(asks) == 0 || ex.view.Nodes.Finder.Fits(asks, place.Planned) ||
+		ex.w.ClusterQueue.OnDemand && !ex.view.Nodes.Finder.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain

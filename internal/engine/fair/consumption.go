@@ -43,8 +43,8 @@ func (c Consumption) After(elapsed, halfLife time.Duration, used Consumption) Co
 	return out
 }
 
-// Standing returns the sort key of a LocalQueue that has consumed this sum, by its weight, nil for One: the smallest goes
-// first, and a weight of 0 last.
+// Standing returns the sort key of a LocalQueue that has consumed this sum, by its weight, nil for One: the smallest
+// goes first, and a weight of 0 last.
 func Standing(sum float64, weight *quota.Weight) float64 {
 	share := float64(quota.One)
 	if weight != nil {

@@ -40,7 +40,8 @@ func TestConsumptionAfter(t *testing.T) {
 		"different resources":    {Consumption{"cpu": 8}, Consumption{"gpu": 2}, Consumption{"cpu": 4, "gpu": 1}},
 		"negligible consumption": {Consumption{"cpu": 1e-6}, nil, Consumption{}},
 		"negligible consumption of negligible usage": {nil, Consumption{"cpu": 1e-6}, Consumption{"cpu": 5e-7}},
-		"the largest amounts":                        {Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64}},
+		"the largest amounts": {Consumption{"cpu": math.MaxInt64}, Consumption{"cpu": math.MaxInt64},
+			Consumption{"cpu": math.MaxInt64}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.old.After(time.Hour, time.Hour, tc.used)

@@ -74,20 +74,29 @@ func TestShare(t *testing.T) {
 		more   amounts
 		want   int64
 	}{
-		"usage within the quota":                              {nil, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
-		"borrowed by lendable quota":                          {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 6}}, nil, 200},
-		"requests count as usage":                             {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, amounts{"cpu": 2}, 200},
-		"rounded up":                                          {amounts{"cpu": 3}, member{used: amounts{"cpu": 1}}, nil, 334},
-		"the resource with the largest part":                  {amounts{"cpu": 10, "gpu": 4}, member{used: amounts{"cpu": 3, "gpu": 2}}, nil, 500},
-		"flavors of a resource are added up":                  {amounts{"cpu@a": 6, "cpu@b": 4}, member{used: amounts{"cpu@a": 1, "cpu@b": 1}}, nil, 200},
-		"unused quota of one flavor does not pay for another": {amounts{"cpu@b": 4}, member{quotas: amounts{"cpu@a": 6}, used: amounts{"cpu@b": 2}}, nil, 200},
-		"twice the weight":                                    {amounts{"cpu": 10}, member{weight: "2", used: amounts{"cpu": 5}}, nil, 250},
-		"half the weight":                                     {amounts{"cpu": 10}, member{weight: "500m", used: amounts{"cpu": 5}}, nil, 1000},
-		"weight 0 and borrowing":                              {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}}, nil, math.MaxInt64},
-		"weight 0 without borrowing":                          {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
-		"borrowed without lendable quota":                     {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
-		"the smallest weight":                                 {amounts{"cpu": 1}, member{weight: "2n", used: amounts{"cpu": math.MaxInt64}}, nil, math.MaxInt64},
-		"the largest amounts":                                 {amounts{"cpu": math.MaxInt64}, member{weight: "1e30", used: amounts{"cpu": math.MaxInt64}}, amounts{"cpu": math.MaxInt64}, 1},
+		"usage within the quota": {nil,
+			member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
+		"borrowed by lendable quota": {amounts{"cpu": 6},
+			member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 6}}, nil, 200},
+		"requests count as usage": {amounts{"cpu": 6},
+			member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, amounts{"cpu": 2}, 200},
+		"rounded up": {amounts{"cpu": 3}, member{used: amounts{"cpu": 1}}, nil, 334},
+		"the resource with the largest part": {amounts{"cpu": 10, "gpu": 4},
+			member{used: amounts{"cpu": 3, "gpu": 2}}, nil, 500},
+		"flavors of a resource are added up": {amounts{"cpu@a": 6, "cpu@b": 4},
+			member{used: amounts{"cpu@a": 1, "cpu@b": 1}}, nil, 200},
+		"unused quota of one flavor does not pay for another": {amounts{"cpu@b": 4},
+			member{quotas: amounts{"cpu@a": 6}, used: amounts{"cpu@b": 2}}, nil, 200},
+		"twice the weight": {amounts{"cpu": 10}, member{weight: "2", used: amounts{"cpu": 5}}, nil, 250},
+		"half the weight":  {amounts{"cpu": 10}, member{weight: "500m", used: amounts{"cpu": 5}}, nil, 1000},
+		"weight 0 and borrowing": {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}},
+			nil, math.MaxInt64},
+		"weight 0 without borrowing":      {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
+		"borrowed without lendable quota": {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
+		"the smallest weight": {amounts{"cpu": 1}, member{weight: "2n", used: amounts{"cpu": math.MaxInt64}},
+			nil, math.MaxInt64},
+		"the largest amounts": {amounts{"cpu": math.MaxInt64}, member{weight: "1e30", used: amounts{"cpu": math.MaxInt64}},
+			amounts{"cpu": math.MaxInt64}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member.name = "q"
@@ -158,7 +167,8 @@ func TestCompare(t *testing.T) {
 // TestCompareIsExact compares the result with that of unbounded fractions.
 func TestCompareIsExact(t *testing.T) {
 	draw := rapid.Custom(func(t *rapid.T) Share {
-		any := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(math.MaxInt64-5, math.MaxInt64), rapid.Int64Range(1, math.MaxInt64))
+		any := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(math.MaxInt64-5, math.MaxInt64),
+			rapid.Int64Range(1, math.MaxInt64))
 		return Share{any.Draw(t, "borrowed"), any.Draw(t, "lendable"), quota.Weight(any.Draw(t, "weight"))}
 	})
 	fraction := func(s Share) *big.Rat {

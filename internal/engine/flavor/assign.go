@@ -134,12 +134,14 @@ func (a *assigner) evaluate(podSet string, g *formGroup, f *formFlavor, count in
 	return c
 }
 
-// judge returns the numbers of one resource of a flavor, how well it fits, and the height from which it is borrowed then.
-// choice says whether there are other flavors.
-func (a *assigner) judge(g *formGroup, f *formFlavor, resource int, count int32, choice bool) (v reason.Verdict, m Mode, borrowing int) {
+// judge returns the numbers of one resource of a flavor, how well it fits, and the height from which it is borrowed
+// then. choice says whether there are other flavors.
+func (a *assigner) judge(g *formGroup, f *formFlavor, resource int, count int32,
+	choice bool) (v reason.Verdict, m Mode, borrowing int) {
 	index := f.indices[resource]
-	v = reason.Verdict{Flavor: f.name, Resource: g.resources[resource], Earlier: sumOf(a.taken, index), Asked: quota.Times(g.perPod[resource], count),
-		Free: a.Queue.Free(index), Capacity: a.Queue.Capacity(index)}
+	v = reason.Verdict{Flavor: f.name, Resource: g.resources[resource], Earlier: sumOf(a.taken, index),
+		Asked: quota.Times(g.perPod[resource], count),
+		Free:  a.Queue.Free(index), Capacity: a.Queue.Capacity(index)}
 	switch total := quota.Add(v.Earlier, v.Asked); {
 	case v.Asked == 0: // zero fits even where quota was cut below usage
 		return v, Fits, 0

@@ -24,7 +24,8 @@ type testQueue struct {
 
 // newTestQueue returns a queue with one group of cpu in the flavors, or with no group if there are none.
 func newTestQueue(flavors ...stock) *testQueue {
-	s := &testQueue{offer: Offer{Flavors: map[string]Flavor{}}, quotas: quota.Quotas{}, preemption: map[string]Mode{}, above: map[string]int{}}
+	s := &testQueue{offer: Offer{Flavors: map[string]Flavor{}}, quotas: quota.Quotas{}, preemption: map[string]Mode{},
+		above: map[string]int{}}
 	if len(flavors) == 0 {
 		return s
 	}
@@ -72,7 +73,8 @@ func (t *testQueue) lends(flavor string, cpu int64) *testQueue {
 
 // leaving releases this amount of cpu of the flavor in the planned ledger.
 func (t *testQueue) leaving(flavor string, cpu int64) *testQueue {
-	t.tree.Release("q", quota.Planned, quota.VectorOf(quota.Amount{Index: t.tree.Index(quota.FlavorResource{Flavor: flavor, Resource: "cpu"}), Value: cpu}))
+	t.tree.Release("q", quota.Planned,
+		quota.VectorOf(quota.Amount{Index: t.tree.Index(quota.FlavorResource{Flavor: flavor, Resource: "cpu"}), Value: cpu}))
 	return t
 }
 
@@ -111,7 +113,8 @@ func podSet(name string, count int32, asks ...any) PodSet {
 // reclaimed returns the pod set after this number of its pods have ended.
 func reclaimed(ps PodSet, ended int32) PodSet { ps.Reclaimable = ended; return ps }
 
-var modes = map[Mode]string{NoFit: "no fit", Blocked: "blocked", Preempts: "preempts", Reclaims: "reclaims", Awaits: "awaits", Fits: "fits"}
+var modes = map[Mode]string{NoFit: "no fit", Blocked: "blocked", Preempts: "preempts", Reclaims: "reclaims",
+	Awaits: "awaits", Fits: "fits"}
 
 // line formats a choice in one line: "fits: main 2 cpu=4 of spot", or with what is missing.
 func line(c Choice) string {
@@ -145,13 +148,15 @@ func TestAssign(t *testing.T) {
 			offer: newTestQueue(of("spot", 3), of("reserved", 4), of("last", 9)), podSets: []PodSet{one},
 			want: "fits: main 2 cpu=4 of reserved"},
 		"earlier pod sets of the workload use quota": {
-			offer: newTestQueue(of("spot", 6), of("reserved", 4)), podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("main", 2, "cpu", 2)},
-			want: "fits: driver 1 cpu=3 of spot: main 2 cpu=4 of reserved"},
+			offer:   newTestQueue(of("spot", 6), of("reserved", 4)),
+			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("main", 2, "cpu", 2)},
+			want:    "fits: driver 1 cpu=3 of spot: main 2 cpu=4 of reserved"},
 		"pod sets that do not fit together do not fit": {
 			offer: newTestQueue(of("spot", 6)), podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("main", 2, "cpu", 2)},
 			want: "no fit: ExceedsMaxQuota"},
 		"all resources of a group are of one flavor": {
-			offer:   newTestQueue().group([]string{"memory", "gpu"}, stock{Flavor: Flavor{Name: "small"}, nominal: 2, borrowing: quota.Unlimited}, of("big", 8)),
+			offer: newTestQueue().group([]string{"memory", "gpu"},
+				stock{Flavor: Flavor{Name: "small"}, nominal: 2, borrowing: quota.Unlimited}, of("big", 8)),
 			podSets: []PodSet{podSet("main", 1, "memory", 2, "gpu", 4)},
 			want:    "fits: main 1 gpu=4 of big memory=2 of big"},
 		"different groups may be of different flavors": {
@@ -188,11 +193,13 @@ func TestAssign(t *testing.T) {
 			offer: newTestQueue(of("f", 4)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "tpu", 1)},
 			want: "no fit: NoMatchingFlavor"},
 		"a resource that is not covered, for no pods": {
-			offer: newTestQueue(of("f", 4)), podSets: []PodSet{podSet("main", 1, "cpu", 1), podSet("later", 0, "cpu", 1, "tpu", 1)},
-			want: "fits: main 1 cpu=1 of f: later 0 cpu=0 of f"},
+			offer:   newTestQueue(of("f", 4)),
+			podSets: []PodSet{podSet("main", 1, "cpu", 1), podSet("later", 0, "cpu", 1, "tpu", 1)},
+			want:    "fits: main 1 cpu=1 of f: later 0 cpu=0 of f"},
 		"a resource that is not covered, for pods that have ended": {
-			offer: newTestQueue(of("f", 4)), podSets: []PodSet{podSet("main", 1, "cpu", 1), reclaimed(podSet("first", 2, "tpu", 1), 2)},
-			want: "fits: main 1 cpu=1 of f: first 0"},
+			offer:   newTestQueue(of("f", 4)),
+			podSets: []PodSet{podSet("main", 1, "cpu", 1), reclaimed(podSet("first", 2, "tpu", 1), 2)},
+			want:    "fits: main 1 cpu=1 of f: first 0"},
 		"a flavor that does not exist": {
 			offer: func() *testQueue {
 				s := newTestQueue(of("gone", 9), of("f", 4))
@@ -202,17 +209,21 @@ func TestAssign(t *testing.T) {
 			podSets: []PodSet{one},
 			want:    "fits: main 2 cpu=4 of f"},
 		"ended pods": {
-			offer: newTestQueue(of("f", 4)), podSets: []PodSet{{Name: "main", Count: 5, Reclaimable: 3, PerPod: map[string]int64{"cpu": 2}}},
-			want: "fits: main 2 cpu=4 of f"},
+			offer:   newTestQueue(of("f", 4)),
+			podSets: []PodSet{{Name: "main", Count: 5, Reclaimable: 3, PerPod: map[string]int64{"cpu": 2}}},
+			want:    "fits: main 2 cpu=4 of f"},
 		"a request of another group that never fits is reported first": {
-			offer: newTestQueue(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
-			want: "no fit: ExceedsMaxQuota"},
+			offer:   newTestQueue(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1)),
+			podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
+			want:    "no fit: ExceedsMaxQuota"},
 		"a request of another pod set that never fits is reported first": {
-			offer: newTestQueue(of("f", 4).inUse(4)), podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("main", 5, "cpu", 1)},
-			want: "no fit: ExceedsMaxQuota"},
+			offer:   newTestQueue(of("f", 4).inUse(4)),
+			podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("main", 5, "cpu", 1)},
+			want:    "no fit: ExceedsMaxQuota"},
 		"pod sets that never fit together are reported first": {
-			offer: newTestQueue(of("f", 4).inUse(4)), podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("workers", 4, "cpu", 1)},
-			want: "no fit: ExceedsMaxQuota"},
+			offer:   newTestQueue(of("f", 4).inUse(4)),
+			podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("workers", 4, "cpu", 1)},
+			want:    "no fit: ExceedsMaxQuota"},
 		"pod sets with one large enough flavor each are reported first": {
 			offer:   newTestQueue(of("small", 2).inUse(2), of("f", 6).inUse(6)),
 			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("workers", 4, "cpu", 1)},
@@ -226,8 +237,9 @@ func TestAssign(t *testing.T) {
 			podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("workers", 4, "cpu", 1)},
 			want:    "blocked: WaitingForQuota"},
 		"pod sets that fit one flavor are short": {
-			offer: newTestQueue(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1), of("h", 2).inUse(1)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
-			want: "blocked: WaitingForQuota"},
+			offer:   newTestQueue(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1), of("h", 2).inUse(1)),
+			podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
+			want:    "blocked: WaitingForQuota"},
 		"no preemption": {
 			offer: newTestQueue(of("f", 4).inUse(1)), podSets: []PodSet{one},
 			want: "blocked: WaitingForQuota"},
@@ -238,12 +250,14 @@ func TestAssign(t *testing.T) {
 			offer: newTestQueue(of("f", 4).inUse(1)).leaving("f", 1).preempting("f", Preempts), podSets: []PodSet{one},
 			want: "awaits: main 2 cpu=4 of f"},
 		"a flavor that fits later is better than one that needs preemption": {
-			offer: newTestQueue(of("spot", 4).inUse(1), of("reserved", 4).inUse(1)).leaving("reserved", 1).preempting("spot", Preempts).preempting("reserved", Preempts).
+			offer: newTestQueue(of("spot", 4).inUse(1), of("reserved", 4).inUse(1)).leaving("reserved", 1).preempting("spot",
+				Preempts).preempting("reserved", Preempts).
 				fungible(Fungibility{NextBeforePreempting: true}),
 			podSets: []PodSet{one},
 			want:    "awaits: main 2 cpu=4 of reserved"},
 		"a flavor without possible victims is skipped": {
-			offer:   newTestQueue(of("spot", 4).inUse(1), of("reserved", 4).inUse(1)).preempting("spot", Blocked).preempting("reserved", Preempts),
+			offer: newTestQueue(of("spot", 4).inUse(1), of("reserved", 4).inUse(1)).preempting("spot",
+				Blocked).preempting("reserved", Preempts),
 			podSets: []PodSet{one},
 			want:    "preempts: main 2 cpu=4 of reserved"},
 		"the mode of a flavor is that of its worst resource": {
@@ -258,8 +272,9 @@ func TestAssign(t *testing.T) {
 			offer: newTestQueue(of("f", 1)).lends("f", 3), podSets: []PodSet{one},
 			want: "fits borrowing 1: main 2 cpu=4 of f"},
 		"more than the borrowing limit": {
-			offer: newTestQueue(stock{Flavor: Flavor{Name: "f"}, nominal: 1, borrowing: 2}).lends("f", 9), podSets: []PodSet{one},
-			want: "no fit: ExceedsMaxQuota"},
+			offer:   newTestQueue(stock{Flavor: Flavor{Name: "f"}, nominal: 1, borrowing: 2}).lends("f", 9),
+			podSets: []PodSet{one},
+			want:    "no fit: ExceedsMaxQuota"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, line(tc.offer.assign(tc.podSets...))); diff != "" {
@@ -272,7 +287,8 @@ func TestAssign(t *testing.T) {
 // TestReasonOfPodSetsThatNeverFitTogether: the reason counts what earlier pod sets would use if nothing else were in
 // use.
 func TestReasonOfPodSetsThatNeverFitTogether(t *testing.T) {
-	c := newTestQueue(of("f", 4000).inUse(4000)).assign(podSet("driver", 1, "cpu", 1000), podSet("workers", 4, "cpu", 1000))
+	c := newTestQueue(of("f", 4000).inUse(4000)).assign(podSet("driver", 1, "cpu", 1000),
+		podSet("workers", 4, "cpu", 1000))
 	want := "couldn't assign flavors to pod set workers: insufficient quota for cpu in flavor f, previously considered podsets requests (1) + current podset request (4) > maximum capacity (4)"
 	if got := c.Why.Message(); got != want {
 		t.Errorf("reason = %q, want %q", got, want)
@@ -303,10 +319,12 @@ func TestFungibility(t *testing.T) {
 		"whenCanPreempt TryNextFlavor finds one that need not preempt": {
 			preempts().fungible(Fungibility{NextBeforePreempting: true}), "fits: main 2 cpu=4 of second"},
 		"the first of equal flavors is taken": {
-			newTestQueue(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Preempts).preempting("second", Preempts).fungible(next),
+			newTestQueue(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Preempts).preempting("second",
+				Preempts).fungible(next),
 			"preempts: main 2 cpu=4 of first"},
 		"reclaiming from the cohort is better than preempting in the queue": {
-			newTestQueue(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Preempts).preempting("second", Reclaims).fungible(next),
+			newTestQueue(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Preempts).preempting("second",
+				Reclaims).fungible(next),
 			"reclaims: main 2 cpu=4 of second"},
 		"BorrowingOverPreemption borrows": {
 			both().fungible(next), "fits borrowing 1: main 2 cpu=4 of first"},
@@ -315,7 +333,8 @@ func TestFungibility(t *testing.T) {
 		"PreemptionOverBorrowing does not preempt if it has to borrow all the same": {
 			both().borrowing("second", 1).fungible(preferPreempting), "fits borrowing 1: main 2 cpu=4 of first"},
 		"preemption with less borrowing is better": {
-			newTestQueue(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Reclaims).borrowing("first", 1).preempting("second", Reclaims).fungible(next),
+			newTestQueue(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Reclaims).borrowing("first",
+				1).preempting("second", Reclaims).fungible(next),
 			"reclaims: main 2 cpu=4 of second"},
 		"PreemptionOverBorrowing borrows where preemption would not help": {
 			both().preempting("second", Blocked).fungible(preferPreempting), "fits borrowing 1: main 2 cpu=4 of first"},

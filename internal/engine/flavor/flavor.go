@@ -111,8 +111,8 @@ func (ps PodSet) TakesOfNode() map[string]int64 {
 	return ps.PerPod
 }
 
-// Fewest returns how few of the needed pods it can start with. It is at least one if any is needed, and pods of other pod
-// sets do not make up for it: a workload admitted with none would never finish.
+// Fewest returns how few of the needed pods it can start with. It is at least one if any is needed, and pods of other
+// pod sets do not make up for it: a workload admitted with none would never finish.
 func (ps PodSet) Fewest() int32 {
 	if ps.Together > 0 {
 		return 0
@@ -148,7 +148,8 @@ type DomainCount struct {
 
 // Equal reports whether both assign the same.
 func (a Assignment) Equal(b Assignment) bool {
-	return a.PodSet == b.PodSet && a.Count == b.Count && maps.Equal(a.Flavors, b.Flavors) && maps.Equal(a.Usage, b.Usage) && maps.Equal(a.Surplus, b.Surplus) &&
+	return a.PodSet == b.PodSet && a.Count == b.Count && maps.Equal(a.Flavors, b.Flavors) &&
+		maps.Equal(a.Usage, b.Usage) && maps.Equal(a.Surplus, b.Surplus) &&
 		slices.Equal(a.Places, b.Places) && slices.EqualFunc(a.Within, b.Within, func(x, y DomainCount) bool {
 		return x.Count == y.Count && maps.Equal(x.Labels, y.Labels)
 	})

@@ -183,14 +183,15 @@ func (f *Form) takesAny(these func(flavor string) bool) bool {
 	})
 }
 
-// uncovered returns a reason if requested resources are in no group of the queue, and names all of them. Requests of zero
-// do not count, and a pod set of which no pods have to run requests nothing.
+// uncovered returns a reason if requested resources are in no group of the queue, and names all of them. Requests of
+// zero do not count, and a pod set of which no pods have to run requests nothing.
 func uncovered(ps PodSet, groups []Group) reason.Reason {
 	if ps.Needed() == 0 {
 		return reason.Reason{}
 	}
 	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(ps.PerPod)), func(resource string) bool {
-		return ps.PerPod[resource] == 0 || slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
+		return ps.PerPod[resource] == 0 ||
+			slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
 	})
 	if len(missing) == 0 {
 		return reason.Reason{}
@@ -206,10 +207,12 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 // Asks reports whether the workload might be given any of the resource, regardless of quota.
 func (f *Form) Asks(fr quota.FlavorResource) bool {
 	takes := func(g formGroup) bool {
-		return slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return known.name == fr.Flavor && known.refusal == "" })
+		return slices.ContainsFunc(g.flavors,
+			func(known formFlavor) bool { return known.name == fr.Flavor && known.refusal == "" })
 	}
 	return slices.ContainsFunc(f.sets, func(s formSet) bool {
-		return s.needed > 0 && (fr.Resource == pods || s.perPod[fr.Resource] > 0 || s.ofNode[fr.Resource] > 0) && slices.ContainsFunc(s.choices, takes)
+		return s.needed > 0 && (fr.Resource == pods || s.perPod[fr.Resource] > 0 || s.ofNode[fr.Resource] > 0) &&
+			slices.ContainsFunc(s.choices, takes)
 	})
 }
 
@@ -244,7 +247,8 @@ func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 // MayFit reports whether each pod set alone would have quota in some flavor once evicted workloads are gone. If not, no
 // choice is better than Blocked without preemption.
 func (f *Form) MayFit(counts []int32, queue *quota.Node) bool {
-	return f.EachMayFit(counts, func(i quota.Index, asked int64) bool { return asked <= queue.Available(quota.Planned, i) })
+	return f.EachMayFit(counts,
+		func(i quota.Index, asked int64) bool { return asked <= queue.Available(quota.Planned, i) })
 }
 
 // EachMayFit reports whether each pod set alone may have what it takes of some flavor, as there says of each amount.

@@ -22,7 +22,8 @@ func refuses(f Flavor, ps PodSet) string {
 	}
 	node := &corev1.Node{}
 	node.Labels = f.NodeLabels
-	if ok, err := nodeaffinity.GetRequiredNodeAffinity(restrict(ps, sets.KeySet(f.NodeLabels))).Match(node); err != nil || !ok {
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(restrict(ps, sets.KeySet(f.NodeLabels))).
+		Match(node); err != nil || !ok {
 		return fmt.Sprintf("flavor %s doesn't match node affinity", f.Name)
 	}
 	return ""
@@ -64,7 +65,8 @@ func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string
 	}
 	for _, level := range asked {
 		if level != "" && level != corev1.LabelHostname && level != ps.ExclusiveKey && !slices.Contains(levels, level) {
-			return fmt.Sprintf("topology %s of flavor %s has no level %s; it has %s", f.Topology, f.Name, level, strings.Join(levels, ", "))
+			return fmt.Sprintf("topology %s of flavor %s has no level %s; it has %s", f.Topology, f.Name, level,
+				strings.Join(levels, ", "))
 		}
 	}
 	return ""
@@ -110,7 +112,8 @@ func restrict(ps PodSet, labels sets.Set[string]) *corev1.Pod {
 		required.NodeSelectorTerms = append(required.NodeSelectorTerms, kept)
 	}
 	if len(required.NodeSelectorTerms) > 0 {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		pod.Spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	}
 	return pod
 }

@@ -64,14 +64,16 @@ func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 			}},
 		"two taints and one toleration": {
 			flavors: func(f, _ *Flavor) {
-				f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule), taint("gpu", corev1.TaintEffectNoSchedule)}
+				f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule),
+					taint("gpu", corev1.TaintEffectNoSchedule)}
 			},
 			pods:    PodSet{Tolerations: tolerates("spot")},
 			refusal: "untolerated taint {gpu yes NoSchedule <nil>} in flavor first"},
 		"a selector for its label": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "spot"}}},
 		"a selector for another value of its label": {
-			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "reserved"}}, refusal: noMatch},
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "reserved"}},
+			refusal: noMatch},
 		"a selector for a label that no flavor has": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"zone": "a"}}},
 		"a selector for a label of another flavor only": {
@@ -80,23 +82,29 @@ func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 		"no selector": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) }},
 		"an affinity for its label": {
-			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "spot", "reserved")})}},
+			flavors: func(f, _ *Flavor) { labels(f, spot) },
+			pods:    PodSet{Affinity: requires(term{in("type", "spot", "reserved")})}},
 		"an affinity for another value": {
-			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")})}, refusal: noMatch},
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")})},
+			refusal: noMatch},
 		"a term with requirements on other labels": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) },
 			pods:    PodSet{Affinity: requires(term{in("type", "reserved"), in("zone", "a")})}, refusal: noMatch},
 		"two terms": {
-			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("type", "spot")})}},
+			flavors: func(f, _ *Flavor) { labels(f, spot) },
+			pods:    PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("type", "spot")})}},
 		"a term on other labels only": {
-			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("zone", "a")})}},
+			flavors: func(f, _ *Flavor) { labels(f, spot) },
+			pods:    PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("zone", "a")})}},
 		"a selector and an affinity": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) },
-			pods:    PodSet{NodeSelector: map[string]string{"type": "spot"}, Affinity: requires(term{in("type", "reserved")})}, refusal: noMatch},
+			pods:    PodSet{NodeSelector: map[string]string{"type": "spot"}, Affinity: requires(term{in("type", "reserved")})},
+			refusal: noMatch},
 		"a preferred affinity": {
 			flavors: func(f, _ *Flavor) { labels(f, spot) },
-			pods: PodSet{Affinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
-				Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: term{in("type", "reserved")}}}}}}},
+			pods: PodSet{Affinity: &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+					Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: term{in("type", "reserved")}}}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, second := of("first", 4), of("second", 4)
@@ -121,7 +129,8 @@ func TestFirstFlavorIsTakenIfItSuitsThePods(t *testing.T) {
 }
 
 func TestMissingFlavorIsNamed(t *testing.T) {
-	got := NewForm([]PodSet{podSet("main", 1, "cpu", 1)}, Offer{Groups: []Group{{Resources: []string{"cpu"}, Flavors: []string{"gone"}}}}, &quota.Tree{}).
+	got := NewForm([]PodSet{podSet("main", 1, "cpu", 1)},
+		Offer{Groups: []Group{{Resources: []string{"cpu"}, Flavors: []string{"gone"}}}}, &quota.Tree{}).
 		Assign([]int32{1}, Question{})
 	if want := "couldn't assign flavors to pod set main: flavor gone not found"; got.Why.Message() != want {
 		t.Errorf("reason = %q, want %q", got.Why.Message(), want)

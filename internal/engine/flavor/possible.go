@@ -24,7 +24,8 @@ func (f *Form) Possible(counts []int32, queue *quota.Node) iter.Seq[[]Assignment
 }
 
 // possible continues from a group of a pod set. It returns false if yield did.
-func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, set, group int, yield func([]Assignment) bool) bool {
+func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, set, group int,
+	yield func([]Assignment) bool) bool {
 	switch {
 	case set == len(f.sets):
 		return yield(given)

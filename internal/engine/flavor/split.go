@@ -20,7 +20,8 @@ func (f *Form) Split(counts []int32, q Question) Choice {
 		return none
 	}
 	for _, least := range []Mode{Fits, Awaits} {
-		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}, form: f}, counts: counts, least: least, evaluations: maxEvaluations}
+		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}, form: f}, counts: counts, least: least,
+			evaluations: maxEvaluations}
 		if s.assign(0, 0) {
 			return s.result()
 		}
@@ -57,7 +58,8 @@ func (s *splitter) assign(i, n int) bool {
 		c := s.evaluate(s.form.sets[i].name, g, &g.flavors[at], s.counts[i])
 		if c.mode < s.least {
 			if c.verdict.Code == reason.WaitingForQuota && s.choice.Why.Code == reason.None {
-				s.choice.Why = reason.Reason{Code: c.verdict.Code, PodSet: s.form.sets[i].name, Flavors: []reason.Verdict{c.verdict}}
+				s.choice.Why = reason.Reason{Code: c.verdict.Code, PodSet: s.form.sets[i].name,
+					Flavors: []reason.Verdict{c.verdict}}
 			}
 			continue
 		}

@@ -13,7 +13,8 @@ import (
 func (t *testQueue) split(podSets ...PodSet) Choice {
 	t.tree.SetQueue("q", t.cohort, t.quotas)
 	form := NewForm(podSets, t.offer, &t.tree)
-	return form.Split(form.Full(), Question{Queue: t.tree.Queue("q"), MayPreempt: func(quota.Index, int64) bool { return false }})
+	return form.Split(form.Full(),
+		Question{Queue: t.tree.Queue("q"), MayPreempt: func(quota.Index, int64) bool { return false }})
 }
 
 func TestSplit(t *testing.T) {
@@ -30,8 +31,9 @@ func TestSplit(t *testing.T) {
 			offer: newTestQueue(of("big", 6), of("rest", 2)), podSets: []PodSet{small, large},
 			want: "fits: small 1 cpu=2 of big: large 1 cpu=4 of big"},
 		"three pod sets in three flavors": {
-			offer: newTestQueue(of("a", 4), of("b", 3), of("c", 2)), podSets: []PodSet{small, podSet("middle", 1, "cpu", 3), large},
-			want: "fits: small 1 cpu=2 of c: middle 1 cpu=3 of b: large 1 cpu=4 of a"},
+			offer:   newTestQueue(of("a", 4), of("b", 3), of("c", 2)),
+			podSets: []PodSet{small, podSet("middle", 1, "cpu", 3), large},
+			want:    "fits: small 1 cpu=2 of c: middle 1 cpu=3 of b: large 1 cpu=4 of a"},
 		"a flavor that an evicted workload will release": {
 			offer: newTestQueue(of("big", 4).inUse(1), of("rest", 2)).leaving("big", 1), podSets: []PodSet{small, large},
 			want: "awaits: small 1 cpu=2 of rest: large 1 cpu=4 of big"},
@@ -58,7 +60,8 @@ func TestSplit(t *testing.T) {
 // TestSplitIsFoundIfThereIsOne compares the result, and CouldFit, with all combinations.
 func TestSplitIsFoundIfThereIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		flavors := []stock{of("a", rapid.Int64Range(0, 6).Draw(t, "a")), of("b", rapid.Int64Range(0, 6).Draw(t, "b")), of("c", rapid.Int64Range(0, 6).Draw(t, "c"))}
+		flavors := []stock{of("a", rapid.Int64Range(0, 6).Draw(t, "a")), of("b", rapid.Int64Range(0, 6).Draw(t, "b")),
+			of("c", rapid.Int64Range(0, 6).Draw(t, "c"))}
 		var podSets []PodSet
 		asks := rapid.SliceOfN(rapid.IntRange(0, 4), 2, 4).Draw(t, "asks")
 		for i, ask := range asks {

@@ -21,8 +21,8 @@ type FlavorFit struct {
 }
 
 // Survey evaluates every flavor for every pod set, including those that Assign would skip, and changes nothing. It
-// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault. promised are the
-// flavors that were promised to each pod set, none if nothing was.
+// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault. promised are
+// the flavors that were promised to each pod set, none if nothing was.
 func (f *Form) Survey(counts []int32, q Question, promised []Assignment) [][]FlavorFit {
 	if f.fault.Code != reason.None {
 		return nil

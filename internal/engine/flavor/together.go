@@ -57,7 +57,8 @@ func (f *formSet) choicesOf(count int32) []formGroup {
 	return f.choices
 }
 
-// Together returns with how many pods of whichever pod sets the workload can start at least, 0 if each pod set needs some.
+// Together returns with how many pods of whichever pod sets the workload can start at least, 0 if each pod set needs
+// some.
 func (f *Form) Together() int64 { return f.together }
 
 // Needs returns how many pods the pod set at the index has in any size of the workload, and how many at most.
@@ -77,8 +78,8 @@ func (f *Form) InOrder() []int {
 	return order
 }
 
-// BySize returns the indices of the pod sets, those with the smallest pods first: by the largest part that one pod takes
-// of what the queue may ever have of a resource.
+// BySize returns the indices of the pod sets, those with the smallest pods first: by the largest part that one pod
+// takes of what the queue may ever have of a resource.
 func (f *Form) BySize(queue *quota.Node) []int {
 	sizes := make([]float64, len(f.sets))
 	for i := range f.sets {

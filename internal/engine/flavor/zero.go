@@ -6,13 +6,13 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Launchers and drivers often request nothing, or nothing that their queue covers. Their pods count as zero of a covered
-// resource: so they get a flavor, and with the flavor its node labels, tolerations and topology, like all other pods of
-// the queue.
+// Launchers and drivers often request nothing, or nothing that their queue covers. Their pods count as zero of a
+// covered resource: so they get a flavor, and with the flavor its node labels, tolerations and topology, like all other
+// pods of the queue.
 
-// chooseForZero gives each pod set that has pods to run and requests no covered resource a choice of flavors for zero of
-// one. A pod set of a topology group chooses in the groups of resources from which the other pod sets of its topology
-// group request something: all pod sets of a topology group must get the same flavor.
+// chooseForZero gives each pod set that has pods to run and requests no covered resource a choice of flavors for zero
+// of one. A pod set of a topology group chooses in the groups of resources from which the other pod sets of its
+// topology group request something: all pod sets of a topology group must get the same flavor.
 func (f *Form) chooseForZero(podSets []PodSet, offer Offer, tree *quota.Tree) {
 	requests := make([]bool, len(f.sets))
 	for i := range f.sets {
@@ -33,12 +33,13 @@ func (f *Form) chooseForZero(podSets []PodSet, offer Offer, tree *quota.Tree) {
 	}
 }
 
-// chosenWith reports whether a pod set with requests is in the topology group of the i-th pod set and requests something
-// from the group of resources.
+// chosenWith reports whether a pod set with requests is in the topology group of the i-th pod set and requests
+// something from the group of resources.
 func (f *Form) chosenWith(podSets []PodSet, requests []bool, i int, g Group) bool {
 	for j := range f.sets {
 		if requests[j] && podSets[i].groupName() != "" && podSets[j].groupName() == podSets[i].groupName() &&
-			slices.ContainsFunc(f.sets[j].choices, func(c formGroup) bool { return slices.Contains(g.Resources, c.resources[0]) }) {
+			slices.ContainsFunc(f.sets[j].choices,
+				func(c formGroup) bool { return slices.Contains(g.Resources, c.resources[0]) }) {
 			return true
 		}
 	}

@@ -16,11 +16,13 @@ import (
 )
 
 // The size of an elastic pod set changes while its workload runs. The workload is admitted with as many pods as fit,
-// from its minimum on, like any workload with partial admission. It shrinks for waiting workloads (trial.go) and
-// grows into free capacity (a step of each pass of the engine). The quota and the node capacity of removed pods stay held until the pods are
-// gone, and are already free in the planned ledger. Remaining ranks keep their places: the last ones are removed.
+// from its minimum on, like any workload with partial admission. It shrinks for waiting workloads (trial.go) and grows
+// into free capacity (a step of each pass of the engine). The quota and the node capacity of removed pods stay held
+// until the pods are gone, and are already free in the planned ledger. Remaining ranks keep their places: the last ones
+// are removed.
 
-// Growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may take.
+// Growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may
+// take.
 type Growths struct {
 	Policy  elastic.Policy
 	speeds  elastic.Speeds
@@ -36,8 +38,10 @@ type Growths struct {
 }
 
 // New returns the growths of the queues, which are none yet.
-func New(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes, timers *waiting.Timers) *Growths {
-	return &Growths{Policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree}, queues: queues, nodes: nodes,
+func New(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes,
+	timers *waiting.Timers) *Growths {
+	return &Growths{Policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree},
+		queues: queues, nodes: nodes,
 		timers: timers, Surplus: sets.New[order.Key]()}
 }
 
@@ -77,7 +81,8 @@ func (g *Growths) ReserveFrom(job *elastic.Job, to int32) time.Time {
 // GrownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
 // sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
 // them.
-func (g *Growths) GrownAs(q *state.ClusterQueue, t *state.Resizable, indices []int, free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
+func (g *Growths) GrownAs(q *state.ClusterQueue, t *state.Resizable, indices []int,
+	free func(quota.Index) int64) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
 	var able, members []int // the workloads with any free quota: their positions in indices, and their indices
 	for n, i := range indices {
@@ -133,7 +138,8 @@ func (g *Growths) ResizableOf(q *state.ClusterQueue) *state.Resizable {
 func (g *Growths) ListResizable(q *state.ClusterQueue) *state.Resizable {
 	n := len(q.Elastic)
 	t := &state.Resizable{Policy: g.Policy, Yieldings: map[int32]*elastic.Yielding{}, Growers: map[int32]*state.Growers{},
-		Jobs: make([]elastic.Job, 0, n), Members: make([]*state.Workload, 0, n), At: make([]int, 0, n), Each: make([]quota.Vector, 0, n), Grows: make([]bool, 0, n), Planned: make([]int32, 0, n)}
+		Jobs: make([]elastic.Job, 0, n), Members: make([]*state.Workload, 0, n), At: make([]int, 0, n),
+		Each: make([]quota.Vector, 0, n), Grows: make([]bool, 0, n), Planned: make([]int32, 0, n)}
 	for _, w := range q.Elastic {
 		if job, at, ok := w.ElasticJob(); ok {
 			t.Insert(len(t.Members))
@@ -162,7 +168,8 @@ func (g *Growths) refreshEntry(t *state.Resizable, q *state.ClusterQueue, w *sta
 // setEntry sets the entry at an index.
 func (g *Growths) setEntry(t *state.Resizable, n int, w *state.Workload, job elastic.Job, at int) {
 	job.Speeds = g.speeds.Of(job.Exponent, job.Max)
-	t.Jobs[n], t.Members[n], t.At[n], t.Each[n], t.Grows[n], t.Planned[n] = job, w, at, w.Charged.Holder.Pod, w.CouldGrow(&job), w.PodsPlanned()
+	t.Jobs[n], t.Members[n], t.At[n], t.Each[n], t.Grows[n], t.Planned[n] = job, w, at, w.Charged.Holder.Pod,
+		w.CouldGrow(&job), w.PodsPlanned()
 }
 
 // fewStale and elasticPerStale bound the entries that are updated in place: with more stale ones than fewStale plus one

@@ -32,8 +32,8 @@ func (g *Growths) PodsOn(on place.Ledger, t *state.Resizable, i int, most int32)
 	return 1 + int32(sort.Search(int(most-2), func(n int) bool { return !fits(int32(n) + 2) }))
 }
 
-// rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once they
-// are limited, if these grow as well. It is found for those that are asked for.
+// rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once
+// they are limited, if these grow as well. It is found for those that are asked for.
 type Headroom struct {
 	growths *Growths
 	queue   *state.ClusterQueue
@@ -61,8 +61,8 @@ func (h *Headroom) hold(i int, size int32) bool {
 	return size <= most
 }
 
-// Share shares out what is free, one pod at a time, among the workloads at the indices, and then among those at the later
-// ones, each before lower priorities. It returns them all with their sizes after that.
+// Share shares out what is free, one pod at a time, among the workloads at the indices, and then among those at the
+// later ones, each before lower priorities. It returns them all with their sizes after that.
 func (h *Headroom) Share(first, later []int, free func(quota.Index) int64) []elastic.Job {
 	indices := slices.Concat(first, later)
 	ranks := h.ranks(indices)
@@ -102,8 +102,8 @@ func (h *Headroom) ranks(indices []int) map[int32]int32 {
 	return out
 }
 
-// maxSharedGrowths and maxSharedPods bound how many workloads share nodes evenly, and how many pods they get at once: of
-// more than that, the first ones have what they can use.
+// maxSharedGrowths and maxSharedPods bound how many workloads share nodes evenly, and how many pods they get at once:
+// of more than that, the first ones have what they can use.
 const maxSharedGrowths, maxSharedPods = 4, 128
 
 // limit limits the size of one workload if the nodes hold each of those that grow, but not all of them together: the
@@ -149,7 +149,8 @@ func (h *Headroom) enlarge(i int, pods int32) bool {
 	w, at := h.of.Members[i], h.of.At[i]
 	nodes, ok := h.growths.nodes.MoreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
-		h.growths.nodes.Places.Hold(w.Key, h.growths.nodes.Holding(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)}))
+		h.growths.nodes.Places.Hold(w.Key,
+			h.growths.nodes.Holding(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)}))
 	}
 	return ok
 }

@@ -74,7 +74,8 @@ func (g *Growths) growsSoon(q *state.ClusterQueue, t *state.Resizable, i int) in
 }
 
 // blocksGrowthOnNodes returns the first of them that would have less capacity on nodes, beside those before it.
-func (g *Growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, t *state.Resizable, indices []int, given *model.Admission) (grower *state.Workload) {
+func (g *Growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, t *state.Resizable, indices []int,
+	given *model.Admission) (grower *state.Workload) {
 	var growing []int
 	var wanted []int32
 	for _, i := range indices {

@@ -28,7 +28,8 @@ func (a *Admission) Equal(b *Admission) bool {
 
 // IsWithin reports whether any pod set has domains but no nodes.
 func (a *Admission) IsWithin() bool {
-	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Within) > 0 && len(a.Places) == 0 })
+	return a != nil && slices.ContainsFunc(a.PodSets,
+		func(a Assignment) bool { return len(a.Within) > 0 && len(a.Places) == 0 })
 }
 
 // OnNodes reports whether any pods are placed on nodes or in domains.

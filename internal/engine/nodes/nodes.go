@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// Nodes is where pods can be, and where those of workloads are: the map of nodes, and what the engine keeps beside it. It
-// reads the workloads, and changes of their state only what is about places.
+// Nodes is where pods can be, and where those of workloads are: the map of nodes, and what the engine keeps beside it.
+// It reads the workloads, and changes of their state only what is about places.
 type Nodes struct {
 	// Places is the capacity of nodes, topologies the levels of each topology.
 	Places     *place.Map
@@ -51,8 +51,10 @@ type Nodes struct {
 // New returns an empty map of nodes that reads the workloads.
 func New(workloads map[order.Key]*state.Workload) *Nodes {
 	places := place.New()
-	return &Nodes{Places: places, Finder: find.New(places), Topologies: map[string][]string{}, Flavors: map[string]flavor.Flavor{}, workloads: workloads,
-		NominatedPlaces: map[order.Key]*state.Workload{}, DeferredRepairs: sets.New[order.Key](), WorkloadOfPod: map[order.Key]order.Key{}, PodCounts: map[order.Key]int{},
+	return &Nodes{Places: places, Finder: find.New(places), Topologies: map[string][]string{},
+		Flavors: map[string]flavor.Flavor{}, workloads: workloads,
+		NominatedPlaces: map[order.Key]*state.Workload{}, DeferredRepairs: sets.New[order.Key](),
+		WorkloadOfPod: map[order.Key]order.Key{}, PodCounts: map[order.Key]int{},
 		Lingering: sets.New[order.Key](), Within: sets.New[order.Key](), Replacing: map[order.Key]*state.Workload{}}
 }
 
@@ -71,7 +73,8 @@ func (n *Nodes) UpdatePlaces(w *state.Workload) {
 		n.Lingering.Delete(w.Key)
 		n.Departing--
 	}
-	if was.By != nil && now.By.Equal(was.By) && now.Shape == was.Shape && now.Nominated == was.Nominated && now.Leaving == was.Leaving && now.Releases == was.Releases {
+	if was.By != nil && now.By.Equal(was.By) && now.Shape == was.Shape && now.Nominated == was.Nominated &&
+		now.Leaving == was.Leaving && now.Releases == was.Releases {
 		w.Placed = now // the same in a new Admission
 		return
 	}
@@ -162,7 +165,8 @@ func (n *Nodes) podsBeyondPlaces(w *state.Workload, a *flavor.Assignment) []plac
 
 // hasPodsBeyondPlaces reports whether any such pods exist.
 func (n *Nodes) hasPodsBeyondPlaces(w *state.Workload) bool {
-	return w.Held != nil && w.Shape != nil && w.Shape.Elastic && slices.ContainsFunc(w.Held.PodSets, func(a flavor.Assignment) bool { return len(n.podsBeyondPlaces(w, &a)) > 0 })
+	return w.Held != nil && w.Shape != nil && w.Shape.Elastic &&
+		slices.ContainsFunc(w.Held.PodSets, func(a flavor.Assignment) bool { return len(n.podsBeyondPlaces(w, &a)) > 0 })
 }
 
 // scheduleWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
@@ -188,7 +192,8 @@ func (n *Nodes) QueueRepair(w *state.Workload) {
 // topology. With several flavors, nodes must match all of them.
 func (n *Nodes) AskOf(ps *flavor.PodSet, a *flavor.Assignment) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
-		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey,
+		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName,
+		Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey,
 		Bounds: ps.Bounds}
 	if t := ps.Topology; t != nil {
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = t.Level, t.Mandatory, t.Slices, t.Group
@@ -279,7 +284,8 @@ func Beyond(there, places []place.NodeCount) []place.NodeCount {
 // UpdateFlavor updates the flavor in place.Map.
 func (n *Nodes) UpdateFlavor(name string) {
 	if f, ok := n.Flavors[name]; ok {
-		n.Places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
+		n.Places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels,
+			Tolerations: f.Tolerations})
 	} else {
 		n.Places.DeleteFlavor(name)
 	}

@@ -126,7 +126,8 @@ func (n *Nodes) nodesWithin(w *state.Workload) map[string][]place.NodeCount {
 }
 
 // headroomWithin finds nodes with the labels for this number of pods.
-func (n *Nodes) headroomWithin(ps *flavor.PodSet, a *flavor.Assignment, labels map[string]string, pods int32) []place.NodeCount {
+func (n *Nodes) headroomWithin(ps *flavor.PodSet, a *flavor.Assignment, labels map[string]string,
+	pods int32) []place.NodeCount {
 	ask, ok := n.AskOf(ps, a)
 	if !ok || pods <= 0 {
 		return nil
@@ -154,9 +155,10 @@ func Merge(a, b []place.NodeCount) []place.NodeCount {
 	return a
 }
 
-// MostOn returns how many pods of the workload the node may get after kube-scheduler refused one more, 0 if the node is to
-// be avoided. Where pods of the workload run, the node is good for these. Where kube-scheduler minds other pods, and the
-// node was to have several of the workload, these may be the pods that it minds: the next trial is with half of them.
+// MostOn returns how many pods of the workload the node may get after kube-scheduler refused one more, 0 if the node is
+// to be avoided. Where pods of the workload run, the node is good for these. Where kube-scheduler minds other pods, and
+// the node was to have several of the workload, these may be the pods that it minds: the next trial is with half of
+// them.
 func (n *Nodes) MostOn(w *state.Workload, node, why string) int32 {
 	if there := n.Places.PodsOn(w.Key, node); there > 0 {
 		return there

@@ -16,8 +16,8 @@ func (n *Nodes) MayBeReplaced(w *state.Workload) bool {
 	return w.Replacement.CheckedAt != n.PlacesVersion || n.Departing == 0
 }
 
-// HasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a promise to another
-// workload after it has looked at the repairs.
+// HasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a promise to
+// another workload after it has looked at the repairs.
 func (n *Nodes) HasReplacementToReview() bool {
 	for _, w := range n.Replacing {
 		if n.MayBeReplaced(w) {
@@ -34,7 +34,8 @@ func (n *Nodes) RefusedItsPods(w *state.Workload) bool {
 		if n.Places.IsLost(node) {
 			return false
 		}
-		return slices.Contains(w.Avoid.Nodes, node) || slices.ContainsFunc(w.Avoid.Limits, func(l place.NodeCount) bool { return l.Node == node })
+		return slices.Contains(w.Avoid.Nodes, node) ||
+			slices.ContainsFunc(w.Avoid.Limits, func(l place.NodeCount) bool { return l.Node == node })
 	})
 }
 
@@ -126,5 +127,6 @@ func CountOf(places []place.NodeCount) (sum int32) {
 
 // SamePlaces reports whether both are the same nodes for the same pod sets.
 func SamePlaces(a, b []place.Assignment) bool {
-	return slices.EqualFunc(a, b, func(a, b place.Assignment) bool { return a.PodSet == b.PodSet && slices.Equal(a.Nodes, b.Nodes) })
+	return slices.EqualFunc(a, b,
+		func(a, b place.Assignment) bool { return a.PodSet == b.PodSet && slices.Equal(a.Nodes, b.Nodes) })
 }

@@ -81,7 +81,8 @@ func (s *search) collect(holders Holders) {
 // sortCandidates sorts the candidates in the order in which they are tried without fair sharing.
 func (s *search) sortCandidates() {
 	slices.SortFunc(s.candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank), CompareHolders(a.Holder, b.Holder))
+		return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank),
+			CompareHolders(a.Holder, b.Holder))
 	})
 }
 

@@ -30,7 +30,8 @@ func (s *search) attempts() []bool {
 	switch {
 	case onlySameQueue, !s.Policy.MayWhileBorrowing() && !s.underNominal():
 		return []bool{mayBorrow}
-	case !s.Policy.MayWhileBorrowing() && !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class == owed }):
+	case !s.Policy.MayWhileBorrowing() &&
+		!slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class == owed }):
 		return []bool{ownOnly, mayBorrow}
 	default:
 		return []bool{mayBorrow, ownOnly}

@@ -54,7 +54,8 @@ func (e *Explainer) Why(h *Holder, queue *quota.Node) string {
 		return fmt.Sprintf("within the quota of ClusterQueue %s or its cohort", queue.Name())
 	case s.standingOf(queue).Rank > s.Policy.Rank:
 		return fmt.Sprintf("ClusterQueue %s has the higher priority, %d", queue.Name(), s.standingOf(queue).Rank)
-	case s.Policy.WhileBorrowing && s.Policy.Threshold != nil && h.Priority > *s.Policy.Threshold && s.Policy.Reclaim == Never:
+	case s.Policy.WhileBorrowing && s.Policy.Threshold != nil && h.Priority > *s.Policy.Threshold &&
+		s.Policy.Reclaim == Never:
 		return fmt.Sprintf("its priority %d is above maxPriorityThreshold %d", h.Priority, *s.Policy.Threshold)
 	case s.Policy.Reclaim == Never:
 		return fmt.Sprintf("borrowWithinCohort is LowerPriority, and its priority %d is not below %d", h.Priority, s.Priority)
@@ -116,9 +117,11 @@ func (e *Explainer) borrowing(c candidate) string {
 	case c.class != unlessBorrowing || e.staysWithin():
 		return ""
 	case s.Policy.WhileBorrowing && c.Priority >= s.Priority:
-		return fmt.Sprintf("the workload would borrow, and borrowWithinCohort is LowerPriority: its priority %d is not below %d", c.Priority, s.Priority)
+		return fmt.Sprintf("the workload would borrow, and borrowWithinCohort is LowerPriority: its priority %d is not below %d",
+			c.Priority, s.Priority)
 	case s.Policy.WhileBorrowing:
-		return fmt.Sprintf("the workload would borrow, and its priority %d is above maxPriorityThreshold %d", c.Priority, *s.Policy.Threshold)
+		return fmt.Sprintf("the workload would borrow, and its priority %d is above maxPriorityThreshold %d", c.Priority,
+			*s.Policy.Threshold)
 	default:
 		return "the workload would borrow, and borrowWithinCohort is Never"
 	}

@@ -22,7 +22,8 @@ func TestWhatIsNotListedWouldNotHaveBeenAVictim(t *testing.T) {
 		some.collect(l.holdersOf)
 		want, got := told(all.victims()), told(some.victims())
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("seed %d: victims of %d of %d candidates (-want +got):\n%s", seed, len(some.candidates), len(all.candidates), diff)
+			t.Fatalf("seed %d: victims of %d of %d candidates (-want +got):\n%s", seed, len(some.candidates),
+				len(all.candidates), diff)
 		}
 		if len(want) > 0 {
 			found++
@@ -52,7 +53,8 @@ func randomSearch(r *rand.Rand) (*lab, Preemptor) {
 		}
 	}
 	for n := range r.IntN(12) {
-		h := &Holder{Key: key(fmt.Sprint("h", n)), Priority: r.Int32N(3), Usage: l.amounts(1+r.Int64N(3), r.Int64N(2)), Promised: r.IntN(6) == 0}
+		h := &Holder{Key: key(fmt.Sprint("h", n)), Priority: r.Int32N(3), Usage: l.amounts(1+r.Int64N(3), r.Int64N(2)),
+			Promised: r.IntN(6) == 0}
 		if !h.Promised && r.IntN(4) == 0 {
 			h.Pod, h.Spare = l.amounts(1, 0), r.Int32N(3)
 			h.Usage = h.Pod.Times(h.Spare + 1)
@@ -60,7 +62,8 @@ func randomSearch(r *rand.Rand) (*lab, Preemptor) {
 		l.holds(queues[r.IntN(len(queues))], h)
 	}
 	queue := queues[r.IntN(len(queues))]
-	p := l.preemptor(queue, Policy{WithinQueue: Rule(r.IntN(4)), Reclaim: Rule(r.IntN(4)), WhileBorrowing: r.IntN(2) == 0, Standing: standings[queue]}, 1+r.Int64N(5))
+	p := l.preemptor(queue, Policy{WithinQueue: Rule(r.IntN(4)), Reclaim: Rule(r.IntN(4)), WhileBorrowing: r.IntN(2) == 0,
+		Standing: standings[queue]}, 1+r.Int64N(5))
 	p.Priority, p.QueuedAt = r.Int32N(3), epoch.Add(0)
 	if r.IntN(2) == 0 {
 		p.QueuedAt = epoch.AddDate(1, 0, 0)
@@ -75,7 +78,8 @@ func randomSearch(r *rand.Rand) (*lab, Preemptor) {
 			p.Short = append(p.Short, a.Index)
 		}
 	}
-	p.Fair = [][]Strategy{nil, {LessThanOrEqualToFinalShare}, {LessThanInitialShare}, {LessThanOrEqualToFinalShare, LessThanInitialShare}}[r.IntN(4)]
+	p.Fair = [][]Strategy{nil, {LessThanOrEqualToFinalShare}, {LessThanInitialShare},
+		{LessThanOrEqualToFinalShare, LessThanInitialShare}}[r.IntN(4)]
 	return l, p
 }
 

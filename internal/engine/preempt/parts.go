@@ -54,8 +54,8 @@ func (s *search) parts() [][]part {
 	}
 	if len(s.Fair) == 0 { // else they are in the order of their queues' shares
 		slices.SortStableFunc(rest, func(a, b part) int {
-			return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank), cmp.Compare(a.Priority, b.Priority),
-				cmp.Compare(min(b.pods, 1), min(a.pods, 1)))
+			return cmp.Or(cmp.Compare(position(a.class), position(b.class)), cmp.Compare(a.rank, b.rank),
+				cmp.Compare(a.Priority, b.Priority), cmp.Compare(min(b.pods, 1), min(a.pods, 1)))
 		})
 	}
 	return [][]part{append(promised, gentle...), rest}

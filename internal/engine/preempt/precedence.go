@@ -33,8 +33,8 @@ func insert(edges map[order.Key]sets.Set[order.Key], from, to order.Key) {
 // evicted for key. It is nil if there are none.
 func (p *Precedence) Over(key order.Key) sets.Set[order.Key] { return reached(p.winners, key) }
 
-// Under returns the workloads that were evicted for key, those that were evicted for them, and so on: key may be evicted
-// for none of them. It is nil if there are none.
+// Under returns the workloads that were evicted for key, those that were evicted for them, and so on: key may be
+// evicted for none of them. It is nil if there are none.
 func (p *Precedence) Under(key order.Key) sets.Set[order.Key] { return reached(p.losers, key) }
 
 // reached returns all to which edges lead from key, nil if there are none.

@@ -45,7 +45,8 @@ func (l *lab) cohort(name, parent string) *lab {
 }
 
 func (l *lab) amounts(cpus, memories int64) quota.Vector {
-	return quota.VectorOf(quota.Amount{Index: l.tree.Index(cpu), Value: cpus}, quota.Amount{Index: l.tree.Index(memory), Value: memories})
+	return quota.VectorOf(quota.Amount{Index: l.tree.Index(cpu), Value: cpus},
+		quota.Amount{Index: l.tree.Index(memory), Value: memories})
 }
 
 // runs adds a workload that holds this amount of cpu of a queue, reserved later than those before it.
@@ -87,7 +88,8 @@ func (l *lab) search(p Preemptor) []string {
 	}
 	var out []string
 	for _, v := range Search(&l.tree, p, l.holdersOf) {
-		cause := map[Cause]string{InQueue: "in queue", Reclaimed: "reclaimed", ReclaimedWhileBorrowing: "while borrowing"}[v.Cause]
+		cause := map[Cause]string{InQueue: "in queue", Reclaimed: "reclaimed",
+			ReclaimedWhileBorrowing: "while borrowing"}[v.Cause]
 		out = append(out, fmt.Sprintf("%s (%s)", v.Key.Name, cause))
 	}
 	return out
@@ -127,7 +129,8 @@ func TestSearchWithinTheQueue(t *testing.T) {
 		"the last admitted of equal priority is evicted first": {
 			newLab().queue("q", "", 4).runs("q", "old", 2, 0).runs("q", "new", 2, 0), lower, 2, []string{"new (in queue)"}},
 		"as many are evicted as necessary": {
-			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 1, 0).runs("q", "c", 1, 0), lower, 2, []string{"c (in queue)", "b (in queue)"}},
+			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 1, 0).runs("q", "c", 1, 0), lower, 2,
+			[]string{"c (in queue)", "b (in queue)"}},
 		"an unnecessary victim is restored": {
 			newLab().queue("q", "", 4).runs("q", "big", 3, 0).runs("q", "small", 1, -1), lower, 3, []string{"big (in queue)"}},
 		"no eviction if that is not enough": {
@@ -135,7 +138,8 @@ func TestSearchWithinTheQueue(t *testing.T) {
 		"no eviction for a request that never fits": {
 			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 5, nil},
 		"a holder of none of the short resources": {
-			newLab().queue("q", "", 4).holds("q", &Holder{Key: key("a"), Usage: nil}).runs("q", "b", 4, 0), lower, 1, []string{"b (in queue)"}},
+			newLab().queue("q", "", 4).holds("q", &Holder{Key: key("a"), Usage: nil}).runs("q", "b", 4, 0), lower, 1,
+			[]string{"b (in queue)"}},
 		"a promise to a lower priority is used before any eviction": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
@@ -179,14 +183,17 @@ func TestReclaim(t *testing.T) {
 		"no more is reclaimed than the queue borrows": {
 			two().runs("p", "a", 3, 0).runs("p", "b", 3, 0).runs("q", "mine", 2, 9), reclaimAny, 2, []string{"b (reclaimed)"}},
 		"nothing more is reclaimed from a queue that no longer borrows": {
-			two().queue("r", "lab", 1).runs("p", "a", 3, -1).runs("p", "b", 3, -1).runs("r", "c", 3, 0), reclaimAny, 4, []string{"b (reclaimed)", "c (reclaimed)"}},
+			two().queue("r", "lab", 1).runs("p", "a", 3, -1).runs("p", "b", 3, -1).runs("r", "c", 3, 0), reclaimAny, 4,
+			[]string{"b (reclaimed)", "c (reclaimed)"}},
 		"the lowest priority of several queues first": {
-			two().queue("r", "lab", 0).runs("p", "mine", 4, 0).runs("p", "a", 2, 0).runs("r", "b", 2, -1), reclaimAny, 2, []string{"b (reclaimed)"}},
+			two().queue("r", "lab", 0).runs("p", "mine", 4, 0).runs("p", "a", 2, 0).runs("r", "b", 2, -1), reclaimAny, 2,
+			[]string{"b (reclaimed)"}},
 		"workloads of other queues before those of the preemptor's queue": {
-			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0), Policy{WithinQueue: LowerPriority, Reclaim: Any}, 2, []string{"a (reclaimed)"}},
+			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0),
+			Policy{WithinQueue: LowerPriority, Reclaim: Any}, 2, []string{"a (reclaimed)"}},
 		"workloads of other queues and of the preemptor's queue together": {
-			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0), Policy{WithinQueue: LowerPriority, Reclaim: Any}, 4,
-			[]string{"a (reclaimed)", "own (in queue)"}},
+			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0),
+			Policy{WithinQueue: LowerPriority, Reclaim: Any}, 4, []string{"a (reclaimed)", "own (in queue)"}},
 		"nothing is reclaimed in order to borrow": {
 			two().runs("p", "a", 8, -1), reclaimLower, 5, nil},
 	} {
@@ -213,7 +220,8 @@ func TestReclaimInATree(t *testing.T) {
 		"quota of the preemptor's cohort is reclaimed from another cohort": {
 			tree(2, 2, 4).runs("p", "a", 4, 0).runs("p", "b", 4, 0), reclaimAny, 4, []string{"b (reclaimed)"}},
 		"a cohort within its quota whose queue borrows": {
-			tree(4, 0, 2).queue("p2", "right", 2).runs("p", "a", 4, 0).runs("sister", "b", 2, 9), Policy{Reclaim: LowerPriority}, 4, nil},
+			tree(4, 0, 2).queue("p2", "right", 2).runs("p", "a", 4, 0).runs("sister", "b", 2, 9),
+			Policy{Reclaim: LowerPriority}, 4, nil},
 		"borrowers in the preemptor's cohort are evicted before others": {
 			tree(2, 2, 4).runs("sister", "near", 3, -5).runs("p", "far", 5, 0), reclaimAny, 1, []string{"near (reclaimed)"}},
 		"nothing is reclaimed beyond the quota of the preemptor's cohort": {
@@ -249,9 +257,11 @@ func TestPreemptionWhileBorrowing(t *testing.T) {
 		"a queue within its own quota": {
 			poor().runs("lender", "a", 4, 0), borrowing, 1, nil},
 		"a workload partly within its queue's own quota": {
-			newLab().queue("q", "lab", 0).queue("p", "lab", 2).queue("lender", "lab", 2).runs("p", "a", 4, 0), borrowing, 1, nil},
+			newLab().queue("q", "lab", 0).queue("p", "lab", 2).queue("lender", "lab", 2).runs("p", "a", 4, 0),
+			borrowing, 1, nil},
 		"a preemptor within its quota, and a borrower above the threshold": {
-			newLab().queue("q", "lab", 2).queue("p", "lab", 0).runs("p", "a", 2, 0), upTo(borrowing, -1), 2, []string{"a (reclaimed)"}},
+			newLab().queue("q", "lab", 2).queue("p", "lab", 0).runs("p", "a", 2, 0), upTo(borrowing, -1), 2,
+			[]string{"a (reclaimed)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
@@ -289,7 +299,8 @@ func TestSearchLeavesTheTreeAsItWas(t *testing.T) {
 		for _, name := range []string{"p", "q"} {
 			for _, ledger := range []quota.Ledger{quota.Held, quota.Planned} {
 				n := l.tree.Queue(name)
-				fmt.Fprintln(&b, name, ledger, n.Charges(ledger), n.Used(ledger, 0), n.Available(ledger, 0), n.Parent().Used(ledger, 0))
+				fmt.Fprintln(&b, name, ledger, n.Charges(ledger), n.Used(ledger, 0), n.Available(ledger, 0),
+					n.Parent().Used(ledger, 0))
 			}
 		}
 		return b.String()

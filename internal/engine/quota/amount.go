@@ -42,7 +42,8 @@ const leastBytes = 1 << 30
 // isBytes reports whether this amount of the resource is formatted as bytes. For custom resources, such as the memory
 // of GPUs, the value decides: a large whole number of Mi is hardly anything else.
 func isBytes(name corev1.ResourceName, amount int64) bool {
-	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
+		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 		max(amount, -amount) >= leastBytes && amount%(1<<20) == 0
 }
 

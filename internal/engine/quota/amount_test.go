@@ -9,7 +9,8 @@ import (
 
 func TestNumberWritesCountsInFull(t *testing.T) {
 	for text, want := range map[string]string{
-		"8": "8", "1000": "1000", "1k": "1000", "-2k": "-2000", "1500m": "1500m", "0": "0", "1E": "1E", "2000Ki": "2000Ki", "4Gi": "4Gi", "64M": "64M",
+		"8": "8", "1000": "1000", "1k": "1000", "-2k": "-2000", "1500m": "1500m", "0": "0", "1E": "1E", "2000Ki": "2000Ki",
+		"4Gi": "4Gi", "64M": "64M",
 		// To compare these takes practically forever.
 		"1e2147483647": "1e30", "-1e2147483647": "-1e30", "0e2147483647": "0", "1e40": "1e30", "1e29": "100e27",
 	} {

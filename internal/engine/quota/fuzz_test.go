@@ -20,8 +20,10 @@ var slowToParse = regexp.MustCompile(`[eE][+-]?0*[0-9]{4,}`)
 // FuzzFromQuantity: an amount has the sign of its quantity, is not less than it unless it saturates, and survives the
 // conversion back.
 func FuzzFromQuantity(f *testing.F) {
-	for _, text := range []string{"0", "1", "-1", "1500m", "0.0001", "1n", "-1n", "1e30", "-1e30", "1e-30", "1e999", "1e2147483647", "-1e2147483647", "0e999", "8Ei", "1E",
-		"9223372036854775807", "-9223372036854775807", "9223372036854775808", "9223372036854775807m", "9223372036854775.807", "9223372036854775.808", "-9223372036854775.808"} {
+	for _, text := range []string{"0", "1", "-1", "1500m", "0.0001", "1n", "-1n", "1e30", "-1e30", "1e-30", "1e999",
+		"1e2147483647", "-1e2147483647", "0e999", "8Ei", "1E", "9223372036854775807", "-9223372036854775807",
+		"9223372036854775808", "9223372036854775807m", "9223372036854775.807", "9223372036854775.808",
+		"-9223372036854775.808"} {
 		f.Add(text, true)
 		f.Add(text, false)
 	}
@@ -53,7 +55,8 @@ func FuzzFromQuantity(f *testing.F) {
 
 // FuzzAmounts: sums, differences and products equal those of big integers, clamped to the range.
 func FuzzAmounts(f *testing.F) {
-	ends := []int64{0, 1, -1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, -math.MaxInt64, 1 << 62, -1 << 62}
+	ends := []int64{0, 1, -1, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, -math.MaxInt64,
+		1 << 62, -1 << 62}
 	for _, a := range ends {
 		for _, b := range ends {
 			f.Add(a, b, int32(3))

@@ -33,25 +33,33 @@ func TestAvailableInATreeOfFourLevels(t *testing.T) {
 		"no limits": {
 			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: Unlimited}, mid: free, a: 40, far: 40},
 		"usage elsewhere": {
-			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: Unlimited}, mid: free, used: map[string]int64{"a": 5, "b": 3, "far": 2}, a: 30, far: 30},
+			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: Unlimited}, mid: free,
+			used: map[string]int64{"a": 5, "b": 3, "far": 2}, a: 30, far: 30},
 		"a lending limit of a cohort": {
 			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free, a: 40, far: 14},
 		"a borrowing limit of a cohort": {
 			low: Limits{Nominal: 10, Borrowing: 3, Lending: Unlimited}, mid: free, a: 33, far: 40},
 		"a cohort that borrowed has less to borrow": {
-			low: Limits{Nominal: 10, Borrowing: 3, Lending: Unlimited}, mid: free, used: map[string]int64{"b": 31}, a: 2, far: 9},
+			low: Limits{Nominal: 10, Borrowing: 3, Lending: Unlimited}, mid: free,
+			used: map[string]int64{"b": 31}, a: 2, far: 9},
 		"lending limits of two levels": {
-			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 8}, mid: Limits{Nominal: 0, Borrowing: Unlimited, Lending: 5}, a: 40, far: 15},
+			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 8},
+			mid: Limits{Nominal: 0, Borrowing: Unlimited, Lending: 5}, a: 40, far: 15},
 		"borrowing limits of two levels": {
-			low: Limits{Nominal: 10, Borrowing: 6, Lending: Unlimited}, mid: Limits{Nominal: 0, Borrowing: 2, Lending: Unlimited}, a: 32, far: 40},
+			low: Limits{Nominal: 10, Borrowing: 6, Lending: Unlimited},
+			mid: Limits{Nominal: 0, Borrowing: 2, Lending: Unlimited}, a: 32, far: 40},
 		"usage within unlent quota": {
-			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free, used: map[string]int64{"a": 26}, a: 14, far: 14},
+			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free,
+			used: map[string]int64{"a": 26}, a: 14, far: 14},
 		"usage beyond unlent quota": {
-			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free, used: map[string]int64{"a": 28}, a: 12, far: 12},
+			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free,
+			used: map[string]int64{"a": 28}, a: 12, far: 12},
 		"unlent quota and large usage of others": {
-			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free, used: map[string]int64{"far": 14}, a: 26, far: 0},
+			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: 4}, mid: free,
+			used: map[string]int64{"far": 14}, a: 26, far: 0},
 		"usage beyond the quota": {
-			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: Unlimited}, mid: free, used: map[string]int64{"a": 45}, a: -5, far: -5},
+			low: Limits{Nominal: 10, Borrowing: Unlimited, Lending: Unlimited}, mid: free,
+			used: map[string]int64{"a": 45}, a: -5, far: -5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := deep(tc.low, tc.mid)
@@ -90,7 +98,8 @@ func TestOverAndPassed(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, pair[0], pair[1])
 		}
 	}
-	if got := []int{a.Height(), low.Height(), low.Parent().Height(), a.Root().Height()}; !cmp.Equal(got, []int{0, 1, 2, 3}) {
+	if got := []int{a.Height(), low.Height(), low.Parent().Height(), a.Root().Height()}; !cmp.Equal(got,
+		[]int{0, 1, 2, 3}) {
 		t.Errorf("heights = %v, want 0 to 3", got)
 	}
 }
@@ -146,7 +155,8 @@ func randomTree(t *rapid.T) (*Tree, []string) {
 		limit := rapid.OneOf(rapid.Just(Unlimited), rapid.Int64Range(0, 6))
 		out := Quotas{}
 		for _, fr := range []FlavorResource{cpu, memory} {
-			out[fr] = Limits{Nominal: rapid.Int64Range(0, 8).Draw(t, of), Borrowing: limit.Draw(t, of+" borrows"), Lending: limit.Draw(t, of+" lends")}
+			out[fr] = Limits{Nominal: rapid.Int64Range(0, 8).Draw(t, of), Borrowing: limit.Draw(t, of+" borrows"),
+				Lending: limit.Draw(t, of+" lends")}
 		}
 		return out
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestEveryCodeIsDocumented: docs/reference/reasons.md describes exactly the codes, which users look up and use in alerts.
+// TestEveryCodeIsDocumented: docs/reference/reasons.md describes exactly the codes, which users look up and use in
+// alerts.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/reasons.md")
 	if err != nil {

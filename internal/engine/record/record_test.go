@@ -52,10 +52,12 @@ func (w *world) begin() {
 		BlockUntilReady:   engine.Block(rapid.IntRange(0, 2).Draw(w.T, "block")),
 	}
 	if rapid.Bool().Draw(w.T, "fair") {
-		options.FairSharing = &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}
+		options.FairSharing = &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare,
+			preempt.LessThanInitialShare}}
 	}
 	if rapid.Bool().Draw(w.T, "by use") {
-		options.AdmissionFairSharing = &engine.AdmissionFairSharing{HalfLife: time.Minute, Interval: 5 * time.Second, Weights: map[string]float64{"nvidia.com/gpu": 1.1}}
+		options.AdmissionFairSharing = &engine.AdmissionFairSharing{HalfLife: time.Minute, Interval: 5 * time.Second,
+			Weights: map[string]float64{"nvidia.com/gpu": 1.1}}
 	}
 	w.engine = engine.New(options)
 	var err error
@@ -69,16 +71,19 @@ func (w *world) begin() {
 			w.setNode(name)
 		}
 	}
-	w.apply(engine.FlavorSet{Flavor: engine.Flavor{Name: "default", NodeLabels: map[string]string{"tier": "a"}, Topology: w.topology}})
+	w.apply(engine.FlavorSet{Flavor: engine.Flavor{Name: "default", NodeLabels: map[string]string{"tier": "a"},
+		Topology: w.topology}})
 	w.apply(engine.FlavorSet{Flavor: engine.Flavor{Name: "spot", NodeLabels: map[string]string{"tier": "b"},
 		NodeTaints: []corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}}})
 	w.apply(engine.CohortSet{Cohort: engine.Cohort{Name: "lab"}})
 	w.apply(engine.NamespaceSet{Name: "ns", Labels: labels.Set{"team": "x"}})
 	for _, name := range []string{"p", "q"} {
 		w.setQueue(name)
-		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: name}, ClusterQueue: name,
-			Weight: ptr.To(quota.One / 3), Consumed: fair.Consumption{"nvidia.com/gpu": 0.1 + 0.2}, ConsumedAt: epoch}})
-		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: "other"}, ClusterQueue: "p"}})
+		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: name},
+			ClusterQueue: name,
+			Weight:       ptr.To(quota.One / 3), Consumed: fair.Consumption{"nvidia.com/gpu": 0.1 + 0.2}, ConsumedAt: epoch}})
+		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: "other"},
+			ClusterQueue: "p"}})
 	}
 }
 
@@ -91,7 +96,8 @@ func (w *world) apply(ev engine.Event) {
 
 func (w *world) setQueue(name string) {
 	limits := func(flavor string) quota.Limits {
-		return quota.Limits{Nominal: rapid.Int64Range(0, 8).Draw(w.T, flavor+" of "+name), Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+		return quota.Limits{Nominal: rapid.Int64Range(0, 8).Draw(w.T, flavor+" of "+name), Borrowing: quota.Unlimited,
+			Lending: quota.Unlimited}
 	}
 	w.apply(engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{
 		Name: name, Cohort: "lab", Strategy: engine.Strategy(rapid.IntRange(0, 2).Draw(w.T, "strategy")),
@@ -113,9 +119,11 @@ var nodeNames = []string{"n0", "n1", "n2"}
 
 func (w *world) setNode(name string) {
 	w.apply(engine.NodeSet{Node: place.Node{
-		Name:        name,
-		Labels:      map[string]string{"tier": "a", "rack": rapid.SampledFrom([]string{"r0", "r1"}).Draw(w.T, "rack"), place.Hostname: name},
-		Taints:      rapid.SampledFrom([][]corev1.Taint{nil, nil, {{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}}).Draw(w.T, "taints"),
+		Name: name,
+		Labels: map[string]string{"tier": "a", "rack": rapid.SampledFrom([]string{"r0", "r1"}).Draw(w.T, "rack"),
+			place.Hostname: name},
+		Taints: rapid.SampledFrom([][]corev1.Taint{nil, nil, {{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}}).
+			Draw(w.T, "taints"),
 		Allocatable: map[string]int64{"nvidia.com/gpu": rapid.Int64Range(0, 6).Draw(w.T, "gpu of "+name), place.Pods: 4},
 		Cordoned:    rapid.IntRange(0, 7).Draw(w.T, "cordoned") == 0, Failed: rapid.IntRange(0, 7).Draw(w.T, "failed") == 0,
 	}})
@@ -131,7 +139,8 @@ func (w *world) nodeStep() {
 	case 2:
 		w.apply(engine.NodeDeleted{Name: on})
 	case 3, 4:
-		bound := place.Pod{Key: pod, Node: on, Requests: map[string]int64{"nvidia.com/gpu": rapid.Int64Range(0, 3).Draw(w.T, "gpu of a pod")},
+		bound := place.Pod{Key: pod, Node: on,
+			Requests:  map[string]int64{"nvidia.com/gpu": rapid.Int64Range(0, 3).Draw(w.T, "gpu of a pod")},
 			HostPorts: rapid.SampledFrom([][]place.HostPort{nil, {{Protocol: corev1.ProtocolTCP, Port: 80}}}).Draw(w.T, "ports")}
 		if len(w.jobs) > 0 && rapid.Bool().Draw(w.T, "of a workload") {
 			bound.Workload, bound.PodSet = rapid.SampledFrom(w.jobs).Draw(w.T, "workload of the pod").Key, "main"
@@ -161,7 +170,8 @@ func (w *world) job() engine.WorkloadSet {
 	}
 	return engine.WorkloadSet{Workload: engine.Workload{
 		Key: engine.Key{Namespace: "ns", Name: fmt.Sprintf("j%d", n)}, UID: fmt.Sprint(n),
-		Queue: rapid.SampledFrom([]string{"p", "q", "other", "nowhere"}).Draw(w.T, "queue"), Priority: rapid.Int32Range(-1, 1).Draw(w.T, "priority"),
+		Queue:    rapid.SampledFrom([]string{"p", "q", "other", "nowhere"}).Draw(w.T, "queue"),
+		Priority: rapid.Int32Range(-1, 1).Draw(w.T, "priority"),
 		QueuedAt: epoch.Add(time.Duration(n/2) * time.Second), PodSets: []engine.PodSet{ps},
 	}}
 }
@@ -235,13 +245,15 @@ func smallLog(t *testing.T) string {
 		t.Fatal(err)
 	}
 	e := engine.New(engine.Options{})
-	gpus := quota.Quotas{{Flavor: "default", Resource: "nvidia.com/gpu"}: {Nominal: 1, Borrowing: quota.Unlimited, Lending: quota.Unlimited}}
+	gpus := quota.Quotas{{Flavor: "default", Resource: "nvidia.com/gpu"}: {Nominal: 1, Borrowing: quota.Unlimited,
+		Lending: quota.Unlimited}}
 	for _, ev := range []engine.Event{
 		engine.FlavorSet{Flavor: engine.Flavor{Name: "default"}},
 		engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{Name: "q", Quotas: gpus, Namespaces: &metav1.LabelSelector{},
 			Groups: []flavor.Group{{Resources: []string{"nvidia.com/gpu"}, Flavors: []string{"default"}}}}},
 		engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q"}},
-		engine.WorkloadSet{Workload: engine.Workload{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "1", Queue: "q", QueuedAt: epoch,
+		engine.WorkloadSet{Workload: engine.Workload{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "1",
+			Queue: "q", QueuedAt: epoch,
 			PodSets: []engine.PodSet{{Name: "main", Count: 1, PerPod: map[string]int64{"nvidia.com/gpu": 1}}}}},
 	} {
 		if err := log.Event(ev); err != nil {
@@ -275,14 +287,20 @@ func TestReplay(t *testing.T) {
 		{"one run", whole, Result{Runs: 1, Passes: 1, Decisions: 1}, ""},
 		{"two runs in one file", whole + whole, Result{Runs: 2, Passes: 2, Decisions: 2}, ""},
 		{"a writer killed within its last line", whole[:len(whole)-5], Result{Runs: 1}, ""},
-		{"a writer killed within its last line, and restarted", whole[:len(whole)-5] + whole, Result{Runs: 2, Passes: 1, Decisions: 1}, ""},
-		{"a check that missed nothing", whole + `{"check":"2026-01-01T00:00:01Z"}` + "\n", Result{Runs: 1, Passes: 1, Decisions: 1}, ""},
-		{"a run that was cut", whole + `{"cut":"slow disk"}` + "\n", Result{Runs: 1, Passes: 1, Decisions: 1, Cut: "slow disk"}, ""},
-		{"a damaged line in the middle of a run", strings.Replace(whole, `{"event"`, `{"evnt`, 1), Result{Runs: 1}, "line 3 of the decision log"},
+		{"a writer killed within its last line, and restarted", whole[:len(whole)-5] + whole,
+			Result{Runs: 2, Passes: 1, Decisions: 1}, ""},
+		{"a check that missed nothing", whole + `{"check":"2026-01-01T00:00:01Z"}` + "\n",
+			Result{Runs: 1, Passes: 1, Decisions: 1}, ""},
+		{"a run that was cut", whole + `{"cut":"slow disk"}` + "\n",
+			Result{Runs: 1, Passes: 1, Decisions: 1, Cut: "slow disk"}, ""},
+		{"a damaged line in the middle of a run", strings.Replace(whole, `{"event"`, `{"evnt`, 1), Result{Runs: 1},
+			"line 3 of the decision log"},
 		{"another format", strings.Replace(whole, `"format":4`, `"format":1`, 1), Result{}, "use the version that wrote it"},
 		{"a file that is not a log", `{"kind":"List"}` + "\n", Result{}, "does not begin with the options"},
-		{"an unknown event", strings.Replace(whole, `"FlavorSet"`, `"FlavourSet"`, 1), Result{Runs: 1}, `there is no event "FlavourSet"`},
-		{"another decision", strings.Replace(whole, `"ClusterQueue":"q","PodSets":[{"PodSet"`, `"ClusterQueue":"r","PodSets":[{"PodSet"`, 1),
+		{"an unknown event", strings.Replace(whole, `"FlavorSet"`, `"FlavourSet"`, 1), Result{Runs: 1},
+			`there is no event "FlavourSet"`},
+		{"another decision", strings.Replace(whole, `"ClusterQueue":"q","PodSets":[{"PodSet"`,
+			`"ClusterQueue":"r","PodSets":[{"PodSet"`, 1),
 			Result{Runs: 1, Passes: 1, Decisions: 1, Difference: &Difference{Line: 7, At: epoch}}, ""},
 	}
 	for _, tc := range tests {

@@ -16,8 +16,8 @@ const LongestAvoidance = time.Hour
 type Avoidance struct {
 	// Nodes are sorted, and named as in places.
 	Nodes []string
-	// Limits are the most pods of the workload on some nodes, sorted: kube-scheduler refused more there, beside pods of the
-	// workload itself.
+	// Limits are the most pods of the workload on some nodes, sorted: kube-scheduler refused more there, beside pods of
+	// the workload itself.
 	Limits []place.NodeCount
 	// Why is what kube-scheduler said of the last one.
 	Why string

@@ -124,7 +124,8 @@ func (w *Workload) Turn() Turn { return Turn{w.Local.Standing, w.Rank()} }
 
 // Alone returns a class of the workload alone, which is in no queue.
 func Alone(w *Workload) *Class {
-	c := &Class{ClassKey: ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey()}, Queue: w.ClusterQueue, LocalQueue: w.Local}
+	c := &Class{ClassKey: ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey()}, Queue: w.ClusterQueue,
+		LocalQueue: w.Local}
 	c.Class = waiting.Alone(c, w.Rank())
 	return c
 }

@@ -20,10 +20,11 @@ import (
 //	the second job of a ends: a holds back 4, and large waits for the GPU that b has borrowed
 //	b releases 1 GPU: large starts
 //
-// Where there is not enough for all queues, the queue whose workload is first in order holds back first. A hold-back does
-// not bind workloads that come before its workload and stay within their queue's own quota, nor running workloads of the
-// same queue and a higher priority that grow (see growthsOf). Hold-backs follow from the waiting workloads only, not from
-// the order in which these were evaluated: an engine that starts from a list decides like one that has been running.
+// Where there is not enough for all queues, the queue whose workload is first in order holds back first. A hold-back
+// does not bind workloads that come before its workload and stay within their queue's own quota, nor running workloads
+// of the same queue and a higher priority that grow (see growthsOf). Hold-backs follow from the waiting workloads only,
+// not from the order in which these were evaluated: an engine that starts from a list decides like one that has been
+// running.
 
 // HoldBacks charges hold-backs to the planned ledger, and releases them.
 type HoldBacks struct{ Tree *quota.Tree }
@@ -39,7 +40,8 @@ type HoldBack struct {
 
 // equal reports whether both hold back the same amounts for workloads at the same place in the order.
 func (h HoldBack) equal(other HoldBack) bool {
-	return (h.Class == nil) == (other.Class == nil) && order.Compare(h.rank, other.rank) == 0 && slices.Equal(h.needs, other.needs)
+	return (h.Class == nil) == (other.Class == nil) && order.Compare(h.rank, other.rank) == 0 &&
+		slices.Equal(h.needs, other.needs)
 }
 
 // HoldBackOf returns what the queue is to hold back, without a class if it holds nothing back. A queue that may reclaim
@@ -76,7 +78,8 @@ func (cq *ClusterQueue) updateHoldBack() {
 			cq.Family.Waits.SharesMoved() // shares include what is kept
 		}
 	}
-	if cq.Published.Class != nil && (was.Class == nil || !covers(was.needs, cq.Published.needs) || order.Compare(was.rank, cq.Published.rank) > 0) {
+	if cq.Published.Class != nil &&
+		(was.Class == nil || !covers(was.needs, cq.Published.needs) || order.Compare(was.rank, cq.Published.rank) > 0) {
 		cq.Waits.HeldBack(cq.Published.needs)
 	}
 	if was.Class == nil || was.paid {

@@ -237,8 +237,8 @@ func (cq *ClusterQueue) TriesBefore(a, b string) bool {
 	return false
 }
 
-// NeverOnNodes is whether the present nodes could not hold a class even if nothing else ran on them, as of a revision of
-// its queue, and of versions of the nodes and of the pods that stay on them.
+// NeverOnNodes is whether the present nodes could not hold a class even if nothing else ran on them, as of a revision
+// of its queue, and of versions of the nodes and of the pods that stay on them.
 type NeverOnNodes struct {
 	Known           bool
 	Revision, Nodes int
@@ -288,8 +288,8 @@ func (cq *ClusterQueue) Reordered() {
 	}
 }
 
-// Rank gives the LocalQueue another standing. Some of its classes may still wait in the ClusterQueues that it pointed to
-// before.
+// Rank gives the LocalQueue another standing. Some of its classes may still wait in the ClusterQueues that it pointed
+// to before.
 func (l *LocalQueue) Rank(standing float64) {
 	var ready []*waiting.Class
 	var entitled []*Class

@@ -41,8 +41,8 @@ func (cq *ClusterQueue) saysBehind(message string) bool {
 	return cq.Strategy == model.Strict && strings.HasPrefix(message, behindText(cq)) || message == WhyBehind(cq).Message()
 }
 
-// stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes, else
-// None.
+// stuckHead returns the code of the head of a strict queue that is never admitted with the present quota and nodes,
+// else None.
 func (cq *ClusterQueue) stuckHead() reason.Code {
 	if head := ClassOf(cq.Waits.Head()); cq.Strategy == model.Strict && head != nil && head.Why.Code.Never() {
 		return head.Why.Code
@@ -53,7 +53,8 @@ func (cq *ClusterQueue) stuckHead() reason.Code {
 // WhyBehind is the reason of workloads that wait behind a head of their queue.
 func WhyBehind(q *ClusterQueue) reason.Reason {
 	if q.Strategy == model.ByResource {
-		return reason.Reason{Code: reason.WaitingForQuota, Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
+		return reason.Reason{Code: reason.WaitingForQuota,
+			Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
 	}
 	if code := q.stuckHead(); code != reason.None {
 		return WhyBehindStuck(q, code)
@@ -69,8 +70,9 @@ func behindText(q *ClusterQueue) string {
 // WhyBehindStuck is WhyBehind in a strict queue whose head, for the reason of the code, is never admitted.
 func WhyBehindStuck(q *ClusterQueue, head reason.Code) reason.Reason {
 	with := map[reason.Code]string{reason.ExceedsMaxQuota: "this quota", reason.ExceedsNodes: "these nodes"}[head]
-	return reason.Reason{Code: reason.WaitingForQuota, Detail: behindText(q) + "; the head never starts with " + with + " (" + string(head) +
-		"): it must be changed or deleted, or there must be more"}
+	return reason.Reason{Code: reason.WaitingForQuota,
+		Detail: behindText(q) + "; the head never starts with " + with + " (" + string(head) +
+			"): it must be changed or deleted, or there must be more"}
 }
 
 // BlameChanged reports whether the reason names another cause than the one that was reported, with the same code.
@@ -85,5 +87,6 @@ func (w *Workload) BlameChanged(why reason.Reason) bool {
 // code of the reason is the same, but the message would hide what it lacks.
 func (w *Workload) BlamesHead() bool {
 	c := w.Class
-	return c != nil && c.isHead() && c.Head().Key == w.Key && c.Queue.saysBehind(w.Reported) && w.Why.Message() != w.Reported
+	return c != nil && c.isHead() && c.Head().Key == w.Key && c.Queue.saysBehind(w.Reported) &&
+		w.Why.Message() != w.Reported
 }

@@ -38,7 +38,8 @@ type Growers struct {
 
 // Insert makes room for an entry at an index.
 func (r *Resizable) Insert(n int) {
-	r.Jobs, r.Members, r.At = slices.Insert(r.Jobs, n, elastic.Job{}), slices.Insert(r.Members, n, nil), slices.Insert(r.At, n, 0)
+	r.Jobs, r.Members, r.At = slices.Insert(r.Jobs, n, elastic.Job{}), slices.Insert(r.Members, n, nil),
+		slices.Insert(r.At, n, 0)
 	r.Each, r.Grows = slices.Insert(r.Each, n, nil), slices.Insert(r.Grows, n, false)
 	r.Planned = slices.Insert(r.Planned, n, 0)
 }
@@ -57,7 +58,8 @@ func (r *Resizable) Has(w *Workload) bool {
 	if !ok || !known {
 		return !ok && !known
 	}
-	return r.Members[n] == w && r.At[n] == at && r.Jobs[n].Equal(&job) && slices.Equal(r.Each[n], w.Charged.Holder.Pod) && r.Grows[n] == w.CouldGrow(&job) && r.Planned[n] == w.PodsPlanned()
+	return r.Members[n] == w && r.At[n] == at && r.Jobs[n].Equal(&job) && slices.Equal(r.Each[n], w.Charged.Holder.Pod) &&
+		r.Grows[n] == w.CouldGrow(&job) && r.Planned[n] == w.PodsPlanned()
 }
 
 // YieldsTo returns how the members shrink for a workload of a priority.
@@ -89,7 +91,8 @@ func (r *Resizable) YieldsOnceTo(priority int32, indices []int) *elastic.Yieldin
 
 // Find returns the index of a workload in the list.
 func (r *Resizable) Find(key order.Key) (int, bool) {
-	return slices.BinarySearchFunc(r.Members, key, func(m *Workload, key order.Key) int { return order.CompareKeys(m.Key, key) })
+	return slices.BinarySearchFunc(r.Members, key,
+		func(m *Workload, key order.Key) int { return order.CompareKeys(m.Key, key) })
 }
 
 // Above returns the members of a higher priority that may be larger.
@@ -123,9 +126,9 @@ func (r *Resizable) Sizes() []int32 {
 	return sizes
 }
 
-// Spare returns sizes that are enough, as the given ones are, at which members keep what those that yield after them make
-// unnecessary: these may release more than is still missing. One that would stop keeps its minimum if it can. Of many
-// members, only the first few are tried.
+// Spare returns sizes that are enough, as the given ones are, at which members keep what those that yield after them
+// make unnecessary: these may release more than is still missing. One that would stop keeps its minimum if it can. Of
+// many members, only the first few are tried.
 func (r *Resizable) Spare(sizes []int32, enough func(sizes []int32) bool) []int32 {
 	var changed []int
 	for i := range r.Jobs {
@@ -137,7 +140,8 @@ func (r *Resizable) Spare(sizes []int32, enough func(sizes []int32) bool) []int3
 		return sizes // it could not yield less
 	}
 	slices.SortStableFunc(changed, func(a, b int) int {
-		return cmp.Or(cmp.Compare(min(sizes[a], 1), min(sizes[b], 1)), cmp.Compare(r.Jobs[b].Priority, r.Jobs[a].Priority), r.Jobs[a].QueuedAt.Compare(r.Jobs[b].QueuedAt))
+		return cmp.Or(cmp.Compare(min(sizes[a], 1), min(sizes[b], 1)), cmp.Compare(r.Jobs[b].Priority, r.Jobs[a].Priority),
+			r.Jobs[a].QueuedAt.Compare(r.Jobs[b].QueuedAt))
 	})
 	for _, i := range changed[:min(len(changed), maxSpared)] {
 		with := func(size int32) []int32 {
@@ -149,7 +153,8 @@ func (r *Resizable) Spare(sizes []int32, enough func(sizes []int32) bool) []int3
 		if least > most || !enough(with(least)) {
 			continue
 		}
-		sizes = with(most - int32(sort.Search(int(most-least), func(fewer int) bool { return enough(with(most - int32(fewer))) })))
+		sizes =
+			with(most - int32(sort.Search(int(most-least), func(fewer int) bool { return enough(with(most - int32(fewer))) })))
 	}
 	return sizes
 }
@@ -203,5 +208,6 @@ func (cq *ClusterQueue) MarkStale(w *Workload) {
 }
 
 func (cq *ClusterQueue) indexOfElastic(w *Workload) (int, bool) {
-	return slices.BinarySearchFunc(cq.Elastic, w.Key, func(w *Workload, key order.Key) int { return order.CompareKeys(w.Key, key) })
+	return slices.BinarySearchFunc(cq.Elastic, w.Key,
+		func(w *Workload, key order.Key) int { return order.CompareKeys(w.Key, key) })
 }

@@ -71,8 +71,8 @@ type Workload struct {
 	Avoid  Avoidance
 	// Within are the nodes on which pods are counted whose assignment names domains only, by pod set.
 	Within map[string][]place.NodeCount
-	// NodesFailed is set if it is being evicted because its nodes failed; replacement is what it waits for if it keeps those
-	// of its pods that have places.
+	// NodesFailed is set if it is being evicted because its nodes failed; replacement is what it waits for if it keeps
+	// those of its pods that have places.
 	NodesFailed bool
 	Replacement *Replacement
 	// Refusal is the API server's last rejection of a decision about it.
@@ -153,7 +153,8 @@ func (w *Workload) ElasticSet() int {
 		if ps.Elastic <= 0 || ps.MinCount <= 0 || ps.Reclaimable > 0 {
 			continue
 		}
-		return slices.IndexFunc(w.Held.PodSets, func(a flavor.Assignment) bool { return a.PodSet == ps.Name && a.Count > 0 && len(a.Within) == 0 })
+		return slices.IndexFunc(w.Held.PodSets,
+			func(a flavor.Assignment) bool { return a.PodSet == ps.Name && a.Count > 0 && len(a.Within) == 0 })
 	}
 	return -1
 }
@@ -178,7 +179,8 @@ func (w *Workload) ElasticJob() (job elastic.Job, at int, ok bool) {
 	}
 	ps, size := w.PodSet(w.Held.PodSets[at].PodSet), w.Held.PodSets[at].Count
 	// Its present size may be outside of the range that it wants now.
-	return elastic.Job{Key: w.Key, Min: min(w.LeastOf(at), size), Max: max(ps.Most(), size), Size: size, Priority: w.Priority, QueuedAt: w.QueuedAt,
+	return elastic.Job{Key: w.Key, Min: min(w.LeastOf(at), size), Max: max(ps.Most(), size), Size: size,
+		Priority: w.Priority, QueuedAt: w.QueuedAt,
 		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
 }
 
@@ -210,7 +212,8 @@ func (w *Workload) PodSet(name string) *flavor.PodSet {
 // not be admitted in its present state may not: if it is deactivated, if its LocalQueue is stopped, deleted or points
 // to another ClusterQueue, or if the API server has just rejected a decision about it.
 func (w *Workload) MayGrow() bool {
-	return !w.Inactive && !w.Refusal.InForce(w.Generation) && w.Local.open() && w.Local.ClusterQueue == w.ClusterQueue.Name && w.ClusterQueue.Fault().Code == reason.None
+	return !w.Inactive && !w.Refusal.InForce(w.Generation) && w.Local.open() &&
+		w.Local.ClusterQueue == w.ClusterQueue.Name && w.ClusterQueue.Fault().Code == reason.None
 }
 
 // CouldGrow reports whether the workload may be larger if there is ever enough capacity.
@@ -247,7 +250,8 @@ func (w *Workload) Counts() counted {
 
 // AwaitsAnyOf reports whether the workload was promised some of any of the amounts.
 func (w *Workload) AwaitsAnyOf(amounts quota.Vector) bool {
-	return w.Nomination != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.Nomination.Usage.Of(a.Index) > 0 })
+	return w.Nomination != nil &&
+		slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.Nomination.Usage.Of(a.Index) > 0 })
 }
 
 // SortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.
@@ -274,7 +278,8 @@ func (w *Workload) ReclaimsFrom(other *quota.Node) bool {
 		above[n] = true
 	}
 	for n := w.ClusterQueue.Node; n != nil && !above[n]; n = n.Parent() {
-		if !slices.ContainsFunc(w.Nomination.Usage, func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, 0) > 0 }) {
+		if !slices.ContainsFunc(w.Nomination.Usage,
+			func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, 0) > 0 }) {
 			return true
 		}
 	}
