@@ -34,7 +34,7 @@ var topologyAnnotations = []string{
 
 // RequestTopology sets the topology requests of the pod sets from the annotations of their templates. It returns what
 // is wrong with these, nil if nothing is. A pod set without topology annotations is left unchanged. ranks is called
-// with the index of each pod set that has some.
+// with the index of each pod set that has some; it is nil if pods have no ranks.
 func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *write.Event {
 	for i := range podSets {
 		podSet := &podSets[i]
@@ -43,7 +43,9 @@ func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *write.Eve
 			return BadTopology(podSet, problem)
 		}
 		if request != nil {
-			ranks(i).SetOn(request)
+			if ranks != nil {
+				ranks(i).SetOn(request)
+			}
 			podSet.TopologyRequest = request
 		}
 	}

@@ -27,7 +27,7 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 	if problem := badSize(job); problem != "" {
 		d.Mistake = jobs.ImmutableMistake(problem)
 	} else {
-		d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} })
+		d.Mistake = jobs.RequestTopology(d.PodSets, nil)
 	}
 	return d
 }

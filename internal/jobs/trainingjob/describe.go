@@ -45,7 +45,7 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 		d.Mistake = ptr.To(write.Obstacle(jobs.InvalidJob, noAgent(err)))
 	}
 	d.PodSets = []kueue.PodSet{podSet}
-	if wrong := jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} }); d.Mistake == nil {
+	if wrong := jobs.RequestTopology(d.PodSets, nil); d.Mistake == nil {
 		d.Mistake = wrong
 	}
 	return d

@@ -40,11 +40,11 @@ func pytorch(arguments map[string]string) effect {
 				awaitMaster(spec, arguments["wait-master-image"], arguments["wait-master-timeout"]))
 		}
 		for c := range podspec.Containers(spec) {
-			setEnv(c, corev1.EnvVar{Name: "MASTER_ADDR", Value: hostOf(job, master, 0)})
-			setEnv(c, corev1.EnvVar{Name: "MASTER_PORT", Value: port})
-			setEnv(c, corev1.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(int(masters + taskReplicas(job, worker)))})
+			setEnv(c, "MASTER_ADDR", hostOf(job, master, 0))
+			setEnv(c, "MASTER_PORT", port)
+			setEnv(c, "WORLD_SIZE", strconv.Itoa(int(masters+taskReplicas(job, worker))))
 			if rank, takesPart := rank[r.Group]; takesPart {
-				setEnv(c, corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(int(rank))})
+				setEnv(c, "RANK", strconv.Itoa(int(rank)))
 			}
 		}
 	}}
@@ -115,7 +115,7 @@ func tensorflow(arguments map[string]string) effect {
 		config := string(encoded(map[string]any{"cluster": cluster,
 			"task": map[string]any{"type": roles[at], "index": r.Index}}))
 		for c := range podspec.Containers(spec) {
-			setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: config})
+			setEnv(c, "TF_CONFIG", config)
 		}
 	}}
 }
@@ -148,7 +148,7 @@ func mpi(arguments map[string]string) effect {
 				hosts = strings.Join(hostsOf(job, worker), ",")
 			}
 			for c := range podspec.Containers(spec) {
-				setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts})
+				setEnv(c, "MPI_HOST", hosts)
 			}
 		}
 	}}

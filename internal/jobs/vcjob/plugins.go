@@ -259,7 +259,12 @@ func invalidName(job *volcano.Job, facts jobs.Facts) string {
 }
 
 // setEnv sets a variable unless the container has it: the user's value wins.
-func setEnv(c *corev1.Container, v corev1.EnvVar) {
+func setEnv(c *corev1.Container, name, value string) {
+	addEnv(c, corev1.EnvVar{Name: name, Value: value})
+}
+
+// addEnv adds a variable as setEnv does, with a value that may be read from an object.
+func addEnv(c *corev1.Container, v corev1.EnvVar) {
 	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
 		c.Env = append(c.Env, v)
 	}
@@ -314,8 +319,8 @@ func env(map[string]string) effect {
 	return effect{change: func(_ *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		index := strconv.Itoa(int(r.Index))
 		for c := range podspec.Containers(spec) {
-			setEnv(c, corev1.EnvVar{Name: "VK_TASK_INDEX", Value: index})
-			setEnv(c, corev1.EnvVar{Name: "VC_TASK_INDEX", Value: index})
+			setEnv(c, "VK_TASK_INDEX", index)
+			setEnv(c, "VC_TASK_INDEX", index)
 		}
 	}}
 }

@@ -93,8 +93,8 @@ func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 	for c := range podspec.Containers(spec) {
 		for i := range job.Spec.Tasks {
 			hosts, number := hostsVariable(nameOf(job, i)), "VC_"+variableOf(nameOf(job, i))+"_NUM"
-			setEnv(c, corev1.EnvVar{Name: hosts, ValueFrom: from(hosts)})
-			setEnv(c, corev1.EnvVar{Name: number, ValueFrom: from(number)})
+			addEnv(c, corev1.EnvVar{Name: hosts, ValueFrom: from(hosts)})
+			addEnv(c, corev1.EnvVar{Name: number, ValueFrom: from(number)})
 		}
 	}
 }
