@@ -119,7 +119,7 @@ func start(t *testing.T, objects ...client.Object) *running {
 	return r
 }
 
-// startRecorded is start with a decision log. It also returns a function that stops the loop.
+// startRecorded starts a loop with a decision log. It also returns a function that stops the loop.
 func startRecorded(t *testing.T, log *decisionLog, objects ...client.Object) (*running, func()) {
 	t.Helper()
 	return startOver(admissiontest.NewWorld(t, objects...), clock.RealClock{}, func(l *loop) { l.log = log })

@@ -140,7 +140,8 @@ func (wo *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Ste
 	return lifecycle.Next(w, facts, wo.policy, wo.clock.Now()), nil
 }
 
-// nextWithProblem is next, and for a Workload whose pods were not ready in time finds out why, while its pods exist.
+// nextWithProblem returns the step that the Workload needs according to the cache. If the step gives up pods that were
+// not ready in time, its message says why they were not: this is found out now, while the pods exist.
 func (wo *workloads) nextWithProblem(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
 	facts, err := wo.facts(ctx, w)
 	if err != nil {

@@ -119,8 +119,8 @@ func waitUntilServed(ctx context.Context, client apiextensions.Interface,
 	return nil
 }
 
-// waitUntilOneIsServed is waitUntilServed for one definition; found is its current state, nil if it does not exist
-// yet.
+// waitUntilOneIsServed returns when one definition is established and discovery lists its resource. found is the
+// definition as it was read last, nil if it did not exist.
 func waitUntilOneIsServed(ctx context.Context, client apiextensions.Interface, name string,
 	found *apiextensionsv1.CustomResourceDefinition) error {
 	if done, err := isEstablished(found); err != nil {

@@ -102,7 +102,8 @@ func holdsQuota(data []byte) bool {
 	return json.Unmarshal(data, &w, lenient) != nil || statusHoldsQuota(w.Status)
 }
 
-// statusHoldsQuota is holdsQuota by the JSON of the status, empty if there is none.
+// statusHoldsQuota reports whether the JSON of a Workload's status has an admission. It also does if the JSON cannot be
+// read. The JSON is empty if there is no status.
 func statusHoldsQuota(status jsontext.Value) bool {
 	if len(status) == 0 || status.Kind() == 'n' {
 		return false

@@ -167,7 +167,8 @@ func withoutNames(added, existing []corev1.EnvVar) []corev1.EnvVar {
 	})
 }
 
-// variables are prepended to the container's own, which may refer to them.
+// variables returns the variables that the agent needs. They come before the own variables of the container, which may
+// refer to them.
 func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
 	grace := int64(defaultGraceSeconds)
 	if spec.TerminationGracePeriodSeconds != nil {

@@ -230,8 +230,7 @@ func defaultResources(podSpec *props) {
 	}
 }
 
-// amendClaim removes the status, which a claim template does not have, and defaults the resources as defaultResources
-// does.
+// amendClaim removes the status, which a claim template does not have, and makes empty resources the default.
 func amendClaim(claim *props) {
 	delete(claim.Properties, "status")
 	edit(claim, defaultEmpty, "spec", "resources")

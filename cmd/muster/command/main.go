@@ -32,7 +32,7 @@ func Main(arguments []string) int {
 	return run(ctx, arguments, streams)
 }
 
-// run is Main without process globals, for tests.
+// run runs the command line with these streams and returns the exit code.
 func run(ctx context.Context, arguments []string, streams genericiooptions.IOStreams) int {
 	streams.Out, streams.ErrOut = show.NewOutput(streams.Out), show.NewOutput(streams.ErrOut)
 	root := newRoot(streams)

@@ -44,9 +44,9 @@ func Number(q resource.Quantity) string { return quota.Number(q) }
 // longest is the number of characters up to which Rounded keeps the exact value: 1023.9Gi.
 const longest = 8
 
-// Rounded is Number, except that long amounts of bytes, which are common for nodes, are rounded to a tenth of their
-// largest unit. It is for table columns, and for what is not short: an explanation of what is short needs exact
-// numbers.
+// Rounded formats a quantity for a table column: long amounts of bytes, which are common for nodes, are rounded to a
+// tenth of their largest unit, and all other amounts are exact. An amount that is short is not rounded: its explanation
+// needs exact numbers.
 func Rounded(q resource.Quantity) string {
 	if exact := Number(q); q.Format != resource.BinarySI || len(exact) <= longest {
 		return exact

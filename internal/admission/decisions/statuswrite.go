@@ -38,8 +38,9 @@ func WriteStatus(ctx context.Context, c client.Client, seen, desired *kueue.Work
 	return translate.VersionOf(answer), nil
 }
 
-// WriteStatusThatFits is WriteStatus for a status that may be too large. If it takes quota, it is written in brief
-// then. It returns the Workload as it was written.
+// WriteStatusThatFits changes the status of the Workload from seen to desired. If the API server refuses the status as
+// too large, and the status takes the Workload's quota, a short status that does the same is written instead. It
+// returns the Workload as it was written, and the resulting version.
 func WriteStatusThatFits(ctx context.Context, c client.Client,
 	seen, desired *kueue.Workload) (written *kueue.Workload, version int64, err error) {
 	version, err = WriteStatus(ctx, c, seen, desired)

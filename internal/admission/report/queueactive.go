@@ -64,7 +64,8 @@ func (u Unshared) ineffective(spec *kueue.ClusterQueueSpec) (out string) {
 	return out
 }
 
-// ineffectiveIn is ineffective for a LocalQueue, whose weight counts only in a ClusterQueue that is ordered by usage.
+// ineffectiveIn returns, as the end of a message, that the weight of a LocalQueue has no effect; "" if it has one. It
+// counts only in a ClusterQueue that is ordered by usage.
 func (u Unshared) ineffectiveIn(q *kueue.LocalQueue, behind *kueue.ClusterQueue) string {
 	switch {
 	case q.Spec.FairSharing == nil:

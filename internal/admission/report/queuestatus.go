@@ -81,8 +81,8 @@ func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decis
 	}
 }
 
-// NoteClusterQueue queues the usage of a ClusterQueue for writing, as NoteLocalQueue does that of a LocalQueue and
-// NoteCohort the share of a cohort. A ClusterQueue must be noted before the LocalQueues that point to it.
+// NoteClusterQueue queues the usage of a ClusterQueue for writing. A ClusterQueue must be noted before the LocalQueues
+// that point to it.
 func (qsw *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
 	qsw.mu.Lock()
 	qsw.cyclic[name] = u.Cyclic

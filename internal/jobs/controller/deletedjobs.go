@@ -59,8 +59,9 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 	return wait, errors.Join(errs...)
 }
 
-// endDeletedIn ends what a job that is being deleted has in one of its Workloads, as endDeleted says. creating are the
-// job's Jobs that may create pods.
+// endDeletedIn deletes the pods of a job that is being deleted, if this Workload of the job is evicted or has no quota,
+// and the Workload once no pods are left. It returns after how long to look again, 0 for never. creating are the job's
+// Jobs that may create pods.
 func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Workload,
 	creating []*batchv1.Job) (time.Duration, error) {
 	since, evicted := r.clock.Since(job.GetDeletionTimestamp().Time), workload.IsEvicted(w)

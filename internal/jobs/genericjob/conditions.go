@@ -51,7 +51,8 @@ func (v *view) conditions(outcome *jobs.Outcome, running bool) map[tensorstack.J
 	return out
 }
 
-// replicaFailure is True from when a replica fails until all run again.
+// replicaFailure returns the condition ReplicaFailure: it is True from when a replica fails until all replicas run
+// again.
 func (v *view) replicaFailure(running bool) conditionState {
 	before := condition(v.job, tensorstack.JobReplicaFailure)
 	switch {

@@ -42,7 +42,8 @@ func hasDonePods(job *batchv1.Job) bool {
 	return job.Status.Succeeded > 0 || is(job, batchv1.JobComplete) || uncounted != nil && len(uncounted.Succeeded) > 0
 }
 
-// splitJobName is the reverse of jobName; false if no Job of the JobSet can have the name.
+// splitJobName returns the replicated job and the index in the name of a Job; ok is false if no Job of the JobSet can
+// have the name.
 func splitJobName(js *jobset.JobSet, name string) (replicatedJob string, index int32, ok bool) {
 	name, ok = strings.CutPrefix(name, js.Name+"-")
 	at := strings.LastIndexByte(name, '-')
@@ -178,7 +179,7 @@ func (c children) currentJob(name string) *batchv1.Job {
 	return nil
 }
 
-// activeJob is currentJob, but nil for a Job that has ended.
+// activeJob returns the Job of this name if it belongs to the current attempt and has not ended, else nil.
 func (c children) activeJob(name string) *batchv1.Job {
 	if job := c.currentJob(name); job != nil && !jobs.HasEnded(job) {
 		return job

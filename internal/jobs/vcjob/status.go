@@ -173,7 +173,8 @@ func (rep *reporter) setPhase(phase volcano.JobPhase, reason, message string) {
 // mostConditions bounds the list of past phases: a job may be stopped and resumed any number of times.
 const mostConditions = 64
 
-// setDerivedPhase is setPhase for a phase that also follows from the pods, so that nothing needs to wait for the write.
+// setDerivedPhase sets a phase that also follows from the pods. Nothing needs to wait for the write of the status: if
+// the write is lost, the next plan sets the same phase.
 func (rep *reporter) setDerivedPhase(phase volcano.JobPhase, reason, message string) {
 	first := rep.plan.StatusFirst
 	rep.setPhase(phase, reason, message)

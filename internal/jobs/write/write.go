@@ -44,8 +44,8 @@ const (
 // Create creates the object. An existing one of the same name that the job controls counts as success.
 func Create(object client.Object) Write { return Write{verb: VerbCreate, object: object} }
 
-// CreateFilled is Create for an object that fill completes at the time of the write, for instance with a generated
-// secret.
+// CreateFilled creates the object after fill has completed it at the time of the write, for instance with a generated
+// secret. An existing object of the same name that the job controls counts as success.
 func CreateFilled(object client.Object, fill func(client.Object) error) Write {
 	return Write{verb: VerbCreate, object: object, fill: fill}
 }

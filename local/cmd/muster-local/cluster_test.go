@@ -91,7 +91,7 @@ func up(t *testing.T, flags ...string) *process {
 	return upTo(t, "ready", flags...)
 }
 
-// upTo is up, but returns at the output line with that prefix.
+// upTo runs `muster-local up`, and returns at the output line with that prefix.
 func upTo(t *testing.T, line string, flags ...string) *process {
 	t.Helper()
 	until := line

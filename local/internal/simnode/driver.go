@@ -203,7 +203,8 @@ func (d *driver) sync(ctx context.Context, key types.NamespacedName) error {
 	return nil
 }
 
-// placeOf returns what decide needs of the pod's machine, and assigns the pod an address if it will need one.
+// placeOf returns what is known of the pod on its machine: the addresses of both, and when this process last moved the
+// pod on. It assigns the pod an address if it will need one.
 func (d *driver) placeOf(pod *corev1.Pod, node *corev1.Node) (place, error) {
 	at := place{stepped: d.steps.of(pod.UID)}
 	if len(node.Status.Addresses) > 0 {

@@ -195,7 +195,7 @@ func healthy(now time.Time) []corev1.NodeCondition {
 
 func nodeName(index int) string { return fmt.Sprintf("%s%05d", namePrefix, index) }
 
-// nodeIndex is the inverse of nodeName; ok is false for a name of another form.
+// nodeIndex returns the index in the name of a simulated node; ok is false for a name of another form.
 func nodeIndex(name string) (index int, ok bool) {
 	digits, ours := strings.CutPrefix(name, namePrefix)
 	index, err := strconv.Atoi(digits)

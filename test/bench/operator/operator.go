@@ -62,7 +62,8 @@ func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...s
 	return StartFor(t, binary, cluster, "", flags...)
 }
 
-// StartFor is like Start, with the rights for TrainingJobs of another API group; empty stands for breezeml.ai.
+// StartFor starts the operator with the rights of the chart for TrainingJobs of another API group; empty stands for
+// breezeml.ai. The flags and what happens at the end of the test are as in Start.
 func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainingJobGroup string,
 	flags ...string) *Operator {
 	t.Helper()
@@ -80,7 +81,7 @@ func grant(t *testing.T, cluster *testcluster.Cluster, trainingJobGroup string) 
 	}
 }
 
-// StartAs is like Start for the service account of the user name (system:serviceaccount:NAMESPACE:NAME). The caller has
+// StartAs starts the operator with the service account of the user name (system:serviceaccount:NAMESPACE:NAME). The caller has
 // granted its rights.
 func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user string, flags ...string) *Operator {
 	t.Helper()

@@ -94,7 +94,7 @@ func (b *bench) play(what string, pods int, load func(namespace string) []client
 	return b.playBy(what, pods, load, func(ctx context.Context, o client.Object) error { return b.client.Create(ctx, o) })
 }
 
-// playBy is play with another function to create an object.
+// playBy plays the workloads, and creates each object with create.
 func (b *bench) playBy(what string, pods int, load func(namespace string) []client.Object,
 	place func(context.Context, client.Object) error) time.Duration {
 	b.Helper()
