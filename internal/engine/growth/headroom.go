@@ -32,8 +32,9 @@ func (g *Growths) PodsOn(on place.Ledger, t *state.Resizable, i int, most int32)
 	return 1 + int32(sort.Search(int(most-2), func(n int) bool { return !fits(int32(n) + 2) }))
 }
 
-// rooms says up to which size the nodes hold each resizable workload of a queue, if the others keep theirs, or, once
-// they are limited, if these grow as well. It is found for those that are asked for.
+// Headroom is the capacity of the nodes for growth: up to which size they hold each resizable workload of a queue. The
+// other workloads of the queue keep their sizes, or, once the nodes are limited, grow as well. The size of a workload is
+// found when it is asked for.
 type Headroom struct {
 	growths *Growths
 	queue   *state.ClusterQueue

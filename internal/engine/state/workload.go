@@ -120,8 +120,8 @@ type Charges struct {
 	Count         counted
 }
 
-// promise is capacity that a workload will be given once evicted workloads have released it. It is charged to the
-// planned ledger, so that it is given to no other workload and never promised twice.
+// Nomination is capacity that a workload will be given once evicted workloads have released it. It is charged to the
+// planned ledger, so that it is given to no other workload and never nominated twice.
 type Nomination struct {
 	Given *model.Admission
 	Usage quota.Vector

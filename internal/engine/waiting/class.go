@@ -40,7 +40,7 @@ type Local struct {
 	Standing float64
 }
 
-// Cause is all that an evaluation depended on which found that a class does not fit.
+// Cause is what an evaluation that found no fit depended on: the class is evaluated again once any of it changes.
 type Cause struct {
 	// Quota are the amounts that were short: more of any may help, and so may workloads that use any and can be evicted.
 	Quota []quota.Index

@@ -1,7 +1,7 @@
 package waiting
 
-// Room holds the blocked classes of all families, and the times for which others wait. Create one with NewRoom. It is
-// not safe for concurrent use.
+// Room is the place where classes wait: it holds the blocked classes of all families, and the times for which others
+// wait. Create one with NewRoom. It is not safe for concurrent use.
 type Room struct {
 	Timers
 	// byFlavor are the blocked classes for which the nodes of a flavor lacked capacity.

@@ -81,8 +81,8 @@ func grant(t *testing.T, cluster *testcluster.Cluster, trainingJobGroup string) 
 	}
 }
 
-// StartAs starts the operator with the service account of the user name (system:serviceaccount:NAMESPACE:NAME). The caller has
-// granted its rights.
+// StartAs starts the operator with the service account of the user name (system:serviceaccount:NAMESPACE:NAME). The
+// caller has granted its rights.
 func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user string, flags ...string) *Operator {
 	t.Helper()
 	awaitRights(t, cluster, user)
