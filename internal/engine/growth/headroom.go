@@ -33,8 +33,8 @@ func (g *Growths) PodsOn(on place.Ledger, t *state.Resizable, i int, most int32)
 }
 
 // Headroom is the capacity of the nodes for growth: up to which size they hold each resizable workload of a queue. The
-// other workloads of the queue keep their sizes, or, once the nodes are limited, grow as well. The size of a workload is
-// found when it is asked for.
+// other workloads of the queue keep their sizes, or, once the nodes are limited, grow as well. The size of a workload
+// is found when it is asked for.
 type Headroom struct {
 	growths *Growths
 	queue   *state.ClusterQueue
