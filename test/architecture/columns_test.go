@@ -18,14 +18,11 @@ const (
 	mostAround  = 40  // of a longer line that is a string or a pair of them, besides these
 )
 
-// wide are the folders that still have longer lines. Who wraps the lines of a folder removes it.
-var wide []string
-
 // TestLinesFit checks that no line of code or comment is longer than 120 columns. A line may be longer if it cannot be
 // cut: if it is a string, or a pair of them, with little around it, part of a string of several lines, a field with a
 // tag, a marker for a generator, or a comment with an address.
 func TestLinesFit(t *testing.T) {
-	files, long := 0, map[string]int{}
+	files := 0
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") ||
 			strings.HasPrefix(entry.Name(), "zz_generated") {
@@ -37,33 +34,17 @@ func TestLinesFit(t *testing.T) {
 		}
 		files++
 		path = strings.TrimPrefix(filepath.ToSlash(path), "../../")
-		folder := wideFolder(path)
 		for _, line := range longLines(text) {
-			if long[folder]++; folder == "" {
-				t.Errorf("%s:%d has more than %d columns", path, line, mostColumns)
-			}
+			t.Errorf("%s:%d has more than %d columns", path, line, mostColumns)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range wide {
-		t.Logf("%s has %d lines of more than %d columns", folder, long[folder], mostColumns)
-	}
 	if files < 1000 {
 		t.Errorf("found %d files, want at least 1,000", files)
 	}
-}
-
-// wideFolder returns the folder in wide that a file is in, "" if it is in none.
-func wideFolder(path string) string {
-	for _, folder := range wide {
-		if strings.HasPrefix(path, folder+"/") {
-			return folder
-		}
-	}
-	return ""
 }
 
 // longLines returns the numbers of the lines that are too long and can be cut.

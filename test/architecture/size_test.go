@@ -17,22 +17,14 @@ const (
 	mostOnMean  = 12 // lines of a function, on average over all
 )
 
-// The rooms that are still above a cap, each with its value of today, which must not grow. Who makes one smaller lowers
-// its value here; who brings it to the cap removes the row.
-var (
-	filesToday   = map[string]int{}
-	methodsToday = map[string]int{}
-	cyclesToday  = map[string]int{}
-)
-
 // TestFoldersAreSmall checks the number of Go files in each folder.
 func TestFoldersAreSmall(t *testing.T) {
-	check(t, "Go files in a folder", loadGraph(t).files, filesToday, mostFiles)
+	check(t, "Go files in a folder", loadGraph(t).files, mostFiles)
 }
 
 // TestTypesHaveFewMethods checks the number of methods of each type.
 func TestTypesHaveFewMethods(t *testing.T) {
-	check(t, "methods of a type", loadGraph(t).methods, methodsToday, mostMethods)
+	check(t, "methods of a type", loadGraph(t).methods, mostMethods)
 }
 
 // TestFewFilesUseEachOther checks the number of files in the largest cycle of mutual use in each package: of files that
@@ -40,11 +32,11 @@ func TestTypesHaveFewMethods(t *testing.T) {
 func TestFewFilesUseEachOther(t *testing.T) {
 	g, sizes := loadGraph(t), map[string]int{}
 	for folder, cycle := range g.cycles {
-		if sizes[folder] = len(cycle); len(cycle) > max(mostInCycle, cyclesToday[folder]) {
+		if sizes[folder] = len(cycle); len(cycle) > mostInCycle {
 			t.Logf("%s: %s", folder, strings.Join(cycle, ", "))
 		}
 	}
-	check(t, "files that use each other", sizes, cyclesToday, mostInCycle)
+	check(t, "files that use each other", sizes, mostInCycle)
 }
 
 // TestFunctionsAreShort checks the number of lines of each function, and their mean.
@@ -53,7 +45,7 @@ func TestFunctionsAreShort(t *testing.T) {
 	for _, lines := range g.functions {
 		total += lines
 	}
-	check(t, "lines of a function", g.functions, nil, mostLines)
+	check(t, "lines of a function", g.functions, mostLines)
 	mean := float64(total) / float64(len(g.functions))
 	t.Logf("%d functions have %.2f lines on average", len(g.functions), mean)
 	if mean > mostOnMean {
@@ -61,21 +53,12 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// check fails for each room that is larger than the cap, or than it is today if it is above the cap today. It logs
-// which values of today can be lowered, and the largest rooms.
-func check(t *testing.T, what string, sizes, today map[string]int, most int) {
+// check fails for each room that is larger than the cap, and logs the largest rooms.
+func check(t *testing.T, what string, sizes map[string]int, most int) {
 	t.Helper()
 	for _, room := range sortedKeys(sizes) {
-		if limit := max(most, today[room]); sizes[room] > limit {
-			t.Errorf("%s: %d %s, want at most %d", room, sizes[room], what, limit)
-		}
-	}
-	for _, room := range sortedKeys(today) {
-		switch size := sizes[room]; {
-		case size <= most:
-			t.Logf("%s: %d %s: remove it from the list in size_test.go", room, size, what)
-		case size < today[room]:
-			t.Logf("%s: %d %s: lower its value in size_test.go", room, size, what)
+		if sizes[room] > most {
+			t.Errorf("%s: %d %s, want at most %d", room, sizes[room], what, most)
 		}
 	}
 	t.Logf("%s, at most %d:\n%s", what, most, largest(sizes))
