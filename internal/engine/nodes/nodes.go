@@ -17,7 +17,7 @@ import (
 // Nodes is where pods can be, and where those of workloads are: the map of nodes, and what the engine keeps beside it.
 // It reads the workloads, and changes of their state only what is about places.
 type Nodes struct {
-	// Places is the capacity of nodes, topologies the levels of each topology.
+	// Places is the capacity of nodes, Finder looks for places in it. Topologies are the levels of each topology.
 	Places     *place.Map
 	Finder     *find.Finder
 	Topologies map[string][]string
@@ -38,7 +38,7 @@ type Nodes struct {
 	ToRepair        order.Queue
 	DeferredRepairs sets.Set[order.Key]
 	// WorkloadOfPod has the workload of each existing pod that has one, PodCounts the number of pods of each
-	// workload; lingering are deleted or finished workloads whose pods still exist.
+	// workload; Lingering are deleted or finished workloads whose pods still exist.
 	WorkloadOfPod map[order.Key]order.Key
 	PodCounts     map[order.Key]int
 	Lingering     sets.Set[order.Key]

@@ -48,26 +48,3 @@ func (a *Avoidance) Key() string {
 func (a *Avoidance) Duration() time.Duration {
 	return min(time.Duration(len(a.Nodes)+len(a.Limits))*RetryAfter(a.Times+1), LongestAvoidance)
 }
-
-// RetryAfter returns the delay after so many rejections.
-func RetryAfter(times int) time.Duration {
-	wait := firstRetry
-	for range times - 1 {
-		if wait *= 2; wait >= LongestRetry {
-			return LongestRetry
-		}
-	}
-	return wait
-}
-
-// A rejected decision is tried again: a policy or a quota of the API server may have caused the rejection, and may be
-// fixed without a change of the workload. The first try comes after firstRetry, each later one after twice the delay,
-// up to LongestRetry.
-//
-// Until then, a workload that could not be evicted or shrunk is left alone: no other waits for what it has, and other
-// victims are chosen. A workload that could not be grown or given other places gets no such decision, but can be
-// evicted or shrunk as usual.
-const (
-	firstRetry   = time.Second
-	LongestRetry = 5 * time.Minute
-)

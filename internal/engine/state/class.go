@@ -83,8 +83,8 @@ type Class struct {
 	// otherwise are the workloads to which OtherCode was reported in place of why, while the class could not be evaluated.
 	Otherwise []order.Key
 	OtherCode reason.Code
-	// form is what the class requests of the queue at its revision FormedOf. own is the least that it takes of the
-	// queue's own quota, empty if it does not fit there; EntitledAt is the position in ClusterQueue.claimants.
+	// Form is what the class requests of the queue at its revision FormedOf. Own is the least that it takes of the
+	// queue's own quota, empty if it does not fit there; EntitledAt is the position in ClusterQueue.Entitled.
 	Form       *flavor.Form
 	FormedOf   int
 	Own        quota.Vector

@@ -21,7 +21,7 @@ type Family struct {
 	Unsorted bool
 	// Listings counts the changes of the lists of workloads whose size may change.
 	Listings int
-	// promised are the workloads that wait for evicted ones to release quota.
+	// Nominated are the workloads that wait for evicted ones to release quota.
 	Nominated order.Queue
 }
 

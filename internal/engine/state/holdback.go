@@ -29,7 +29,8 @@ import (
 // HoldBacks charges hold-backs to the planned ledger, and releases them.
 type HoldBacks struct{ Tree *quota.Tree }
 
-// HoldBack is own quota of a queue that is kept in a pass for the first of its waiting workloads that fits within it.
+// HoldBack is own quota of a queue that is held back in a pass for the first of its waiting workloads that fits within
+// it.
 type HoldBack struct {
 	Class *Class
 	rank  order.Rank

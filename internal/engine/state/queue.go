@@ -28,22 +28,22 @@ type ClusterQueue struct {
 	Fairly bool
 	// RanksByUsage is set if LocalQueues are ordered by their usage.
 	RanksByUsage bool
-	// Node and family are nil if the queue does not exist or is part of a cohort cycle.
+	// Node and Family are nil if the queue does not exist or is part of a cohort cycle.
 	Node   *quota.Node
 	Family *Family
 
-	// Classes groups the waiting workloads; waits is what the waiting room knows of them.
+	// Classes groups the waiting workloads; Waits is what the waiting room knows of them.
 	Classes map[ClassKey]*Class
 	Waits   *waiting.Queue
-	// Entitled are the classes that fit within the queue's own quota, the first in order on top. published is the
+	// Entitled are the classes that fit within the queue's own quota, the first in order on top. Published is the
 	// hold-back that other queues have reckoned with last; HeldBack is what is held back of it during a pass, and
 	// HeldBackFor the workload for which it is.
 	Entitled    order.Heap[*Class]
 	Published   HoldBack
 	HeldBack    quota.Vector
 	HeldBackFor order.Rank
-	// Waiting are the workloads that use the queue and hold nothing, unrouted those of them that must be routed again
-	// because the queue has changed. revision counts these changes.
+	// Waiting are the workloads that use the queue and hold nothing, Unrouted those of them that must be routed again
+	// because the queue has changed. Revision counts these changes.
 	Waiting, Unrouted *order.List[*Workload]
 	Revision          int
 	// Locals are the LocalQueues that point to this queue.
@@ -54,8 +54,8 @@ type ClusterQueue struct {
 	ElasticHolders int
 	// Elastic are the workloads with quota and an elastic pod set, ordered by key.
 	Elastic []*Workload
-	// Resizable caches those of them whose size may change now; it is nil if it must be rebuilt, and stale has the
-	// workloads whose entry is stale. listings counts its updates. cramped is set if a workload would be larger with
+	// Resizable caches those of them whose size may change now; it is nil if it must be rebuilt, and Stale has the
+	// workloads whose entry is stale. Listings counts its updates. Cramped is set if a workload would be larger with
 	// more capacity on nodes.
 	Resizable *Resizable
 	Stale     []*Workload
@@ -64,10 +64,10 @@ type ClusterQueue struct {
 	// PreemptionChecked is the state in which no workload could grow at the expense of others.
 	PreemptionChecked GrowthState
 
-	// Leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
+	// Leaving counts the evicted workloads that still hold quota of the queue, Unready the admitted ones whose pods
 	// are not ready.
 	Leaving, Unready int
-	// promised are the workloads that wait for evicted ones to release quota.
+	// Nominated are the workloads that wait for evicted ones to release quota.
 	Nominated order.Queue
 	Tally
 }

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"time"
+
 	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -69,3 +71,26 @@ func (w *Workload) IsRefused(of changeKind) bool {
 
 // Why returns the reason to wait because of the rejection.
 func (r *Refusal) Why() reason.Reason { return reason.RefusedAdmission(r.Message) }
+
+// A rejected decision is tried again: a policy or a quota of the API server may have caused the rejection, and may be
+// fixed without a change of the workload. The first try comes after firstRetry, each later one after twice the delay,
+// up to LongestRetry.
+//
+// Until then, a workload that could not be evicted or shrunk is left alone: no other waits for what it has, and other
+// victims are chosen. A workload that could not be grown or given other places gets no such decision, but can be
+// evicted or shrunk as usual.
+const (
+	firstRetry   = time.Second
+	LongestRetry = 5 * time.Minute
+)
+
+// RetryAfter returns the delay after so many rejections.
+func RetryAfter(times int) time.Duration {
+	wait := firstRetry
+	for range times - 1 {
+		if wait *= 2; wait >= LongestRetry {
+			return LongestRetry
+		}
+	}
+	return wait
+}

@@ -52,7 +52,7 @@ type Workload struct {
 	Before *model.Admission
 	// ResizedBefore is ResizedAt before the last resize was decided.
 	ResizedBefore time.Time
-	// promise is capacity that was promised to it, for which it waits.
+	// Nomination is the capacity that was nominated for it, for which it waits.
 	Nomination *Nomination
 	// Growing is what is planned for it beyond what it holds, once other workloads have released it.
 	Growing quota.Vector
@@ -60,7 +60,7 @@ type Workload struct {
 	GrowthFailed bool
 	// GrowthAwaits is the placesVersion for which pods were on the nodes yet that its growth is planned for.
 	GrowthAwaits int
-	// displaced has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
+	// Preempted has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
 	Preempted map[order.Key]string
 	// Vacated are the places of pods that have to terminate and may still exist.
 	Vacated []place.NodeCount
