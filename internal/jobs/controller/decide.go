@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"slices"
 
 	"github.com/musterhq/muster/api/muster"
@@ -159,4 +160,29 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *jobs.Plan, o obse
 		plan.Writes = append(plan.Writes, write.Create(o.queue.Make))
 	}
 	return nil
+}
+
+// planFor returns the plan of the API, without anything for a Workload.
+//
+// A child that is queued itself is no child: it became one by an owner reference that was added later. If the plan
+// changes a child that is queued itself, the plan is made anew without that child: its own queue, which stops and
+// starts it, would undo the change, and the job would wait for ever for the end of its pods.
+func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Plan, error) {
+	plan := r.api.Plan(seen)
+	strays, err := r.strays(ctx, seen.Job, plan)
+	if err != nil {
+		return jobs.Plan{}, err
+	}
+	if strays.Len() > 0 {
+		seen.Children = slices.DeleteFunc(slices.Clone(seen.Children),
+			func(child client.Object) bool { return strays.Has(child.GetUID()) })
+		plan = r.api.Plan(seen)
+	}
+	if !r.read.nativeGangs {
+		plan.Writes = append(plan.Writes, jobs.RelaxPodGroups(seen.Children)...)
+	}
+	if seen.Facts.Agent.Awaited() && plan.Progress.Outcome == nil {
+		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when agents can be served
+	}
+	return plan, r.adopt(ctx, seen, &plan)
 }

@@ -4,6 +4,7 @@
 //	router.go                       an event of any object leads to reconciles of the jobs concerned
 //	reconciler.go                   one reconcile: read, decide, write, and when to come back
 //	decide.go                       what to do: the API's plan, and what the job's Workloads need
+//	owners.go                       whose a job is: QueuedByOwner, by the kind, name and mark of its owner
 //	read.go, follow.go, release.go  what is read: children, facts, Workloads, pods that are left
 //	deletedjobs.go, orphans.go, ... what happens to jobs that are deleted, lost, or run by others
 //

@@ -2,8 +2,11 @@ package controller
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,6 +22,44 @@ import (
 // one of its name, and if it was not marked, at its creation by a user, as one that is nobody's. A job that has a
 // Workload of its own follows that, whatever its owners are.
 
+// QueuedByOwner reports whether a job of one of the APIs has created the object, or would, and is queued for it.
+func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, apis ...Served) (bool, error) {
+	for _, api := range apis {
+		if queues, err := api.queuesFor(ctx, c, object); queues || err != nil {
+			return queues, err
+		}
+	}
+	return false, nil
+}
+
+// queuesFor reports whether a job of the API controls the object, and is queued for it. A job that does not exist any
+// more counts as if it were: the garbage collector is about to delete the object, or to remove the reference. It cannot
+// do so if it does not know the version in the reference.
+func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !jobs.RefersTo(owner, s.kind()) ||
+		!slices.ContainsFunc(s.Watch.Owns, sameType(object)) {
+		return false, nil
+	}
+	job := s.New()
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}
+	// It is read for each event of a job that has an owner, and CreatesJob looks only at fields that users write, so the
+	// read need not wait until the cache shows Muster's own writes.
+	err := c.Get(ctx, key, job, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && job.GetUID() != owner.UID:
+		return owner.APIVersion == s.Kind.GroupVersion().String(), nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", s.Kind.Kind, key, object.GetName(), err)
+	}
+	return s.Queueing.CreatesJob(job, object), nil
+}
+
+// sameType returns a function that reports whether another object is of the object's type.
+func sameType(object client.Object) func(client.Object) bool {
+	return func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(object) }
+}
+
 // leftAlone returns the plan for a job of an external kind that is in no queue: its users start it. If it was marked as
 // queued, for instance because the LocalQueue default has been deleted since, the mark is changed.
 func leftAlone(job client.Object) jobs.Plan {
@@ -27,31 +68,6 @@ func leftAlone(job client.Object) jobs.Plan {
 	}
 	return jobs.Plan{Batch: write.Batch{
 		Writes: []write.Write{write.Change(job, job).Marked(muster.NotQueued).DespiteStatus()}}}
-}
-
-// planFor returns the plan of the API, without anything for a Workload.
-//
-// A child that is queued itself is no child: it became one by an owner reference that was added later. If the plan
-// changes a child that is queued itself, the plan is made anew without that child: its own queue, which stops and
-// starts it, would undo the change, and the job would wait for ever for the end of its pods.
-func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Plan, error) {
-	plan := r.api.Plan(seen)
-	strays, err := r.strays(ctx, seen.Job, plan)
-	if err != nil {
-		return jobs.Plan{}, err
-	}
-	if strays.Len() > 0 {
-		seen.Children = slices.DeleteFunc(slices.Clone(seen.Children),
-			func(child client.Object) bool { return strays.Has(child.GetUID()) })
-		plan = r.api.Plan(seen)
-	}
-	if !r.read.nativeGangs {
-		plan.Writes = append(plan.Writes, jobs.RelaxPodGroups(seen.Children)...)
-	}
-	if seen.Facts.Agent.Awaited() && plan.Progress.Outcome == nil {
-		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when agents can be served
-	}
-	return plan, r.adopt(ctx, seen, &plan)
 }
 
 // strays returns the UIDs of the jobs that the plan changes or deletes and that are queued themselves. Only these are

@@ -2,12 +2,9 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"slices"
 
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,29 +114,6 @@ func controllerUID(object client.Object) []string {
 	return nil
 }
 
-// queuesFor reports whether a job of the API controls the object, and is queued for it. A job that does not exist any
-// more counts as if it were: the garbage collector is about to delete the object, or to remove the reference. It cannot
-// do so if it does not know the version in the reference.
-func (s served[T]) queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error) {
-	owner := metav1.GetControllerOfNoCopy(object)
-	if s.Queueing.CreatesJob == nil || jobs.IsNobodys(object) || !jobs.RefersTo(owner, s.kind()) ||
-		!slices.ContainsFunc(s.Watch.Owns, sameType(object)) {
-		return false, nil
-	}
-	job := s.New()
-	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}
-	// It is read for each event of a job that has an owner, and CreatesJob looks only at fields that users write, so the
-	// read need not wait until the cache shows Muster's own writes.
-	err := c.Get(ctx, key, job, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && job.GetUID() != owner.UID:
-		return owner.APIVersion == s.Kind.GroupVersion().String(), nil
-	case err != nil:
-		return false, fmt.Errorf("reading %s %s, the owner of %s: %w", s.Kind.Kind, key, object.GetName(), err)
-	}
-	return s.Queueing.CreatesJob(job, object), nil
-}
-
 // targetKeys returns the index keys of an object without a controller.
 func (s served[T]) targetKeys(object client.Object) []string {
 	switch name, uid := s.Watch.Targets(object); {
@@ -161,21 +135,6 @@ func (s served[T]) targets() handler.EventHandler {
 		}
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
 	})
-}
-
-// QueuedByOwner reports whether a job of one of the APIs has created the object, or would, and is queued for it.
-func QueuedByOwner(ctx context.Context, c client.Reader, object client.Object, apis ...Served) (bool, error) {
-	for _, api := range apis {
-		if queues, err := api.queuesFor(ctx, c, object); queues || err != nil {
-			return queues, err
-		}
-	}
-	return false, nil
-}
-
-// sameType returns a function that reports whether another object is of the object's type.
-func sameType(object client.Object) func(client.Object) bool {
-	return func(other client.Object) bool { return reflect.TypeOf(other) == reflect.TypeOf(object) }
 }
 
 // Settings are the same for all job APIs.
