@@ -11,9 +11,9 @@ import (
 // maxSpeedExponent is the largest exponent that is accepted: speed-up is at most quadratic.
 const maxSpeedExponent = 2
 
-// SpeedExponent returns the exponent by which an elastic pod set's speed grows with its pods, from the
-// annotations of its template, rounded to two decimals; 0 if there is none: then elastic.DefaultExponent of the engine applies. It fails if the
-// annotation is invalid.
+// SpeedExponent returns the exponent by which an elastic pod set's speed grows with its pods, from the annotations of
+// its template, rounded to two decimals; 0 if there is none: then elastic.DefaultExponent of the engine applies. It
+// fails if the annotation is invalid.
 func SpeedExponent(annotations map[string]string) (float64, error) {
 	text, ok := annotations[muster.SpeedExponentAnnotation]
 	if !ok {

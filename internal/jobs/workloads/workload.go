@@ -51,8 +51,8 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described jobs
 	return w
 }
 
-// setGates copies the job's admission gates to the Workload. A gate that is set only on the Workload is removed, and one
-// that is removed only there comes back.
+// setGates copies the job's admission gates to the Workload. A gate that is set only on the Workload is removed, and
+// one that is removed only there comes back.
 func setGates(w *kueue.Workload, gatedBy string) {
 	if gatedBy == "" {
 		delete(w.Annotations, kueue.AdmissionGatedByAnnotation)
