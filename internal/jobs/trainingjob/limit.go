@@ -1,9 +1,15 @@
 package trainingjob
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -14,6 +20,39 @@ import (
 //
 // For example, a job of 2 to 4 workers is given 4, and one of them stays pending. After five minutes it goes on with 3,
 // for five minutes. It is given 4 again, of which one stays pending again: the next pause is ten minutes.
+
+// goOnWith makes the job go on with only the workers for which keeps is true, because the rest failed for the reason
+// given, at least until the time given if that is not zero. It reports whether they are as many as the minimum.
+func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLeast time.Time) bool {
+	s := &p.job.Status
+	indices := []int32{}
+	for i := range p.roster.Replicas {
+		if r := &p.roster.Replicas[i]; keeps(r) {
+			indices = append(indices, r.Index)
+		}
+	}
+	size := int32(len(indices))
+	if size < sizesOf(p.job).least || size == s.CurrentSize {
+		return false
+	}
+	limit := &breezeml.SizeLimit{Workers: size, Failures: 1, Since: p.now, Message: why}
+	if was := s.SizeLimit; was != nil && size <= was.Workers {
+		limit.Failures = was.Failures + 1
+	}
+	until := p.seen.Now.Add(p.pause(limit.Failures))
+	if until.Before(atLeast) {
+		until = atLeast
+	}
+	limit.Until = ptr.To(metav1.NewTime(until).Rfc3339Copy())
+	p.status.addEvent(write.Warning(breezeml.SizeLimitedReason,
+		fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
+			size, s.CurrentSize, strings.TrimSuffix(why, "."), limit.Until.UTC().Format(timeFormat))))
+	s.CurrentSize, s.RequeueTime, s.SizeLimit = size, nil, limit
+	p.plan.StatusFirst = true // otherwise the pods that are deleted could be created again
+	p.plan.DueBy(limit.Until.Time)
+	p.observeWorkers(indices)
+	return true
+}
 
 // limitOf returns the most workers that the job keeps to at present, 0 for no limit.
 func limitOf(job *breezeml.TrainingJob) int32 {

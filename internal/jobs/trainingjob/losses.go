@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -79,4 +81,20 @@ func (rep *reporter) countLosses() {
 	}) {
 		s.Losses = append(s.Losses, rep.now)
 	}
+}
+
+// goOnWithoutLost makes the job go on without lost workers that are not replaced any more, if enough others are left.
+func (p *planner) goOnWithoutLost() {
+	if p.job.Status.Stage != breezeml.StageRunning {
+		return
+	}
+	isGivenUp := func(r *replicas.Replica) bool {
+		return r.Phase == replicas.Failed && !r.NeedsRestart && r.UID() != "" && p.isLost(r.Pod)
+	}
+	first, losses := p.roster.First(isGivenUp), p.recentLosses()
+	if first == nil || len(losses) == 0 {
+		return
+	}
+	why := fmt.Sprintf("workers were lost %d times within an hour, the last with %s", len(losses)+1, failureOf(first.Pod))
+	p.goOnWith(func(r *replicas.Replica) bool { return !isGivenUp(r) }, why, losses[0].Add(lossWindow))
 }

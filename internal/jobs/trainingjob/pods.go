@@ -3,7 +3,9 @@ package trainingjob
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,4 +147,32 @@ func (v *view) owner() metav1.OwnerReference {
 // agent after its admission, whose current pods are created without it.
 func noAgent(err error) string {
 	return fmt.Sprintf("The agent that injectLattice asks for cannot be added to the pods: %v. No pods that are to have it are started until then", err)
+}
+
+// assessWorkers determines which workers there should be, and the state of each.
+func (p *planner) assessWorkers() {
+	size := max(0, min(p.job.Status.CurrentSize, breezeml.MostWorkers)) // each worker takes memory in a plan
+	p.observeWorkers(replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places))
+}
+
+// observeWorkers determines the state of the workers with these indices.
+func (p *planner) observeWorkers(indices []int32) {
+	policy := restartPolicyOf(p.job, p.lattice())
+	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
+		Name: worker, Count: int32(len(indices)), Indices: indices,
+		Restart: replicas.Restart{
+			OnFailure: true,
+			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) || p.isReplaced(pod) },
+			Limit:     math.MaxInt32,
+		},
+	}}, p.memoryOf, p.pods)
+	var next time.Time
+	p.lost, next = p.roster.RestartDisrupted(p.seen.Now)
+	p.plan.DueBy(next)
+}
+
+// memoryOf returns what the status records about a worker.
+func (v *view) memoryOf(_ string, index int32) replicas.Record {
+	key := strconv.Itoa(int(index))
+	return replicas.Record{Restarts: v.job.Status.Restarts[key], Settled: v.job.Status.SettledRestarts[key]}
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -73,53 +72,4 @@ func whyPending(pod *corev1.Pod) string {
 // isPending reports whether the worker's pod exists and does not run, because it has not started or is terminating.
 func isPending(r *replicas.Replica) bool {
 	return r.Pod != nil && (r.Phase == replicas.Creating || r.Phase == replicas.Pending || replicas.IsTerminating(r.Pod))
-}
-
-// goOnWith makes the job go on with only the workers for which keeps is true, because the rest failed for the reason
-// given, at least until the time given if that is not zero. It reports whether they are as many as the minimum.
-func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLeast time.Time) bool {
-	s := &p.job.Status
-	indices := []int32{}
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; keeps(r) {
-			indices = append(indices, r.Index)
-		}
-	}
-	size := int32(len(indices))
-	if size < sizesOf(p.job).least || size == s.CurrentSize {
-		return false
-	}
-	limit := &breezeml.SizeLimit{Workers: size, Failures: 1, Since: p.now, Message: why}
-	if was := s.SizeLimit; was != nil && size <= was.Workers {
-		limit.Failures = was.Failures + 1
-	}
-	until := p.seen.Now.Add(p.pause(limit.Failures))
-	if until.Before(atLeast) {
-		until = atLeast
-	}
-	limit.Until = ptr.To(metav1.NewTime(until).Rfc3339Copy())
-	p.status.addEvent(write.Warning(breezeml.SizeLimitedReason,
-		fmt.Sprintf("The job goes on with %d workers instead of %d: %s. More are tried again at %s, or when nodes can take more pods",
-			size, s.CurrentSize, strings.TrimSuffix(why, "."), limit.Until.UTC().Format(timeFormat))))
-	s.CurrentSize, s.RequeueTime, s.SizeLimit = size, nil, limit
-	p.plan.StatusFirst = true // otherwise the pods that are deleted could be created again
-	p.plan.DueBy(limit.Until.Time)
-	p.observeWorkers(indices)
-	return true
-}
-
-// goOnWithoutLost makes the job go on without lost workers that are not replaced any more, if enough others are left.
-func (p *planner) goOnWithoutLost() {
-	if p.job.Status.Stage != breezeml.StageRunning {
-		return
-	}
-	isGivenUp := func(r *replicas.Replica) bool {
-		return r.Phase == replicas.Failed && !r.NeedsRestart && r.UID() != "" && p.isLost(r.Pod)
-	}
-	first, losses := p.roster.First(isGivenUp), p.recentLosses()
-	if first == nil || len(losses) == 0 {
-		return
-	}
-	why := fmt.Sprintf("workers were lost %d times within an hour, the last with %s", len(losses)+1, failureOf(first.Pod))
-	p.goOnWith(func(r *replicas.Replica) bool { return !isGivenUp(r) }, why, losses[0].Add(lossWindow))
 }

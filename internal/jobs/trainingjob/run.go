@@ -1,8 +1,6 @@
 package trainingjob
 
 import (
-	"math"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,34 +41,6 @@ func (p *planner) podFor(r *replicas.Replica, place podspec.Places) *corev1.Pod 
 		p.status.addEvent(write.Obstacle(jobs.InvalidJob, p.cannotStart))
 	}
 	return pod
-}
-
-// assessWorkers determines which workers there should be, and the state of each.
-func (p *planner) assessWorkers() {
-	size := max(0, min(p.job.Status.CurrentSize, breezeml.MostWorkers)) // each worker takes memory in a plan
-	p.observeWorkers(replicas.KeepIndices(p.job.Name, worker, size, p.pods, p.seen.Admission.PodSets[worker].Places))
-}
-
-// observeWorkers determines the state of the workers with these indices.
-func (p *planner) observeWorkers(indices []int32) {
-	policy := restartPolicyOf(p.job, p.lattice())
-	p.roster = replicas.Observe(p.job.Name, []replicas.Group{{
-		Name: worker, Count: int32(len(indices)), Indices: indices,
-		Restart: replicas.Restart{
-			OnFailure: true,
-			Retry:     func(pod *corev1.Pod) bool { return isRetried(policy, pod) || p.isReplaced(pod) },
-			Limit:     math.MaxInt32,
-		},
-	}}, p.memoryOf, p.pods)
-	var next time.Time
-	p.lost, next = p.roster.RestartDisrupted(p.seen.Now)
-	p.plan.DueBy(next)
-}
-
-// memoryOf returns what the status records about a worker.
-func (v *view) memoryOf(_ string, index int32) replicas.Record {
-	key := strconv.Itoa(int(index))
-	return replicas.Record{Restarts: v.job.Status.Restarts[key], Settled: v.job.Status.SettledRestarts[key]}
 }
 
 // restart restarts the workers that are to be recreated, once that is due. The status is written first: it marks their
