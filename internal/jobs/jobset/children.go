@@ -219,21 +219,6 @@ func (v *view) restartsWhole() bool {
 	return v.seen.Admission.Grant != jobs.Unqueued && !v.seen.MustGoOn && jobs.RestartsWhole(v.js)
 }
 
-// doneJobs returns the Jobs of the current attempt, not being deleted yet, of which pods have succeeded.
-func (v *view) doneJobs() (out []*batchv1.Job) {
-	for _, job := range v.children.current() {
-		if job.DeletionTimestamp.IsZero() && hasDonePods(job) {
-			out = append(out, job)
-		}
-	}
-	return out
-}
-
-// awaitsRestart reports whether the JobSet keeps its quota until the Jobs that are done are being deleted.
-func (v *view) awaitsRestart() bool {
-	return v.seen.Admission.Grant == jobs.Stopping && outcomeOf(v.js) == nil && v.restartsWhole() && len(v.doneJobs()) > 0
-}
-
 // jobName returns the name of a Job of the JobSet.
 func jobName(js *jobset.JobSet, replicatedJob string, index int32) string {
 	return js.Name + "-" + replicatedJob + "-" + decimal(index)

@@ -3,6 +3,7 @@ package jobset
 import (
 	"fmt"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -90,4 +91,19 @@ func (p *planner) restartWhole() {
 		}
 		p.plan.Writes = append(p.plan.Writes, deletion)
 	}
+}
+
+// awaitsRestart reports whether the JobSet keeps its quota until the Jobs that are done are being deleted.
+func (v *view) awaitsRestart() bool {
+	return v.seen.Admission.Grant == jobs.Stopping && outcomeOf(v.js) == nil && v.restartsWhole() && len(v.doneJobs()) > 0
+}
+
+// doneJobs returns the Jobs of the current attempt, not being deleted yet, of which pods have succeeded.
+func (v *view) doneJobs() (out []*batchv1.Job) {
+	for _, job := range v.children.current() {
+		if job.DeletionTimestamp.IsZero() && hasDonePods(job) {
+			out = append(out, job)
+		}
+	}
+	return out
 }
