@@ -14,7 +14,8 @@ import (
 
 // Cause returns what a hopeless outcome depended on.
 func (o *Outcome) Cause() waiting.Cause {
-	out := waiting.Cause{Quota: o.Choice.Short, Flavors: o.fullFlavors, Use: o.mayChoose, Growth: o.waitsForGrowth}
+	out := waiting.Cause{Quota: o.Choice.Short, Flavors: o.fullFlavors, Use: o.mayChoose || o.dependsOnGrowth,
+		Growth: o.dependsOnGrowth}
 	if o.grower != nil {
 		out.Grower = o.grower
 	}
@@ -136,6 +137,15 @@ func (ev *Evaluator) resolve(w *state.Workload, c *state.Class, counts []int32, 
 // EvaluateInTurn evaluates the class as if its own queue held nothing back. If it then does not fit, but may fit within
 // its queue's own quota, the class is evaluated as if nothing were held back for workloads after it either.
 func (ev *Evaluator) EvaluateInTurn(c *state.Class) Outcome {
+	ev.keptForGrowth = false
+	found := ev.evaluateInTurn(c)
+	found.dependsOnGrowth = ev.keptForGrowth
+	return found
+}
+
+// evaluateInTurn evaluates the class without what its own queue holds back, and then without what is held back for
+// workloads after it.
+func (ev *Evaluator) evaluateInTurn(c *state.Class) Outcome {
 	found := ev.evaluateReleasing(c, c.Queue)
 	if found.Verdict != state.Hopeless || len(c.Own) == 0 || !c.MayFitOwnQuota() {
 		return found
@@ -198,6 +208,7 @@ func (ev *Evaluator) takesFromGrowth(w *state.Workload, q *state.ClusterQueue, f
 // growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
 // grower is the one of them that has capacity to grow, nil if others have to make room first.
 func (ev *Evaluator) growthOutcome(choice flavor.Choice, grower *state.Workload, detail string) Outcome {
+	ev.keptForGrowth = true
 	out := Outcome{Choice: choice, waitsForGrowth: true, grower: grower, mayChoose: true}
 	out.Choice.Mode = flavor.Blocked
 	out.Choice.Short = choice.Usage.Indices()

@@ -43,6 +43,9 @@ type Outcome struct {
 	// case.
 	waitsForGrowth bool
 	grower         *state.Workload
+	// dependsOnGrowth is set if any step of the evaluation has found that capacity is kept for growth, also where the
+	// reason to wait is another one.
+	dependsOnGrowth bool
 }
 
 // stopsAny reports whether the outcome stops any workload, or is not a preemption at all.
@@ -70,6 +73,8 @@ type Evaluator struct {
 	// nodes.
 	Evaluations int
 	tried       int
+	// keptForGrowth is set once a step of the present evaluation has found that capacity is kept for growth.
+	keptForGrowth bool
 }
 
 // offer returns the flavors that the queue offers.
