@@ -50,9 +50,11 @@ func (ev *Evaluator) Evaluate(c *state.Class) Outcome {
 		return ev.anyByEviction(any)
 	}
 	var best Outcome
+	short := full.Choice.Short
 	sort.Search(int(reducible), func(fewer int) bool {
 		found := ev.considerTaking(w, c, form.ReducedBy(int64(fewer)+1))
 		if found.Verdict == state.Hopeless || found.shrinksEquals {
+			short = quota.Union(short, found.Choice.Short...)
 			return false
 		}
 		best = found
@@ -62,6 +64,9 @@ func (ev *Evaluator) Evaluate(c *state.Class) Outcome {
 		// Report what the smallest size was short of: that is what there has to be more of.
 		best = ev.considerTaking(w, c, form.ReducedBy(reducible))
 		best.mayChoose = best.mayChoose || full.mayChoose
+		if c.Queue.OnDemand { // more pods may fit where fewer do not: nodes are added for what the present ones cannot hold
+			best.Choice.Short = quota.Union(best.Choice.Short, short...)
+		}
 	}
 	return best
 }
