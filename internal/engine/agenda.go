@@ -95,9 +95,9 @@ func (p *pass) processInOrder(todo []*state.Family) {
 	}
 }
 
-// sortByHead sorts the families by the first workload in each that can be admitted or promised something, or whose
-// promised quota is available; families without one come last. Classes found hopeless are blocked. It reports whether
-// all these workloads were found within the budget: none may be decided on before.
+// sortByHead sorts the families by the first workload in each that can be admitted or have something nominated, or
+// whose nominated quota is available; families without one come last. Classes found hopeless are blocked. It reports
+// whether all these workloads were found within the budget: none may be decided on before.
 func (p *pass) sortByHead(families []*state.Family) (known bool) {
 	cut := false
 	firsts := map[*state.Family]order.Rank{}

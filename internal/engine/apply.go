@@ -234,7 +234,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 		e.shapes.release(w.Shape)
 	}
 	if w.Held == nil && ws.Admission == nil && w.Shape == shape && w.WaitsLike(ws.Workload) {
-		// Nothing relevant changed: it keeps its position, and what it was promised.
+		// Nothing relevant changed: it keeps its position, and what is nominated for it.
 		w.Workload = ws.Workload
 		e.reports.refresh(w)
 		return

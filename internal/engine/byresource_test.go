@@ -62,13 +62,13 @@ func TestByResourceNoWorkloadPassesForWhatTheHeadLacks(t *testing.T) {
 					}
 				}
 			}
-			promised := map[Key]bool{}
+			nominated := map[Key]bool{}
 			for key, job := range w.engine.workloads {
-				promised[key] = job.Nomination != nil
+				nominated[key] = job.Nomination != nil
 			}
 			for _, d := range w.decide() {
 				job := w.engine.workloads[d.Key]
-				if d.Admit == nil || promised[d.Key] || job.ClusterQueue.RanksByUsage {
+				if d.Admit == nil || nominated[d.Key] || job.ClusterQueue.RanksByUsage {
 					continue // ordered by usage, the admitted one may come after others since
 				}
 				if head := job.ClusterQueue.Waits.HeadBefore(&state.Alone(job).Class); head != nil &&

@@ -315,8 +315,8 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 			"unready": e.tallies.unready, "timers": e.waiting.Timers.Len(),
 			"avoiding": e.avoidances.untimed.Len(), "superseded": len(e.superseded),
 			"changed": e.routing.changed.Len(), "relocated": e.routing.relocated.Len(), "recohorted": e.routing.recohorted.Len(),
-			"unreported":     e.reports.unreported.len(),
-			"promisedPlaces": len(e.nodes.NominatedPlaces), "departing": e.nodes.Departing, "toRepair": e.nodes.ToRepair.Len(),
+			"unreported":      e.reports.unreported.len(),
+			"nominatedPlaces": len(e.nodes.NominatedPlaces), "departing": e.nodes.Departing, "toRepair": e.nodes.ToRepair.Len(),
 			"deferred":      e.nodes.DeferredRepairs.Len(),
 			"workloadOfPod": len(e.nodes.WorkloadOfPod), "podCounts": len(e.nodes.PodCounts),
 			"lingering": e.nodes.Lingering.Len(), "within": e.nodes.Within.Len()}

@@ -58,8 +58,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// decide processes the queues of one family: promises first, then the heads of its queues, then the growth of running
-// workloads. It reports whether work is left.
+// decide processes the queues of one family: nominations first, then the heads of its queues, then the growth of
+// running workloads. It reports whether work is left.
 func (p *pass) decide(f *state.Family) (left bool) {
 	p.breakOvercommitted(f)
 	p.admitNominated(f)
@@ -125,7 +125,7 @@ func (p *pass) serveHeads(f *state.Family) {
 func (p *pass) reportWaiting(f *state.Family) {
 	for _, q := range f.Queues {
 		if !q.IsOpen(p.engine.workloads) {
-			p.reportBehindPromised(q)
+			p.reportBehindNominated(q)
 			continue
 		}
 		if why := p.engine.tallies.mustWait(q); why.Code != reason.None {
@@ -141,9 +141,9 @@ func (e *Engine) hasWork(f *state.Family) bool {
 	})
 }
 
-// reportBehindPromised tells the workloads of a strict queue that is not open, and has no head, that they wait behind
-// one with a promise. Some may have come while another was before that, or in another order.
-func (p *pass) reportBehindPromised(q *state.ClusterQueue) {
+// reportBehindNominated tells the workloads of a strict queue that is not open, and has no head, that they wait behind
+// one with a nomination. Some may have come while another was before that, or in another order.
+func (p *pass) reportBehindNominated(q *state.ClusterQueue) {
 	if q.Strategy == Strict && q.Waits.Head() == nil && q.Waits.Ready() > 0 {
 		p.engine.reports.reportReady(q, state.WhyBehind(q))
 	}
@@ -178,7 +178,7 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 		p.budget -= p.engine.evaluator.CostSince(begin)
 		p.engine.block(c, why, &found)
 	}
-	p.reportBehindPromised(q)
+	p.reportBehindNominated(q)
 	return nil, false
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// evict evicts the victim. A workload with only a promise is routed again, and one whose admission may not be written
-// yet is withdrawn.
+// evict evicts the victim. A workload with only a nomination is routed again, and one whose admission may not be
+// written yet is withdrawn.
 func (e *evictionPass) evict(v preempt.Victim, preemptor *state.Workload) {
 	w := e.pass.engine.workloads[v.Key]
 	e.pass.engine.evictions.precedence.Note(preemptor.Key, w.Key)
-	if v.Promised {
+	if v.Nominated {
 		e.pass.engine.route(w)
 		return
 	}
@@ -40,7 +40,7 @@ func (e *evictionPass) decideEviction(w *state.Workload, eviction *Eviction, urg
 
 // evictWithdrawn evicts withdrawn workloads whose admission was written all the same, if another workload still waits
 // for their capacity and may still evict them. They count as leaving until then: otherwise the waiting workload would
-// lose its promise, others evicted for it would be admitted again, and it would evict them again, without end.
+// lose its nomination, others evicted for it would be admitted again, and it would evict them again, without end.
 func (e *evictionPass) evictWithdrawn() {
 	if e.pass.engine.evictions.written.Len() == 0 {
 		return
@@ -66,7 +66,7 @@ func (e *evictionPass) evictWithdrawn() {
 }
 
 // makeWay evicts a workload whose withdrawn admission was written, unless it can keep what it has, or some of its pods,
-// beside what is promised to others.
+// beside what is nominated for others.
 func (e *evictionPass) makeWay(w, by *state.Workload, eviction *Eviction) {
 	if e.fitsBeside(w, w.Held) {
 		e.pass.engine.updateCharges(w)
@@ -102,7 +102,7 @@ func (e *evictionPass) fitsBeside(w *state.Workload, given *Admission) bool {
 }
 
 // waiterFor returns the workload that waits for what the given one holds and may evict it by the rules as they are now:
-// the preemptor, or the first in order of those that took over what was promised to the preemptor. It returns nil if
+// the preemptor, or the first in order of those that took over what was nominated for the preemptor. It returns nil if
 // there is none.
 func (e *evictionPass) waiterFor(w *state.Workload, eviction *Eviction) *state.Workload {
 	preemptor := e.pass.engine.workloads[eviction.Preemptor]

@@ -255,9 +255,9 @@ func TestExplainBeforeTheQueueWasEvaluated(t *testing.T) {
 	}
 }
 
-// TestExplainOfAPromise: the explanation of a workload that waits for evicted workloads names them, and does not count
-// the promise against the workload itself.
-func TestExplainOfAPromise(t *testing.T) {
+// TestExplainOfANomination: the explanation of a workload that waits for evicted workloads names them, and does not
+// count the nomination against the workload itself.
+func TestExplainOfANomination(t *testing.T) {
 	e := New(Options{})
 	decisionsAfter(e, defaultFlavor,
 		evicting(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
@@ -277,9 +277,9 @@ func TestExplainOfAPromise(t *testing.T) {
 	}
 }
 
-// TestPromiseIsExplainedByItsFlavor: a workload waits for the flavor that it was promised, although another one fits
-// now.
-func TestPromiseIsExplainedByItsFlavor(t *testing.T) {
+// TestNominationIsExplainedByItsFlavor: a workload waits for the flavor that is nominated for it, although another one
+// fits now.
+func TestNominationIsExplainedByItsFlavor(t *testing.T) {
 	q := evicting(queueOf("q", "", 2), lower)
 	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default", "spot"}}}
 	q.Quotas[quota.FlavorResource{Flavor: "spot", Resource: "cpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited,
@@ -300,9 +300,10 @@ func TestPromiseIsExplainedByItsFlavor(t *testing.T) {
 	}
 }
 
-// TestPromiseOnNodesIsExplainedByItsSize: a workload was promised the place of one pod. Quota for all of them becomes
-// free, and as no nodes could hold so many, it would be given them by quota alone; it waits for what it was promised.
-func TestPromiseOnNodesIsExplainedByItsSize(t *testing.T) {
+// TestNominationOnNodesIsExplainedByItsSize: the place of one pod is nominated for a workload. Quota for all of them
+// becomes free, and as no nodes could hold so many, it would be given them by quota alone; it waits for what is
+// nominated for it.
+func TestNominationOnNodesIsExplainedByItsSize(t *testing.T) {
 	q := evicting(queueOf("q", "", 13), lower)
 	q.OnDemand = true
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("b1", "b", 5),
@@ -363,9 +364,9 @@ func TestPossiblePartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	}
 }
 
-// TestPromisedPartialAdmissionIsExplainedByItsSize: a job for which others are evicted at a reduced size is explained
+// TestNominatedPartialAdmissionIsExplainedByItsSize: a job for which others are evicted at a reduced size is explained
 // by that size.
-func TestPromisedPartialAdmissionIsExplainedByItsSize(t *testing.T) {
+func TestNominatedPartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
 	s.want("the preemptor arrives", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue",
 		"x waits: WaitingForPreemptedWorkloads")
@@ -378,9 +379,9 @@ func TestPromisedPartialAdmissionIsExplainedByItsSize(t *testing.T) {
 	}
 }
 
-// TestPromiseThatWaitsForReadyPodsIsExplainedAsReported: a workload was promised less than it requests, and that is
-// available; it waits for ready pods.
-func TestPromiseThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
+// TestNominationThatWaitsForReadyPodsIsExplainedAsReported: less is nominated for a workload than it requests, and that
+// is available; it waits for ready pods.
+func TestNominationThatWaitsForReadyPodsIsExplainedAsReported(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, evicting(queueOf("q", "", 4), lower), localOf("q"))
 	ready := func(name string, is bool) Event { return s.changed(name, func(w *Workload) { w.Ready = is }) }
 	for _, name := range []string{"low", "other"} {

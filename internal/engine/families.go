@@ -52,7 +52,7 @@ func (e *Engine) reshape() {
 	}
 }
 
-// startFamily starts a family without promises, in which every class is evaluated.
+// startFamily starts a family without nominations, in which every class is evaluated.
 func (e *Engine) startFamily(key string, queues []*state.ClusterQueue) {
 	f := &state.Family{Name: key, Queues: queues, Agenda: &e.agenda}
 	if key != "" {
@@ -91,7 +91,7 @@ func waitsOf(queues []*state.ClusterQueue) []*waiting.Queue {
 }
 
 // publishNodes tells all that wait what has changed on the nodes: the classes that were short of places, the families
-// of workloads with promised places, and the queues of workloads that would be larger.
+// of workloads with nominated places, and the queues of workloads that would be larger.
 func (e *Engine) publishNodes() {
 	if now := e.nodes.Places.Changes(); now != e.nodesPublishedAt {
 		e.nodesPublishedAt = now

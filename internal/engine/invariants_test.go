@@ -49,7 +49,7 @@ func (w *world) resources() int {
 	return known
 }
 
-// TestQuotaIsNeverExceededByADecision: a pass never gives or promises a queue more than its quota (S1). An earlier
+// TestQuotaIsNeverExceededByADecision: a pass never gives or nominates for a queue more than its quota (S1). An earlier
 // excess may remain.
 func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	type debt struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// admitNominated admits the workloads whose promised capacity is available. It routes the others again if nothing is
-// left that they could wait for. A workload that has to wait for ready pods keeps its promise: others were evicted
+// admitNominated admits the workloads whose nominated capacity is available. It routes the others again if nothing is
+// left that they could wait for. A workload that has to wait for ready pods keeps its nomination: others were evicted
 // for it.
 func (p *pass) admitNominated(f *state.Family) {
 	ranks := slices.Clone(f.Nominated.All())
@@ -46,7 +46,7 @@ func (p *pass) admitNominated(f *state.Family) {
 	}
 }
 
-// breakOvercommitted takes back promises that exceed the quota because a workload was not evicted after all: first
+// breakOvercommitted takes back nominations that exceed the quota because a workload was not evicted after all: first
 // those without evictions of their own, and of these the last in order.
 func (p *pass) breakOvercommitted(f *state.Family) {
 	ranks := slices.Clone(f.Nominated.All())
@@ -61,8 +61,8 @@ func (p *pass) breakOvercommitted(f *state.Family) {
 	}
 }
 
-// canAdmitNominated reports whether admitNominated has something to do. A promise may depend only on workloads that had
-// no more than a promise themselves.
+// canAdmitNominated reports whether admitNominated has something to do. A nomination may depend only on workloads that
+// had no more than a nomination themselves.
 func (e *Engine) canAdmitNominated(f *state.Family) bool {
 	if f.Nominated.Len() == 0 {
 		return false
@@ -81,26 +81,26 @@ func (e *Engine) canAdmitNominated(f *state.Family) bool {
 	})
 }
 
-// placesFor determines whether the promised places, or equivalent ones, are available now (admissible), will be
-// (nominable), or not (hopeless). It replaces the promised places by those that it found.
+// placesFor determines whether the nominated places, or equivalent ones, are available now (admissible), will be
+// (nominable), or not (hopeless). It replaces the nominated places by those that it found.
 func (p *pass) placesFor(w *state.Workload) state.Verdict {
-	promised := w.Nomination
-	if !promised.Given.OnNodes() {
+	nominated := w.Nomination
+	if !nominated.Given.OnNodes() {
 		return state.Admissible
 	}
-	if promised.CheckedAt == p.engine.nodes.PlacesVersion {
+	if nominated.CheckedAt == p.engine.nodes.PlacesVersion {
 		return state.Nominable
 	}
 	out, found := p.engine.nodes.FindNominated(w)
 	if out == state.Hopeless {
 		return state.Hopeless
 	}
-	given := *promised.Given
+	given := *nominated.Given
 	given.PodSets = nodes.WithPlaces(given.PodSets, found)
-	promised.Given = &given
+	nominated.Given = &given
 	p.engine.updateCharges(w)
 	if out == state.Nominable {
-		promised.CheckedAt = p.engine.nodes.PlacesVersion
+		nominated.CheckedAt = p.engine.nodes.PlacesVersion
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func TestEvictionOrderIsTheSameAfterARestart(t *testing.T) {
 }
 
 // TestWithdrawnWorkloadIsNotEvictedAgainstTheRules: the rules by which an admission was withdrawn have changed when it
-// turns out to be written. The preemptor was promised its capacity again, but may not evict it any more.
+// turns out to be written. Its capacity is nominated for the preemptor again, but may not evict it any more.
 func TestWithdrawnWorkloadIsNotEvictedAgainstTheRules(t *testing.T) {
 	owner := evicting(queueOf("owner", "lab", 2), preempt.Policy{Reclaim: preempt.Any})
 	elsewhere := localOf("owner")

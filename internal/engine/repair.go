@@ -41,7 +41,7 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 	case w.Leaving():
 		return
 	case w.Nomination != nil:
-		w.ClusterQueue.Family.Enqueue() // the promise is checked again
+		w.ClusterQueue.Family.Enqueue() // the nomination is checked again
 		return
 	case w.Held == nil:
 		return
@@ -66,7 +66,7 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 	}
 }
 
-// repairPlaces finds other places that are free now. What was promised to the workload itself is free for it.
+// repairPlaces finds other places that are free now. What is nominated for the workload itself is free for it.
 func (r *repairPass) repairPlaces(w *state.Workload) (out find.RepairResult, ok bool) {
 	r.pass.engine.nodes.Places.Try(func() {
 		r.pass.engine.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)

@@ -21,7 +21,7 @@ func (r *repairPass) reviewReplacements() {
 // workloads still use. If need be it evicts workloads for them, by the rules by which it could evict them if it were
 // waiting itself. It reports whether there are such places.
 //
-// It ends: while no place changes it is not called again, places promised once are kept for as long as they would be
+// It ends: while no place changes it is not called again, places nominated once are kept for as long as they would be
 // free, and each search for others evicts workloads that it precedes from then on.
 func (r *repairPass) awaitReplacement(w *state.Workload) bool {
 	if r.pass.engine.nodes.RefusedItsPods(w) {
@@ -30,7 +30,7 @@ func (r *repairPass) awaitReplacement(w *state.Workload) bool {
 	}
 	if !r.keepsReplacement(w) {
 		r.pass.engine.nodes.DropReplacement(w)
-		if !r.promiseReplacement(w) && !r.preemptForReplacement(w) {
+		if !r.nominateReplacement(w) && !r.preemptForReplacement(w) {
 			return false
 		}
 	}
@@ -38,25 +38,25 @@ func (r *repairPass) awaitReplacement(w *state.Workload) bool {
 	return true
 }
 
-// keepsReplacement reports whether the promised places are as many as the workload needs, and will still be free. A
+// keepsReplacement reports whether the nominated places are as many as the workload needs, and will still be free. A
 // place that it lost to a pod that is leaving needs none: it is its own again once that pod is gone. Where all its pods
-// move, as those of a slice do, some of the promised places may be its own: these are free for it, although not beside
+// move, as those of a slice do, some of the nominated places may be its own: these are free for it, although not beside
 // it.
 func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
 	if w.Replacement == nil || r.pass.engine.nodes.Departing == 0 {
 		return false
 	}
-	promised := map[string]int32{}
+	nominated := map[string]int32{}
 	var asks []place.Ask
 	var at []place.Assignment
-	for _, set := range w.Replacement.Promised.PodSets {
-		promised[set.Ask.PodSet] += nodes.CountOf(set.Nodes)
+	for _, set := range w.Replacement.Nominated.PodSets {
+		nominated[set.Ask.PodSet] += nodes.CountOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
 	}
 	r.pass.engine.nodes.Places.Try(func() {
 		r.pass.engine.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)
 		needed, ok := r.pass.engine.nodes.Finder.RepairOnceGone(w.Key)
-		lacks := func(set place.Assignment) bool { return nodes.CountOf(set.Nodes) > promised[set.PodSet] }
+		lacks := func(set place.Assignment) bool { return nodes.CountOf(set.Nodes) > nominated[set.PodSet] }
 		enough := !slices.ContainsFunc(needed.Gained, lacks)
 		keeps = ok && enough && (nodes.SamePlaces(at, needed.Gained) ||
 			r.pass.engine.nodes.Finder.FitsAt(asks, at, place.Planned))
@@ -64,8 +64,8 @@ func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
 	return keeps
 }
 
-// promiseReplacement promises the workload places that leaving workloads use, and reports whether there are any.
-func (r *repairPass) promiseReplacement(w *state.Workload) bool {
+// nominateReplacement nominates places for the workload that leaving workloads use, and reports whether there are any.
+func (r *repairPass) nominateReplacement(w *state.Workload) bool {
 	if r.pass.engine.nodes.Departing == 0 {
 		return false
 	}
@@ -76,8 +76,8 @@ func (r *repairPass) promiseReplacement(w *state.Workload) bool {
 	return ok
 }
 
-// preemptForReplacement evicts workloads, and promises the places that they use. It reports whether there are any whose
-// eviction helps.
+// preemptForReplacement evicts workloads, and nominates the places that they use. It reports whether there are any
+// whose eviction helps.
 func (r *repairPass) preemptForReplacement(w *state.Workload) bool {
 	found, gained := r.pass.engine.evaluator.VictimsForReplacement(w)
 	if len(found.Victims)+len(found.Yields) == 0 {

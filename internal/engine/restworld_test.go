@@ -123,7 +123,7 @@ func playWorlds(t *testing.T, many int) {
 
 // rest runs passes until the engine is at rest, all at one time. That takes a bounded number of evaluations: a class is
 // evaluated when it is ready, and becomes ready again only with a decision about another workload, which released or
-// took something. Until its write is answered, none of n workloads is decided on again, and a promise is broken only
+// took something. Until its write is answered, none of n workloads is decided on again, and a nomination is broken only
 // for a workload that comes before. So there are n+1 rounds at most, and in each the n classes at most, and the heads
 // of the queues, are evaluated twice at most: as they become ready, and as the head that is served.
 func (w *world) rest(t *rapid.T) {

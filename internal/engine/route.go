@@ -44,7 +44,7 @@ func (e *Engine) route(w *state.Workload) {
 	e.joinClass(w, w.ClusterQueue)
 }
 
-// leave takes the workload out of its class and its lists, and breaks its promise.
+// leave takes the workload out of its class and its lists, and breaks its nomination.
 func (e *Engine) leave(w *state.Workload) {
 	if w.Class != nil {
 		w.LeaveClass()
@@ -225,7 +225,7 @@ func (e *Engine) nominate(w *state.Workload, given *Admission, usage quota.Vecto
 	}
 }
 
-// updateCharges updates ledgers and tallies to what the workload holds or was promised.
+// updateCharges updates ledgers and tallies to what the workload holds or has nominated.
 func (e *Engine) updateCharges(w *state.Workload) {
 	was := w.Charged
 	now := state.Charges{Queue: w.ClusterQueue, Local: w.Local, Count: w.Counts()}
@@ -246,7 +246,7 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	if w.ClusterQueue != nil && len(now.Planned) > 0 && w.Assumed != state.Resizes && !w.Leaving() &&
 		!w.IsRefused(state.ReductionChange) && (w.Held != nil || w.Nomination != nil) {
 		now.Holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
-			ReservedAt: w.ReservedAt, Usage: now.Planned, Promised: w.Nomination != nil}
+			ReservedAt: w.ReservedAt, Usage: now.Planned, Nominated: w.Nomination != nil}
 		e.ledgers.SetSpare(w, now.Holder)
 	}
 	e.tallies.charge(was, now)

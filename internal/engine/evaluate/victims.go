@@ -131,7 +131,8 @@ func (ev *Evaluator) preempting(q *state.ClusterQueue, choice flavor.Choice, vic
 	return out
 }
 
-// MayEvict reports whether the rules let a workload with a promise evict the one that holds quota, whatever else does.
+// MayEvict reports whether the rules let a workload with a nomination evict the one that holds quota, whatever else
+// does.
 func (ev *Evaluator) MayEvict(by, w *state.Workload) bool {
 	h := &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt}
 	ev.Ledgers.SetSpare(w, h)

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// What quota alone says is no promise: nodes may lack the capacity, or other queues may keep what becomes free. So a
+// What quota alone says is no guarantee: nodes may lack the capacity, or other queues may keep what becomes free. So a
 // workload is said to fit after the end of others only if it is found admissible without them.
 
 const (
@@ -186,7 +186,7 @@ func (ex *explainer) endersOnNodes(holders []holder) []*state.Workload {
 	return out
 }
 
-// nodesUnder returns the nodes that hold places or pods of the workload, or were promised to it.
+// nodesUnder returns the nodes that hold places or pods of the workload, or are nominated for it.
 func (ex *explainer) nodesUnder(w *state.Workload) (nodes []place.NodeCount) {
 	has := w.Held
 	if has == nil && w.Nomination != nil {

@@ -154,7 +154,7 @@ func (ex *explainer) explainWait() {
 		return
 	}
 	ex.tentatively(func() {
-		if w.Nomination != nil { // it does not have to wait for what is promised to itself
+		if w.Nomination != nil { // it does not have to wait for what is nominated for itself
 			ex.view.Tree.Release(q.Name, quota.Planned, w.Nomination.Usage)
 			ex.view.Nodes.Places.Hold(w.Key, nil)
 		} else {
@@ -170,8 +170,9 @@ func (ex *explainer) explainWait() {
 				ex.first, found = head, of
 			}
 		}
-		if w.Nomination != nil && (found.Verdict != state.Admissible || !ex.hasPromised()) {
-			// No others are evicted for it, and it is given what it was promised, even if other flavors or fewer pods fit now.
+		if w.Nomination != nil && (found.Verdict != state.Admissible || !ex.hasNominated()) {
+			// No others are evicted for it, and it is given what is nominated for it, even if other flavors or fewer pods fit
+			// now.
 			found.Verdict, found.Victims, found.Yields = state.Nominable, nil, nil
 			if found.Choice.Why.Code == reason.None {
 				found.Choice.Why = w.Nomination.Why
@@ -211,8 +212,8 @@ func (ex *explainer) findVictims(found evaluate.Outcome) {
 	}
 }
 
-// hasPromised reports whether what the workload was promised is available now.
-func (ex *explainer) hasPromised() bool {
+// hasNominated reports whether what is nominated for the workload is available now.
+func (ex *explainer) hasNominated() bool {
 	places := state.Admissible
 	if ex.w.Nomination.Given.OnNodes() {
 		places, _ = ex.view.Nodes.FindNominated(ex.w)
@@ -229,8 +230,8 @@ func (ex *explainer) probe(w *state.Workload) (*flavor.Form, evaluate.Outcome) {
 	return ex.view.FormOf(c), ex.view.EvaluateInTurn(c)
 }
 
-// countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
-// get, or else the smallest ones, as what they are short of has to become free.
+// countsOf returns the counts of each pod set with which flavors are surveyed: those that are nominated for it or that
+// it could get, or else the smallest ones, as what they are short of has to become free.
 func (ex *explainer) countsOf(form *flavor.Form, found evaluate.Outcome) []int32 {
 	given := found.Choice.Assignments
 	switch {
@@ -332,8 +333,8 @@ func (ex *explainer) findStuckHead() {
 
 // waitsForReadyPods reports whether the reported reason is that other workloads must be ready first.
 func (ex *explainer) waitsForReadyPods(found evaluate.Outcome) bool {
-	if promised := ex.w.Nomination; promised != nil {
-		return state.Fits(ex.w.ClusterQueue.Node, promised.Usage)
+	if nominated := ex.w.Nomination; nominated != nil {
+		return state.Fits(ex.w.ClusterQueue.Node, nominated.Usage)
 	}
 	return !ex.wasHopeless(found)
 }
@@ -348,12 +349,12 @@ func (ex *explainer) wasHopeless(found evaluate.Outcome) bool {
 // surveyFlavors asks each flavor for these counts of each pod set.
 func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	q := ex.w.ClusterQueue
-	var promised []flavor.Assignment
+	var nominated []flavor.Assignment
 	if ex.w.Nomination != nil {
-		promised = ex.w.Nomination.Given.PodSets
+		nominated = ex.w.Nomination.Given.PodSets
 	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, ex.view.QuestionOf(ex.first, q), promised) {
+	for i, looks := range form.Survey(counts, ex.view.QuestionOf(ex.first, q), nominated) {
 		for n := range looks {
 			nodes := ex.nodesOf(i, &looks[n])
 			said := ex.verdictOf(&looks[n], ex.asksWithoutPlaces(i, counts[i], &looks[n], nodes))

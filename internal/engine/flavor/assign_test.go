@@ -355,9 +355,9 @@ func TestUndeclaredResourcesAreIgnoredIfConfigured(t *testing.T) {
 	}
 }
 
-// TestPromisesToOthersAreNotFree: quota that is planned for another workload is not available, although it is not held
-// yet.
-func TestPromisesToOthersAreNotFree(t *testing.T) {
+// TestNominationsForOthersAreNotFree: quota that is planned for another workload is not available, although it is not
+// held yet.
+func TestNominationsForOthersAreNotFree(t *testing.T) {
 	s := newTestQueue(of("f", 4))
 	s.leaving("f", -3)
 	if diff := cmp.Diff("blocked: WaitingForQuota", line(s.assign(podSet("main", 1, "cpu", 2)))); diff != "" {

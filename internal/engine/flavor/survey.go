@@ -16,14 +16,14 @@ type FlavorFit struct {
 	// Amounts are the numbers for each resource, Indices the resources in the tree.
 	Amounts []reason.Verdict
 	Indices []quota.Index
-	// Nearest marks the flavor of the group that comes closest to fitting, or that was promised.
+	// Nearest marks the flavor of the group that comes closest to fitting, or that is nominated.
 	Nearest bool
 }
 
 // Survey evaluates every flavor for every pod set, including those that Assign would skip, and changes nothing. It
-// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault. promised are
-// the flavors that were promised to each pod set, none if nothing was.
-func (f *Form) Survey(counts []int32, q Question, promised []Assignment) [][]FlavorFit {
+// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault. nominated are
+// the flavors that are nominated for each pod set, none if none are.
+func (f *Form) Survey(counts []int32, q Question, nominated []Assignment) [][]FlavorFit {
 	if f.fault.Code != reason.None {
 		return nil
 	}
@@ -37,8 +37,8 @@ func (f *Form) Survey(counts []int32, q Question, promised []Assignment) [][]Fla
 				looks[n] = a.survey(group, &group.flavors[n], counts[i])
 			}
 			nearest := nearestOf(looks, q.Fungibility)
-			if i < len(promised) {
-				nearest = group.promisedOr(nearest, promised[i])
+			if i < len(nominated) {
+				nearest = group.nominatedOr(nearest, nominated[i])
 			}
 			looks[nearest].Nearest = true
 			for n, index := range looks[nearest].Indices {
@@ -50,10 +50,10 @@ func (f *Form) Survey(counts []int32, q Question, promised []Assignment) [][]Fla
 	return out
 }
 
-// promisedOr returns the index of the flavor of the group that was promised, or the given one if none was.
-func (fg *formGroup) promisedOr(index int, promised Assignment) int {
+// nominatedOr returns the index of the flavor of the group that is nominated, or the given one if none is.
+func (fg *formGroup) nominatedOr(index int, nominated Assignment) int {
 	for n := range fg.flavors {
-		if promised.Flavors[fg.resources[0]] == fg.flavors[n].name {
+		if nominated.Flavors[fg.resources[0]] == fg.flavors[n].name {
 			return n
 		}
 	}

@@ -48,7 +48,7 @@ func (n *Nodes) staysIn(ask *place.Ask, node string) bool {
 	return true
 }
 
-// FindNominated determines whether the promised places, or equivalent ones, are available now or will be, and returns
+// FindNominated determines whether the nominated places, or equivalent ones, are available now or will be, and returns
 // them.
 func (n *Nodes) FindNominated(w *state.Workload) (out state.Verdict, found []place.Assignment) {
 	given := w.Nomination.Given.PodSets

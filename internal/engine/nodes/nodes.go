@@ -23,7 +23,7 @@ type Nodes struct {
 	Topologies map[string][]string
 	Flavors    map[string]flavor.Flavor
 	workloads  map[order.Key]*state.Workload
-	// NominatedPlaces are the workloads that were promised places.
+	// NominatedPlaces are the workloads for which places are nominated.
 	NominatedPlaces map[order.Key]*state.Workload
 	// PlacesVersion counts the changes that may affect where there is capacity.
 	PlacesVersion int
@@ -31,7 +31,7 @@ type Nodes struct {
 	// fit, whatever ends.
 	NodesVersion int
 	// Departing counts the workloads that are expected to release places or node capacity: those being evicted, those
-	// that shrink, and those with a promise and pods left from an earlier admission.
+	// that shrink, and those with a nomination and pods left from an earlier admission.
 	Departing int
 	// ToRepair are the workloads with places that must be repaired, in the order of admission; DeferredRepairs those
 	// whose repair has to wait until the last decision about them is written.
@@ -58,7 +58,7 @@ func New(workloads map[order.Key]*state.Workload) *Nodes {
 		Lingering: sets.New[order.Key](), Within: sets.New[order.Key](), Replacing: map[order.Key]*state.Workload{}}
 }
 
-// UpdatePlaces updates place.Map to what the workload holds or was promised.
+// UpdatePlaces updates place.Map to what the workload holds or has nominated.
 func (n *Nodes) UpdatePlaces(w *state.Workload) {
 	was, now := w.Placed, n.placedNow(w)
 	if w.Replacement != nil && (w.Leaving() || !w.Replacement.Of.Equal(now.By)) {
@@ -113,7 +113,7 @@ func (n *Nodes) placedNow(w *state.Workload) (now state.Placed) {
 	return now
 }
 
-// LeftoverPods returns what nodes have of a workload that holds nothing and was promised nothing: pods that have not
+// LeftoverPods returns what nodes have of a workload that holds nothing and has nothing nominated: pods that have not
 // terminated yet.
 func (n *Nodes) LeftoverPods(w *state.Workload) state.Placed {
 	if n.PodCounts[w.Key] == 0 {

@@ -16,7 +16,7 @@ func (n *Nodes) MayBeReplaced(w *state.Workload) bool {
 	return w.Replacement.CheckedAt != n.PlacesVersion || n.Departing == 0
 }
 
-// HasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a promise to
+// HasReplacementToReview reports whether reviewReplacements has something to do. A pass may take back a nomination for
 // another workload after it has looked at the repairs.
 func (n *Nodes) HasReplacementToReview() bool {
 	for _, w := range n.Replacing {
@@ -45,14 +45,14 @@ func (n *Nodes) HoldReplacement(w *state.Workload, gained []place.Assignment) {
 	for i, ask := range n.ReplacementAsks(w, gained) {
 		holding.PodSets = append(holding.PodSets, place.HeldPodSet{Ask: ask, Nodes: gained[i].Nodes})
 	}
-	w.Replacement = &state.Replacement{Of: w.Held, Promised: holding}
+	w.Replacement = &state.Replacement{Of: w.Held, Nominated: holding}
 	n.Replacing[w.Key] = w
 	n.Places.Hold(ReplacementKey(w.Key), holding)
 	n.PlacesVersion++
 }
 
 // ExplainReplacement returns for what a workload waits that lost places, nil if it lost none or waits for nothing. It
-// finds the places anew: an engine that only explains has promised none.
+// finds the places anew: an engine that only explains has nominated none.
 func (n *Nodes) ExplainReplacement(w *state.Workload) (out *reason.Replacing) {
 	if w.Held == nil || w.Leaving() {
 		return nil
@@ -100,7 +100,7 @@ func (n *Nodes) ReplacementAsks(w *state.Workload, gained []place.Assignment) []
 	return out
 }
 
-// DropReplacement takes back what was promised, if anything was.
+// DropReplacement takes back what was nominated, if anything was.
 func (n *Nodes) DropReplacement(w *state.Workload) {
 	if w.Replacement == nil {
 		return
@@ -111,7 +111,7 @@ func (n *Nodes) DropReplacement(w *state.Workload) {
 	n.PlacesVersion++
 }
 
-// ReplacementKey is the key under which place.Map has the places promised to replace those that the workload lost. No
+// ReplacementKey is the key under which place.Map has the places nominated in place of those that the workload lost. No
 // workload has such a key: names have no slash.
 func ReplacementKey(of order.Key) order.Key {
 	return order.Key{Namespace: of.Namespace, Name: of.Name + "/replacement"}

@@ -54,8 +54,8 @@ func randomSearch(r *rand.Rand) (*lab, Preemptor) {
 	}
 	for n := range r.IntN(12) {
 		h := &Holder{Key: key(fmt.Sprint("h", n)), Priority: r.Int32N(3), Usage: l.amounts(1+r.Int64N(3), r.Int64N(2)),
-			Promised: r.IntN(6) == 0}
-		if !h.Promised && r.IntN(4) == 0 {
+			Nominated: r.IntN(6) == 0}
+		if !h.Nominated && r.IntN(4) == 0 {
 			h.Pod, h.Spare = l.amounts(1, 0), r.Int32N(3)
 			h.Usage = h.Pod.Times(h.Spare + 1)
 		}

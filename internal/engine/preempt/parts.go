@@ -19,8 +19,8 @@ func (p part) victim(pods int32) Victim {
 	return Victim{Holder: p.Holder, Queue: p.queue, Gives: pods, Equal: p.stays}
 }
 
-// parts lists what to take from the candidates, in order. First comes what stops no workload: promises, and pods that
-// can be done without. Then come the rest.
+// parts lists what to take from the candidates, in order. First comes what stops no workload: nominations, and pods
+// that can be done without. Then come the rest.
 //
 // But if a workload would take its pods back from elastic ones of lower priority in its queue, its pods are taken
 // after theirs: otherwise these would have to stop anyway, only later.
@@ -31,11 +31,11 @@ func (s *search) parts() [][]part {
 			lowest[c.queue] = c.Priority
 		}
 	}
-	var promised, gentle []part
+	var nominated, gentle []part
 	rest := make([]part, 0, len(s.candidates))
 	add := func(p part) {
-		if p.Promised {
-			promised = append(promised, p)
+		if p.Nominated {
+			nominated = append(nominated, p)
 		} else {
 			rest = append(rest, p)
 		}
@@ -58,7 +58,7 @@ func (s *search) parts() [][]part {
 				cmp.Compare(a.Priority, b.Priority), cmp.Compare(min(b.pods, 1), min(a.pods, 1)))
 		})
 	}
-	return [][]part{append(promised, gentle...), rest}
+	return [][]part{append(nominated, gentle...), rest}
 }
 
 // allowedPart returns as much of the part as may be taken, after earlier victims; ok is false if nothing may be.

@@ -69,7 +69,7 @@ const (
 	NodeFailures
 )
 
-// Holder is a workload that holds or was promised quota of a queue.
+// Holder is a workload that holds quota of a queue or has some nominated.
 type Holder struct {
 	Key      order.Key
 	Priority int32
@@ -80,15 +80,15 @@ type Holder struct {
 	// give up without being stopped.
 	Pod   quota.Vector
 	Spare int32
-	// Promised is set if it only has a promise: taking that away stops nothing.
-	Promised bool
+	// Nominated is set if it only has a nomination: taking that away stops nothing.
+	Nominated bool
 }
 
-// CompareHolders orders holders by the harm of their eviction: promises first, then lower priorities, then the most
+// CompareHolders orders holders by the harm of their eviction: nominations first, then lower priorities, then the most
 // recent reservations.
 func CompareHolders(a, b *Holder) int {
 	return cmp.Or(
-		order.TrueFirst(a.Promised, b.Promised),
+		order.TrueFirst(a.Nominated, b.Nominated),
 		cmp.Compare(a.Priority, b.Priority),
 		b.ReservedAt.Compare(a.ReservedAt),
 		order.CompareKeys(a.Key, b.Key),

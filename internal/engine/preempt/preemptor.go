@@ -75,7 +75,7 @@ func (p *Preemptor) mayOnlyShrink(h *Holder) bool {
 func (p *Preemptor) reachedBy(rule Rule, holders []*Holder) []*Holder {
 	return holders[:sort.Search(len(holders), func(n int) bool {
 		switch h := holders[n]; {
-		case h.Promised: // these come first, whatever their priority
+		case h.Nominated: // these come first, whatever their priority
 			return false
 		case rule == Never:
 			return true

@@ -67,7 +67,7 @@ func crowd(r *rand.Rand) (*lab, Preemptor) {
 		}
 		for i := range r.IntN(5) {
 			l.holds(name, &Holder{Key: key(fmt.Sprint(name, "-", i)), Priority: r.Int32N(3),
-				Usage: l.amounts(1+r.Int64N(3), r.Int64N(2)), Promised: r.IntN(6) == 0})
+				Usage: l.amounts(1+r.Int64N(3), r.Int64N(2)), Nominated: r.IntN(6) == 0})
 		}
 	}
 	p.Queue = l.tree.Queue(p.Queue.Name())

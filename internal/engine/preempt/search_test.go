@@ -140,15 +140,15 @@ func TestSearchWithinTheQueue(t *testing.T) {
 		"a holder of none of the short resources": {
 			newLab().queue("q", "", 4).holds("q", &Holder{Key: key("a"), Usage: nil}).runs("q", "b", 4, 0), lower, 1,
 			[]string{"b (in queue)"}},
-		"a promise to a lower priority is used before any eviction": {
+		"a nomination for a lower priority is used before any eviction": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
-				return l.holds("q", &Holder{Key: key("promised"), Priority: 0, Promised: true, Usage: l.amounts(2, 0)})
-			}(), lower, 2, []string{"promised (in queue)"}},
-		"a promise to a higher priority": {
+				return l.holds("q", &Holder{Key: key("nominated"), Priority: 0, Nominated: true, Usage: l.amounts(2, 0)})
+			}(), lower, 2, []string{"nominated (in queue)"}},
+		"a nomination for a higher priority": {
 			func() *lab {
 				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
-				return l.holds("q", &Holder{Key: key("promised"), Priority: 2, Promised: true, Usage: l.amounts(2, 0)})
+				return l.holds("q", &Holder{Key: key("nominated"), Priority: 2, Nominated: true, Usage: l.amounts(2, 0)})
 			}(), lower, 2, []string{"low (in queue)"}},
 		"workloads of other queues are no candidates": {
 			newLab().queue("q", "lab", 0).queue("p", "lab", 4).runs("p", "a", 4, -1), lower, 1, nil},

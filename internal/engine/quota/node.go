@@ -132,7 +132,7 @@ func (n *Node) Available(l Ledger, i Index) int64 {
 	return n.offer(i, usage, n.parent.Available(l, i))
 }
 
-// Free returns how much can be taken now without taking what is promised to others.
+// Free returns how much can be taken now without taking what is nominated for others.
 func (n *Node) Free(i Index) int64 { return min(n.Available(Held, i), n.Available(Planned, i)) }
 
 // offer returns what is available at n, given its usage and what is available at its parent: the unused quota that it

@@ -24,7 +24,7 @@ const (
 	// Held is what workloads hold now.
 	Held Ledger = iota
 	// Planned is what they will hold once evicted workloads have released their quota, and those that wait for it
-	// have what was promised to them.
+	// have what is nominated for them.
 	Planned
 
 	ledgers = 2

@@ -48,7 +48,7 @@ type ClusterQueue struct {
 	Revision          int
 	// Locals are the LocalQueues that point to this queue.
 	Locals map[order.Key]*LocalQueue
-	// Holders are the workloads that hold or were promised quota and are not being evicted, in the order of
+	// Holders are the workloads that hold quota or have some nominated and are not being evicted, in the order of
 	// preempt.CompareHolders; ElasticHolders counts those that can run with fewer pods.
 	Holders        []*preempt.Holder
 	ElasticHolders int
@@ -284,7 +284,7 @@ func (cq *ClusterQueue) Reordered() {
 		cq.Family.Enqueue() // another class may have the hold-back
 	}
 	if cq.Nominated.Len() > 0 && cq.Family != nil {
-		cq.Family.Enqueue() // another class may come before those with a promise
+		cq.Family.Enqueue() // another class may come before those with a nomination
 	}
 }
 
@@ -311,10 +311,10 @@ func (l *LocalQueue) Rank(standing float64) {
 	}
 }
 
-// Nominees returns the workloads of the queue with a promise, sorted by key.
+// Nominees returns the workloads of the queue with a nomination, sorted by key.
 func (cq *ClusterQueue) Nominees(workloads map[order.Key]*Workload) []*Workload {
 	var out []*Workload
-	for _, r := range cq.Nominated.All() { // not all are holders: a promise may be of places alone
+	for _, r := range cq.Nominated.All() { // not all are holders: a nomination may be of places alone
 		out = append(out, workloads[r.Key])
 	}
 	slices.SortFunc(out, func(a, b *Workload) int { return order.CompareKeys(a.Key, b.Key) })
@@ -322,7 +322,7 @@ func (cq *ClusterQueue) Nominees(workloads map[order.Key]*Workload) []*Workload 
 }
 
 // IsOpen reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
-// its blocked head, and by a workload with a promise unless the next class comes before it.
+// its blocked head, and by a workload with a nomination unless the next class comes before it.
 func (cq *ClusterQueue) IsOpen(workloads map[order.Key]*Workload) bool {
 	if cq.Waits.Head() != nil || cq.Waits.Ready() == 0 {
 		return false

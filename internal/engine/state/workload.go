@@ -58,7 +58,7 @@ type Workload struct {
 	Growing quota.Vector
 	// GrowthFailed is set if other workloads shrank for its growth and it still could not grow.
 	GrowthFailed bool
-	// GrowthAwaits is the placesVersion for which pods were on the nodes yet that its growth is planned for.
+	// GrowthAwaits is the PlacesVersion for which pods were on the nodes yet that its growth is planned for.
 	GrowthAwaits int
 	// Preempted has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
 	Preempted map[order.Key]string
@@ -96,13 +96,13 @@ func (w *Workload) Leaving() bool {
 	return w.Held != nil && (w.Evicted || w.Assumed == Evicts || w.Withdrawn != nil)
 }
 
-// LostItsNodes reports whether it is being evicted because its nodes failed. What it releases is promised to no other
+// LostItsNodes reports whether it is being evicted because its nodes failed. What it releases is nominated for no other
 // workload before it has had its own turn to be admitted again.
 func (w *Workload) LostItsNodes() bool {
 	return w.Leaving() && (w.NodesFailed || w.Evicted && w.LostNodes)
 }
 
-// Placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
+// Placed is what place.Map has of a workload: what it holds or has nominated, for which pods, and whether it is
 // leaving. releases says whether it is expected to release node capacity.
 type Placed struct {
 	By                           *model.Admission
@@ -127,18 +127,18 @@ type Nomination struct {
 	Usage quota.Vector
 	// Why is the reason to wait, if it is for evicted workloads.
 	Why reason.Reason
-	// CheckedAt is the placesVersion for which there was no capacity on nodes yet.
+	// CheckedAt is the PlacesVersion for which there was no capacity on nodes yet.
 	CheckedAt int
 }
 
 // Replacement is what a workload waits for that lost some of its places and keeps the others: places that leaving
-// workloads still use. They are promised to it, in the planned ledger of place.Map, under a key of their own. Once they
-// are free, or any others, the repair finds them like every other free place.
+// workloads still use. They are nominated for it, in the planned ledger of place.Map, under a key of their own. Once
+// they are free, or any others, the repair finds them like every other free place.
 type Replacement struct {
 	// Of is what the workload held when the places were found.
-	Of       *model.Admission
-	Promised *place.Holding
-	// CheckedAt is the placesVersion for which the places were not free yet.
+	Of        *model.Admission
+	Nominated *place.Holding
+	// CheckedAt is the PlacesVersion for which the places were not free yet.
 	CheckedAt int
 }
 
@@ -248,7 +248,7 @@ func (w *Workload) Counts() counted {
 	return c
 }
 
-// AwaitsAnyOf reports whether the workload was promised some of any of the amounts.
+// AwaitsAnyOf reports whether some of any of the amounts is nominated for the workload.
 func (w *Workload) AwaitsAnyOf(amounts quota.Vector) bool {
 	return w.Nomination != nil &&
 		slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.Nomination.Usage.Of(a.Index) > 0 })
@@ -270,8 +270,8 @@ type Yield struct {
 	Given    *model.Admission
 }
 
-// ReclaimsFrom reports whether what the workload was promised is its queue's own quota, or that of a cohort above it
-// which is not above the other queue too.
+// ReclaimsFrom reports whether what is nominated for the workload is its queue's own quota, or that of a cohort above
+// it which is not above the other queue too.
 func (w *Workload) ReclaimsFrom(other *quota.Node) bool {
 	above := map[*quota.Node]bool{}
 	for n := other; n != nil; n = n.Parent() {
@@ -286,7 +286,7 @@ func (w *Workload) ReclaimsFrom(other *quota.Node) bool {
 	return false
 }
 
-// WithdrawNomination takes the promise back. The caller must update the charges of the workload.
+// WithdrawNomination takes the nomination back. The caller must update the charges of the workload.
 func (w *Workload) WithdrawNomination() {
 	w.Nomination = nil
 	w.ClusterQueue.Nominated.Remove(w.Key)

@@ -61,7 +61,7 @@ func drawHolding(t *rapid.T, w *world) *place.Holding {
 		}
 		h.PodSets = append(h.PodSets, set)
 	}
-	h.Nominated = rapid.IntRange(0, 3).Draw(t, "promised") == 0
+	h.Nominated = rapid.IntRange(0, 3).Draw(t, "nominated") == 0
 	h.Leaving = !h.Nominated && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
 	return h
 }

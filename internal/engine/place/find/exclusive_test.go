@@ -158,8 +158,8 @@ func TestOnlyPodsOfAnAdmittedJobHaveADomainToThemselves(t *testing.T) {
 			s.hold("w", alone, "").Hold(key("w"), nil)
 			claims(s, of("w", "main"))
 		}, true},
-		"a workload that is promised some": {func(s *scene) {
-			s.hold("w", alone, "", promised)
+		"a workload for which some are nominated": {func(s *scene) {
+			s.hold("w", alone, "", nominated)
 			claims(s, of("w", "main"))
 		}, true},
 		"a workload that shares its places": {func(s *scene) {

@@ -185,13 +185,13 @@ func TestLedgers(t *testing.T) {
 			func(s *scene) {
 				s.hold("w", gpus(3, 1), "a1:3").pod("p", "a1", 1, of("w", "main")).hold("v", gpus(1, 1), "a1:1")
 			}, "b1:1 b2:1", "b1:1 b2:1"},
-		"promised places are used": {
-			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
+		"nominated places are used": {
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", nominated) }, "b1:1 b2:1", "b1:1 b2:1"},
 		"places of an evicted workload are used until its pods are gone": {
 			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).pod("p", "a1", 4, of("w", "main")) },
 			"b1:1 b2:1", "a1:1 a2:1"},
-		"places of an evicted workload that are promised to another are used": {
-			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).hold("v", whole, "a1:1 a2:1", promised) },
+		"places of an evicted workload that are nominated for another are used": {
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).hold("v", whole, "a1:1 a2:1", nominated) },
 			"b1:1 b2:1", "b1:1 b2:1"},
 		"a place on an unknown node uses nothing": {
 			func(s *scene) { s.hold("w", whole, "nobody:2") }, "a1:1 a2:1", "a1:1 a2:1"},

@@ -208,15 +208,15 @@ func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
 }
 
 func TestTakeInvalidByState(t *testing.T) {
-	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("promised", gpus(1, 1), "a1:1",
-		promised).hold("unknown", gpus(1, 1), "nobody:1")
+	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("nominated", gpus(1, 1), "a1:1",
+		nominated).hold("unknown", gpus(1, 1), "nobody:1")
 	s.hold("done", gpus(2, 1), "a1:1 a2:1", func(h *place.Holding) { h.PodSets[0].Ended = 1 })
 	if got := s.invalid(); got != "unknown" {
 		t.Errorf("invalid places of %q, want of unknown", got)
 	}
 	s.node("a1", failed)
-	if got := s.invalid(); got != "promised" {
-		t.Errorf("invalid places of %q, want of promised: leaving workloads and ended pods need none", got)
+	if got := s.invalid(); got != "nominated" {
+		t.Errorf("invalid places of %q, want of nominated: leaving workloads and ended pods need none", got)
 	}
 }
 

@@ -149,8 +149,8 @@ func (s *scene) hold(workload string, a place.Ask, places string, changes ...fun
 	return s
 }
 
-func leaving(h *place.Holding)  { h.Leaving = true }
-func promised(h *place.Holding) { h.Nominated = true }
+func leaving(h *place.Holding)   { h.Leaving = true }
+func nominated(h *place.Holding) { h.Nominated = true }
 
 func unpinned(a *place.Ask) { a.Unpinned = true }
 

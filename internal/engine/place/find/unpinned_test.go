@@ -80,8 +80,8 @@ func TestOnlyLiveUnpinnedPodsFreeAPlace(t *testing.T) {
 		"the node of a pod elsewhere recovers": {func() *scene {
 			return gang("a1", "b1").node("b1", failed).node("b1")
 		}, "", true},
-		"promised places, pods of an earlier admission": {func() *scene {
-			return gang("b1", "b2", promised).node("a2", cordoned)
+		"nominated places, pods of an earlier admission": {func() *scene {
+			return gang("b1", "b2", nominated).node("a2", cordoned)
 		}, "gang", false},
 		"a pod is terminating, its replacement is not there": {func() *scene {
 			return gang("a1", "b1").pod("gang-1", "b1", 3, of("gang", "main"), terminating)
