@@ -13,7 +13,8 @@ import (
 )
 
 // Resizable is the elastic workloads of a queue whose size may change now, sorted by key, with what one pod of each
-// takes. It is a snapshot that ResizableOf of package growth updates: later changes of its members show at the next call.
+// takes. It is a snapshot that ResizableOf of package growth updates: later changes of its members show at the next
+// call.
 type Resizable struct {
 	Jobs    []elastic.Job
 	Members []*Workload
