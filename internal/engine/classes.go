@@ -71,7 +71,7 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 // In some queues others wait behind it.
 func (e *Engine) block(c *state.Class, why reason.Reason, found *evaluate.Outcome) {
 	c.NoteWhy(why)
-	c.Block(found.Cause(), e.stateOf(c.Queue.Family))
+	c.Block(found.Cause, e.stateOf(c.Queue.Family))
 	e.reports.report(c, why)
 	switch q := c.Queue; {
 	case q.Strategy == Strict:

@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 )
@@ -65,6 +64,9 @@ func (a *anySearch) fill(order []int) bool {
 	}
 	a.evaluator.tried += TriedPerBudget * len(order)
 	if !a.isEnough() {
+		if a.best.Verdict != state.Hopeless { // with fewer pods of an earlier pod set there may be enough of a later one
+			a.evaluator.cause.Use = true
+		}
 		a.best = Outcome{}
 	}
 	return a.best.Verdict != state.Hopeless
@@ -110,17 +112,7 @@ func (a *anySearch) note(found Outcome) {
 	if closeness(found.Choice.Why.Code) > closeness(l.Choice.Why.Code) {
 		l.Choice.Why = found.Choice.Why
 	}
-	l.Choice.Short = quota.Union(l.Choice.Short, found.Choice.Short...)
 	l.Lacks = append(l.Lacks, found.Lacks...)
-	for _, name := range found.fullFlavors {
-		if !slices.Contains(l.fullFlavors, name) {
-			l.fullFlavors = append(l.fullFlavors, name)
-		}
-	}
-	l.mayChoose = l.mayChoose || found.mayChoose
-	if found.waitsForGrowth && !l.waitsForGrowth {
-		l.waitsForGrowth, l.grower = true, found.grower
-	}
 }
 
 // none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -11,16 +12,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// Cause returns what a hopeless outcome depended on.
-func (o *Outcome) Cause() waiting.Cause {
-	out := waiting.Cause{Quota: o.Choice.Short, Flavors: o.fullFlavors, Use: o.mayChoose || o.dependsOnGrowth,
-		Growth: o.dependsOnGrowth}
-	if o.grower != nil {
-		out.Grower = o.grower
-	}
-	return out
-}
 
 // Evaluate determines what can be done for the head of the class, without changing anything. A smaller count than
 // requested is considered only if the full one is not available.
@@ -50,11 +41,9 @@ func (ev *Evaluator) Evaluate(c *state.Class) Outcome {
 		return ev.anyByEviction(any)
 	}
 	var best Outcome
-	short := full.Choice.Short
 	sort.Search(int(reducible), func(fewer int) bool {
 		found := ev.considerTaking(w, c, form.ReducedBy(int64(fewer)+1))
 		if found.Verdict == state.Hopeless || found.shrinksEquals {
-			short = quota.Union(short, found.Choice.Short...)
 			return false
 		}
 		best = found
@@ -63,10 +52,6 @@ func (ev *Evaluator) Evaluate(c *state.Class) Outcome {
 	if best.Verdict == state.Hopeless {
 		// Report what the smallest size was short of: that is what there has to be more of.
 		best = ev.considerTaking(w, c, form.ReducedBy(reducible))
-		best.mayChoose = best.mayChoose || full.mayChoose
-		if c.Queue.OnDemand { // more pods may fit where fewer do not: nodes are added for what the present ones cannot hold
-			best.Choice.Short = quota.Union(best.Choice.Short, short...)
-		}
 	}
 	return best
 }
@@ -86,6 +71,9 @@ func (ev *Evaluator) considerTaking(w *state.Workload, c *state.Class, counts []
 func (ev *Evaluator) Consider(w *state.Workload, c *state.Class, counts []int32) Outcome {
 	found := ev.considerCapacity(w, c, counts)
 	if found.Verdict != state.Admissible && found.Verdict != state.Nominable {
+		if found.Verdict == state.Hopeless {
+			ev.dependsOn(&found)
+		}
 		return found
 	}
 	if grower := ev.Growths.BlocksGrowth(w, c.Queue, found.Choice); grower != nil {
@@ -142,17 +130,30 @@ func (ev *Evaluator) resolve(w *state.Workload, c *state.Class, counts []int32, 
 // EvaluateInTurn evaluates the class as if its own queue held nothing back. If it then does not fit, but may fit within
 // its queue's own quota, the class is evaluated as if nothing were held back for workloads after it either.
 func (ev *Evaluator) EvaluateInTurn(c *state.Class) Outcome {
-	ev.keptForGrowth = false
+	ev.cause = waiting.Cause{}
 	found := ev.evaluateInTurn(c)
-	found.dependsOnGrowth = ev.keptForGrowth
+	found.Cause = ev.cause
 	return found
+}
+
+// dependsOn adds a hopeless outcome to the cause of the evaluation. An evaluation tries several sizes and several ways,
+// and each of them may be the one that fits later, also where the reason to wait is another one. Example: a job lacks
+// quota, which a running job would give up for it, and then it lacks nodes. It waits for either.
+func (ev *Evaluator) dependsOn(found *Outcome) {
+	ev.cause.Quota = quota.Union(ev.cause.Quota, found.Choice.Short...)
+	for _, name := range found.fullFlavors {
+		if !slices.Contains(ev.cause.Flavors, name) {
+			ev.cause.Flavors = append(ev.cause.Flavors, name)
+		}
+	}
+	ev.cause.Use = ev.cause.Use || found.mayChoose
 }
 
 // evaluateInTurn evaluates the class without what its own queue holds back, and then without what is held back for
 // workloads after it.
 func (ev *Evaluator) evaluateInTurn(c *state.Class) Outcome {
 	found := ev.evaluateReleasing(c, c.Queue)
-	if found.Verdict != state.Hopeless || len(c.Own) == 0 || !c.MayFitOwnQuota() {
+	if found.Verdict != state.Hopeless || len(c.Own) == 0 {
 		return found
 	}
 	later := []*state.ClusterQueue{c.Queue}
@@ -164,12 +165,20 @@ func (ev *Evaluator) evaluateInTurn(c *state.Class) Outcome {
 	if len(later) == 1 {
 		return found
 	}
-	if seen := ev.evaluateReleasing(c, later...); seen.Verdict != state.Hopeless &&
-		c.Queue.FitsOwnQuota(seen.Choice.Usage) {
-		seen.TakesHoldBacks = true
-		return seen
+	if may, short := c.MayFitOwnQuota(); !may {
+		ev.cause.Quota = quota.Union(ev.cause.Quota, short...)
+		return found
 	}
-	return found
+	seen := ev.evaluateReleasing(c, later...)
+	switch {
+	case seen.Verdict == state.Hopeless:
+		return found
+	case !c.Queue.FitsOwnQuota(seen.Choice.Usage):
+		ev.cause.Quota = quota.Union(ev.cause.Quota, seen.Choice.Usage.Indices()...)
+		return found
+	}
+	seen.TakesHoldBacks = true
+	return seen
 }
 
 // evaluateReleasing evaluates the class as if these queues held nothing back.
@@ -213,8 +222,7 @@ func (ev *Evaluator) takesFromGrowth(w *state.Workload, q *state.ClusterQueue, f
 // growthOutcome returns the outcome of a choice that is kept for other workloads of the queue, as the detail says. The
 // grower is the one of them that has capacity to grow, nil if others have to make room first.
 func (ev *Evaluator) growthOutcome(choice flavor.Choice, grower *state.Workload, detail string) Outcome {
-	ev.keptForGrowth = true
-	out := Outcome{Choice: choice, waitsForGrowth: true, grower: grower, mayChoose: true}
+	out := Outcome{Choice: choice, mayChoose: true}
 	out.Choice.Mode = flavor.Blocked
 	out.Choice.Short = choice.Usage.Indices()
 	out.Choice.Why = reason.Reason{Code: reason.WaitingForQuota, Detail: detail}
@@ -222,6 +230,10 @@ func (ev *Evaluator) growthOutcome(choice flavor.Choice, grower *state.Workload,
 		if a := &choice.Assignments[i]; len(a.Places) > 0 {
 			out.fullFlavors = append(out.fullFlavors, ev.Nodes.PlacedBy(a))
 		}
+	}
+	ev.dependsOn(&out)
+	if ev.cause.Growth = true; grower != nil && ev.cause.Grower == nil {
+		ev.cause.Grower = grower
 	}
 	return out
 }
@@ -246,10 +258,14 @@ func (ev *Evaluator) ByYielding(w *state.Workload, c *state.Class) (found Outcom
 	ev.Growths.TryYields(q, t, func(trial *growth.YieldTrial) {
 		fits := func(sizes []int32) bool {
 			trial.Release(sizes, func() {
-				if found = (Outcome{}); form.MayFit(least, q.Node) {
-					trial.TakeOffNodes()
-					found = ev.Consider(w, c, least)
+				may, short := form.MayFit(least, q.Node)
+				if !may {
+					found = Outcome{Choice: flavor.Choice{Short: short}}
+					ev.dependsOn(&found)
+					return
 				}
+				trial.TakeOffNodes()
+				found = ev.Consider(w, c, least)
 			})
 			return found.Verdict == state.Nominable || found.Verdict == state.Admissible
 		}

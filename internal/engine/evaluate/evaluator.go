@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
+	"github.com/musterhq/muster/internal/engine/waiting"
 )
 
 // Outcome is the result of evaluating the head of a class.
@@ -38,14 +39,8 @@ type Outcome struct {
 	mayChoose bool
 	// fullFlavors are the flavors whose nodes lack capacity.
 	fullFlavors []string
-	// waitsForGrowth is set if running workloads of higher priority in the queue are to grow into the capacity that it
-	// would take, or into what others would give up for it. grower is one for which there is capacity; nil in the latter
-	// case.
-	waitsForGrowth bool
-	grower         *state.Workload
-	// dependsOnGrowth is set if any step of the evaluation has found that capacity is kept for growth, also where the
-	// reason to wait is another one.
-	dependsOnGrowth bool
+	// Cause is what the evaluation depended on, if it is hopeless.
+	Cause waiting.Cause
 }
 
 // stopsAny reports whether the outcome stops any workload, or is not a preemption at all.
@@ -73,8 +68,8 @@ type Evaluator struct {
 	// nodes.
 	Evaluations int
 	tried       int
-	// keptForGrowth is set once a step of the present evaluation has found that capacity is kept for growth.
-	keptForGrowth bool
+	// cause is what the present evaluation has depended on so far.
+	cause waiting.Cause
 }
 
 // offer returns the flavors that the queue offers.

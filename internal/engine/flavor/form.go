@@ -245,22 +245,30 @@ func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 }
 
 // MayFit reports whether each pod set alone would have quota in some flavor once evicted workloads are gone. If not, no
-// choice is better than Blocked without preemption.
-func (f *Form) MayFit(counts []int32, queue *quota.Node) bool {
+// choice is better than Blocked without preemption, until there is more of what was short.
+func (f *Form) MayFit(counts []int32, queue *quota.Node) (may bool, short []quota.Index) {
 	return f.EachMayFit(counts,
 		func(i quota.Index, asked int64) bool { return asked <= queue.Available(quota.Planned, i) })
 }
 
-// EachMayFit reports whether each pod set alone may have what it takes of some flavor, as there says of each amount.
-func (f *Form) EachMayFit(counts []int32, there func(i quota.Index, asked int64) bool) bool {
+// EachMayFit reports whether each pod set alone may have what it takes of some flavor, as there says of each amount;
+// short are amounts that are not there.
+func (f *Form) EachMayFit(counts []int32, there func(i quota.Index, asked int64) bool) (may bool, short []quota.Index) {
+	noting := func(i quota.Index, asked int64) bool {
+		is := there(i, asked)
+		if !is {
+			short = quota.Union(short, i)
+		}
+		return is
+	}
 	for i, s := range f.sets {
 		for _, g := range s.choicesOf(counts[i]) {
-			if !slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.mayTake(&known, counts[i], there) }) {
-				return false
+			if !slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.mayTake(&known, counts[i], noting) }) {
+				return false, short
 			}
 		}
 	}
-	return f.fault.Code == reason.None
+	return f.fault.Code == reason.None, short
 }
 
 // mayTake reports whether the flavor accepts the pods and has what so many of them take.

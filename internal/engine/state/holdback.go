@@ -159,7 +159,8 @@ func (h *HoldBacks) Release(q *ClusterQueue) {
 
 // MayFitOwnQuota reports whether there may be flavors with which the fewest pods would be within FitsOwnQuota. Where a
 // queue's own quota is in use, that spares a search, which would release and charge what all other queues hold back.
-func (c *Class) MayFitOwnQuota() bool {
+// short is what is in use.
+func (c *Class) MayFitOwnQuota() (may bool, short []quota.Index) {
 	return c.Form.EachMayFit(c.Form.ReducedBy(c.Form.Reducible()), c.Queue.withinOwnQuota)
 }
 
