@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/evaluate"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
@@ -48,12 +47,7 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	}
 	c.Unreported = append(c.Unreported, w.Key)
 	w.Class = c
-	switch {
-	case !c.IsBlocked():
-	case isHead && q.Preemption.WithinQueue == preempt.LowerOrNewerEqualPriority:
-		// A head that has waited longer may evict more.
-		c.MakeReady()
-	default:
+	if c.IsBlocked() {
 		e.reports.report(c, c.Why)
 	}
 	if head := c.HeldBy(); head != nil && c.Before(head) {

@@ -140,6 +140,9 @@ func (ev *Evaluator) EvaluateInTurn(c *state.Class) Outcome {
 // and each of them may be the one that fits later, also where the reason to wait is another one. Example: a job lacks
 // quota, which a running job would give up for it, and then it lacks nodes. It waits for either.
 func (ev *Evaluator) dependsOn(found *Outcome) {
+	if ev.cause.Quota == nil {
+		ev.cause.Quota = slices.Clip(found.Choice.Short) // as usual, and no copy
+	}
 	ev.cause.Quota = quota.Union(ev.cause.Quota, found.Choice.Short...)
 	for _, name := range found.fullFlavors {
 		if !slices.Contains(ev.cause.Flavors, name) {

@@ -101,13 +101,14 @@ func (c *Class) IsFirst() bool { return c.at.IsFirst() }
 // Grower returns the workload that is to grow into what the class would take, nil if there is none.
 func (c *Class) Grower() any { return c.cause.Grower }
 
-// Join adds a workload to the class. It reports whether the workload is its head now.
+// Join adds a workload to the class. It reports whether the workload is its head now. What a blocked class waits for is
+// that of its head: another head is evaluated, as it may evict others.
 func (c *Class) Join(r order.Rank) (isHead bool) {
 	before := c.Head()
 	c.workloads.Push(r)
 	isHead = c.Head() != before
-	if !c.blocked {
-		c.queue.enqueue(c)
+	if isHead || !c.blocked {
+		c.MakeReady()
 	}
 	return isHead
 }
@@ -117,7 +118,7 @@ func (c *Class) Leave(key order.Key) (wasHead bool) {
 	wasHead = c.Head().Key == key
 	c.workloads.Remove(key)
 	switch {
-	case c.workloads.Len() == 0, wasHead && (c.queue.head == c || c.behind != nil):
+	case c.workloads.Len() == 0, wasHead && c.blocked:
 		c.MakeReady()
 	case wasHead && c.at.In():
 		c.queue.enqueue(c)

@@ -137,9 +137,7 @@ func (q *Queue) Charged(amounts quota.Vector, holder *preempt.Holder) {
 	if q.family == nil {
 		return
 	}
-	for _, a := range amounts {
-		q.reevaluateReclaimers(a.Index, 0)
-	}
+	q.reevaluateReclaimers(amounts, false)
 	if within := q.Preemption.WithinQueue; holder != nil && within != preempt.Never {
 		q.reevaluateFrom(holder.Priority, within != preempt.LowerPriority)
 	}
@@ -169,8 +167,8 @@ func (q *Queue) HeldBack(amounts quota.Vector) {
 				c.Reevaluate()
 			}
 		}
-		q.reevaluateReclaimers(a.Index, a.Value)
 	}
+	q.reevaluateReclaimers(amounts, true)
 }
 
 // GrowthChanged publishes that a workload of the queue that may grow has changed.
@@ -181,18 +179,41 @@ func (q *Queue) GrowthChanged() {
 }
 
 // reevaluateReclaimers makes the classes of other queues ready that may be able to reclaim, as the usage of the queue
-// has grown, or is about to grow by more. If the queue or a cohort above it exceeds its quota, all that borrows below
-// that node can be reclaimed. Example: with a quota of 4 in cohort A, queue p of A borrows all of it, and cannot be
-// evicted for a queue of another cohort; once queue r of A uses 1 of its own quota, A exceeds 4, and p can be.
-func (q *Queue) reevaluateReclaimers(i quota.Index, more int64) {
-	if len(q.family.short[i]) == 0 || !q.exceeds(i, more) {
-		return
-	}
-	for c := range q.family.short[i] {
-		if c.queue != q && c.queue.Preemption.Allows() {
-			c.Reevaluate()
+// has grown by any of the amounts, or is about to grow by them. If the queue or a cohort above it exceeds its quota of
+// anything that a class is short of, all that borrows below that node can be reclaimed. Example: with a quota of 4 in
+// cohort A, queue p of A borrows all of it, and cannot be evicted for a queue of another cohort; once queue r of A uses
+// 1 of its own quota, A exceeds 4, and p can be.
+func (q *Queue) reevaluateReclaimers(amounts quota.Vector, soon bool) {
+	over, known := []quota.Index(nil), false
+	for _, a := range amounts {
+		if len(q.family.short[a.Index]) == 0 {
+			continue
+		}
+		if !known {
+			over, known = q.exceeded(amounts, soon), true
+		}
+		for c := range q.family.short[a.Index] {
+			if c.queue != q && c.queue.Preemption.Allows() &&
+				slices.ContainsFunc(c.cause.Quota, func(i quota.Index) bool { return slices.Contains(over, i) }) {
+				c.Reevaluate()
+			}
 		}
 	}
+}
+
+// exceeded returns of what blocked classes are short that the queue, or a cohort above it, exceeds, or would exceed
+// with the amounts.
+func (q *Queue) exceeded(amounts quota.Vector, soon bool) (over []quota.Index) {
+	for i, classes := range q.family.short {
+		var more int64
+		if soon {
+			more = amounts.Of(i)
+		}
+		if len(classes) > 0 && q.exceeds(i, more) {
+			over = append(over, i)
+		}
+	}
+	return over
 }
 
 // exceeds reports whether the queue, or a cohort above it that is not the root, would exceed its quota with that much

@@ -114,6 +114,12 @@ func TestAClassIsReadyOnceItsCauseChanges(t *testing.T) {
 				r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 5}))
 				r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 5}), nil)
 			}, []int{0}},
+		"a queue that borrows memory uses GPUs": {Cause{Quota: []quota.Index{gpu, memory}},
+			Rules{Preemption: lower}, func(r *room) {
+				r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 1},
+					quota.Amount{Index: memory, Value: 5}))
+				r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 1}), nil)
+			}, []int{0}},
 		"a queue uses its own quota": {Cause{Quota: []quota.Index{gpu}}, Rules{Preemption: lower}, func(r *room) {
 			r.tree.Charge("q1", quota.Planned, quota.VectorOf(quota.Amount{Index: gpu, Value: 4}))
 			r.queues[1].Charged(quota.VectorOf(quota.Amount{Index: gpu, Value: 4}), nil)
@@ -137,6 +143,31 @@ func TestAClassIsReadyOnceItsCauseChanges(t *testing.T) {
 				t.Error("nobody was told that there is something to evaluate")
 			}
 		})
+	}
+}
+
+// TestABlockedClassIsReadyForAnotherHead: one that comes before its head, or the next one once its head is gone.
+func TestABlockedClassIsReadyForAnotherHead(t *testing.T) {
+	r := newRoom(Rules{})
+	c := r.class(0, 0)
+	rank := func(name string, second int64) order.Rank {
+		return order.Rank{Since: time.Unix(second, 0), Key: order.Key{Name: name}}
+	}
+	first := c.Head().Since.Unix()
+	for _, step := range []struct {
+		what  string
+		do    func()
+		ready bool
+	}{
+		{"a later workload comes", func() { c.Join(rank("later", first+1)) }, false},
+		{"an earlier workload comes", func() { c.Join(rank("earlier", first-1)) }, true},
+		{"a later workload goes", func() { c.Leave(order.Key{Name: "later"}) }, false},
+		{"the head goes", func() { c.Leave(order.Key{Name: "earlier"}) }, true},
+	} {
+		r.block(Cause{})
+		if step.do(); c.IsReady() != step.ready {
+			t.Errorf("%s: the class is ready %t, want %t", step.what, c.IsReady(), step.ready)
+		}
 	}
 }
 
