@@ -30,10 +30,27 @@ func IsTrue(w *kueue.Workload, kind string) bool {
 
 // TrueSince returns when the condition became True, zero if it is not True.
 func TrueSince(w *kueue.Workload, kind string) time.Time {
-	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+	if c := IfTrue(w, kind); c != nil {
 		return c.LastTransitionTime.Time
 	}
 	return time.Time{}
+}
+
+// IfTrue returns the condition, nil if it is not True.
+func IfTrue(w *kueue.Workload, kind string) *metav1.Condition {
+	return conditionIf(w, kind, metav1.ConditionTrue)
+}
+
+// IfFalse returns the condition, nil if it is not False.
+func IfFalse(w *kueue.Workload, kind string) *metav1.Condition {
+	return conditionIf(w, kind, metav1.ConditionFalse)
+}
+
+func conditionIf(w *kueue.Workload, kind string, status metav1.ConditionStatus) *metav1.Condition {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == status {
+		return c
+	}
+	return nil
 }
 
 // QueuedSince returns when the Workload last entered its queue: the last transition of its condition Requeued, or its

@@ -135,8 +135,8 @@ func countEviction(w *kueue.Workload, e Eviction) {
 // GiveBack releases the quota of an evicted Workload whose pods are gone, or that never had any, and sets whether it
 // is requeued at once. It does nothing to a Workload that is not evicted.
 func GiveBack(w *kueue.Workload, now time.Time) {
-	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-	if evicted == nil || evicted.Status != metav1.ConditionTrue {
+	evicted := IfTrue(w, kueue.WorkloadEvicted)
+	if evicted == nil {
 		return
 	}
 	reason, message := evicted.Reason, evicted.Message // SetCondition may move the condition that evicted points to
@@ -202,16 +202,16 @@ var restarts = map[string]struct{ reason, queue string }{
 
 // IsDrained reports whether the Workload was evicted from a drained queue that was not reported restarted since.
 func IsDrained(w *kueue.Workload) bool {
-	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
-	return c != nil && c.Status == metav1.ConditionFalse &&
+	c := IfFalse(w, kueue.WorkloadRequeued)
+	return c != nil &&
 		(c.Reason == kueue.WorkloadEvictedByClusterQueueStopped || c.Reason == kueue.WorkloadEvictedByLocalQueueStopped)
 }
 
 // ResumeQueueing requeues a Workload that was kept out of its queue because that was stopped. It does nothing to
 // others.
 func ResumeQueueing(w *kueue.Workload, now time.Time) {
-	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
-	if c == nil || c.Status != metav1.ConditionFalse {
+	c := IfFalse(w, kueue.WorkloadRequeued)
+	if c == nil {
 		return
 	}
 	if goesOn, ok := restarts[c.Reason]; ok {
@@ -225,12 +225,11 @@ func IsDeactivation(reason string) bool { return strings.HasPrefix(reason, kueue
 
 // accumulate adds the duration of the admission that ends to the accumulated execution time.
 func accumulate(w *kueue.Workload, now time.Time) {
-	admitted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadAdmitted)
-	if admitted == nil || admitted.Status != metav1.ConditionTrue {
+	since := TrueSince(w, kueue.WorkloadAdmitted)
+	if since.IsZero() {
 		return
 	}
-	// The clock may have been set back.
-	ran := max(now.Sub(admitted.LastTransitionTime.Time), 0)
+	ran := max(now.Sub(since), 0) // the clock may have been set back
 	past := int64(ptr.Deref(w.Status.AccumulatedPastExexcutionTimeSeconds, 0))
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To(saturate(past + int64(ran/time.Second)))
 }

@@ -71,7 +71,7 @@ func (s *subject) addWorkload(job *Job) {
 	if s.outcome == nil {
 		s.outcome = workloadOutcome(w)
 	}
-	if c := condition(w, muster.RefusedCondition); c != nil && c.Status == metav1.ConditionTrue && s.blocked == "" {
+	if c := workload.IfTrue(w, muster.RefusedCondition); c != nil && s.blocked == "" {
 		s.blocked = c.Message
 	}
 	if s.foreign && workload.IsTrue(w, kueue.WorkloadPodsReady) {
@@ -189,8 +189,7 @@ func (s *subject) queuedStatus(now time.Time) (state State, reason, message stri
 	switch {
 	case isEvicted && holds:
 		message, forGood, _ := strings.Cut(worded(s.withTitles(evicted.Message)), workload.ForGood)
-		if target := condition(w, kueue.WorkloadDeactivationTarget); target != nil &&
-			target.Status == metav1.ConditionTrue && forGood == "" {
+		if target := workload.IfTrue(w, kueue.WorkloadDeactivationTarget); target != nil && forGood == "" {
 			forGood = target.Message // spec.active is set to false next
 		}
 		if forGood != "" {
@@ -309,7 +308,7 @@ func seconds(d time.Duration) *int64 {
 }
 
 func admittedAt(w *kueue.Workload) *metav1.Time {
-	if admitted := condition(w, kueue.WorkloadAdmitted); admitted != nil && admitted.Status == metav1.ConditionTrue {
+	if admitted := workload.IfTrue(w, kueue.WorkloadAdmitted); admitted != nil {
 		return admitted.LastTransitionTime.DeepCopy()
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -53,7 +52,7 @@ func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.
 	}
 	workload.ResumeQueueing(w, now)
 	for _, past := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {
-		if c := meta.FindStatusCondition(w.Status.Conditions, past); c != nil && c.Status == metav1.ConditionTrue {
+		if c := workload.IfTrue(w, past); c != nil {
 			workload.SetCondition(w, past, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason,
 				"Previously: "+c.Message, now)
 		}

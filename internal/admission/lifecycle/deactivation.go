@@ -27,16 +27,14 @@ func (d *draft) deactivated() {
 		d.edit().Status.RequeueState = nil
 	}
 	eviction := workload.Eviction{Reason: kueue.WorkloadDeactivated, Message: deactivatedMessage}
-	target := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadDeactivationTarget)
-	targeted := target != nil && target.Status == metav1.ConditionTrue
-	if targeted {
+	target := workload.IfTrue(d.w, kueue.WorkloadDeactivationTarget)
+	if target != nil {
 		eviction.Cause = target.Reason
 		eviction.Message += " due to " + target.Message
 	}
-	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
-	if evicted != nil && evicted.Status == metav1.ConditionTrue {
+	if evicted := workload.IfTrue(d.w, kueue.WorkloadEvicted); evicted != nil {
 		stopping := workload.HoldsQuota(d.w)
-		reported := workload.IsDeactivation(evicted.Reason) && !targeted && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
+		reported := workload.IsDeactivation(evicted.Reason) && target == nil && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
 		if stopping {
 			d.announce(evicted, eviction.Message)
 		}

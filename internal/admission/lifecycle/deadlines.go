@@ -86,19 +86,18 @@ func GivesUpPods(w *kueue.Workload, step Step) bool {
 	if step.Status == nil || workload.IsEvicted(w) || workload.IsTrue(w, kueue.WorkloadDeactivationTarget) {
 		return false
 	}
-	evicted := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadEvicted)
-	target := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadDeactivationTarget)
-	return evicted != nil && evicted.Status == metav1.ConditionTrue &&
-		evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout ||
-		target != nil && target.Status == metav1.ConditionTrue && target.Reason == kueue.WorkloadRequeuingLimitExceeded
+	evicted := workload.IfTrue(step.Status, kueue.WorkloadEvicted)
+	target := workload.IfTrue(step.Status, kueue.WorkloadDeactivationTarget)
+	return evicted != nil && evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout ||
+		target != nil && target.Reason == kueue.WorkloadRequeuingLimitExceeded
 }
 
 // exceededExecutionTime marks a Workload for deactivation that was admitted for longer than its maximum execution
 // time in total, and reports whether it did.
 func (d *draft) exceededExecutionTime() bool {
 	limit := d.w.Spec.MaximumExecutionTimeSeconds
-	admitted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadAdmitted)
-	if limit == nil || admitted == nil || admitted.Status != metav1.ConditionTrue {
+	admitted := workload.IfTrue(d.w, kueue.WorkloadAdmitted)
+	if limit == nil || admitted == nil {
 		return false
 	}
 	left := int64(*limit) - int64(ptr.Deref(d.w.Status.AccumulatedPastExexcutionTimeSeconds, 0))

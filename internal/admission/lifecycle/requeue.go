@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -18,16 +17,15 @@ const (
 // requeue returns a Workload without quota to its queue once what held it back is over.
 func (d *draft) requeue() {
 	d.retriedInQueue()
-	requeued := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadRequeued)
-	heldBack := requeued != nil && requeued.Status == metav1.ConditionFalse
-	if heldBack && requeued.Reason == kueue.WorkloadEvictedByPodsReadyTimeout {
+	heldBack := workload.IfFalse(d.w, kueue.WorkloadRequeued)
+	if heldBack != nil && heldBack.Reason == kueue.WorkloadEvictedByPodsReadyTimeout {
 		d.shortenBackoff()
 	}
 	waits := d.backsOff()
-	if !heldBack {
+	if heldBack == nil {
 		return
 	}
-	switch requeued.Reason {
+	switch heldBack.Reason {
 	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck:
 		if !waits {
 			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadBackoffFinished, backoffFinishedMessage)
@@ -41,7 +39,7 @@ func (d *draft) requeue() {
 			d.restarted(d.clusterQueue())
 		}
 	default:
-		if workload.IsDeactivation(requeued.Reason) {
+		if workload.IsDeactivation(heldBack.Reason) {
 			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadReactivated, reactivatedMessage)
 			d.set(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, kueue.WorkloadPendingEvaluation, pendingEvaluationMessage)
 		}

@@ -46,9 +46,8 @@ func (d *draft) finished() Step {
 // expired reports whether a Workload that was deactivated by the operator, and whose pods are gone, was kept long
 // enough.
 func (d *draft) expired() bool {
-	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
-	ours := evicted != nil && evicted.Status == metav1.ConditionTrue &&
-		strings.HasPrefix(evicted.Reason, kueue.WorkloadDeactivatedDueTo)
+	evicted := workload.IfTrue(d.w, kueue.WorkloadEvicted)
+	ours := evicted != nil && strings.HasPrefix(evicted.Reason, kueue.WorkloadDeactivatedDueTo)
 	return !d.changed && ours && !workload.HoldsQuota(d.w) && d.policy.AfterDeactivated != nil &&
 		d.reached(evicted.LastTransitionTime.Add(*d.policy.AfterDeactivated))
 }

@@ -3,11 +3,10 @@ package translate
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // PreemptorBegins and PreemptorEnds are around the UID of the preemptor in the message of a preemption.
@@ -16,8 +15,8 @@ const PreemptorBegins, PreemptorEnds = "Preempted to accommodate a workload (UID
 // PreemptorOf returns the UID of the workload that the Workload, which has not changed since, was last evicted for; ""
 // if there is none.
 func PreemptorOf(w *kueue.Workload) types.UID {
-	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPreempted)
-	if c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != w.Generation {
+	c := workload.IfTrue(w, kueue.WorkloadPreempted)
+	if c == nil || c.ObservedGeneration != w.Generation {
 		return ""
 	}
 	message, of := strings.CutPrefix(c.Message, PreemptorBegins)

@@ -17,8 +17,7 @@ import (
 // QueuedAt returns the time by which the Workload is ordered in its queue: its creation time, or the one that its job
 // sets by annotation. A Workload whose start failed may go behind the others, by the time of its eviction.
 func (q QueuePolicy) QueuedAt(w *kueue.Workload) time.Time {
-	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-	if evicted != nil && evicted.Status == metav1.ConditionTrue {
+	if evicted := workload.IfTrue(w, kueue.WorkloadEvicted); evicted != nil {
 		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && q.requeueByEviction
 		if late || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck {
 			return evicted.LastTransitionTime.Time
@@ -32,10 +31,9 @@ func (q QueuePolicy) QueuedAt(w *kueue.Workload) time.Time {
 
 // backoffReason says until when, or for what, the Workload stays out of its queue; "" if it does not.
 func backoffReason(w *kueue.Workload) string {
-	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
+	requeued := workload.IfFalse(w, kueue.WorkloadRequeued)
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
-		asked := requeued != nil && requeued.Status == metav1.ConditionFalse &&
-			requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
+		asked := requeued != nil && requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
 		if asked || ptr.Deref(state.Count, 0) == 0 {
 			return fmt.Sprintf("waits until %s, as an admission check asked", state.RequeueAt.UTC().Format(time.RFC3339))
 		}
@@ -45,7 +43,7 @@ func backoffReason(w *kueue.Workload) string {
 	if workload.IsDrained(w) {
 		return "" // the stop policy of its queue holds it back, and no longer than Workloads that came later
 	}
-	if requeued != nil && requeued.Status == metav1.ConditionFalse {
+	if requeued != nil {
 		return requeued.Message
 	}
 	return ""
@@ -85,7 +83,6 @@ func isLeaving(w *kueue.Workload) bool {
 // LostNodes reports whether the Workload was evicted because its nodes failed and has not been admitted since. A
 // deleted Workload is not admitted again, so no capacity is kept for it.
 func LostNodes(w *kueue.Workload) bool {
-	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-	return w.DeletionTimestamp.IsZero() && evicted != nil && evicted.Status == metav1.ConditionTrue &&
-		evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
+	evicted := workload.IfTrue(w, kueue.WorkloadEvicted)
+	return w.DeletionTimestamp.IsZero() && evicted != nil && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
 }
