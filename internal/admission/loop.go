@@ -219,26 +219,28 @@ func (l *loop) apply(events []engine.Event, now time.Time) {
 
 // count updates the metrics for a decision.
 func (l *loop) count(d engine.Decision, now time.Time) {
+	decided := func(kind string) { report.DecisionsTotal.WithLabelValues(kind).Inc() }
+	repaired := func(outcome string) { report.RepairsTotal.WithLabelValues(outcome).Inc() }
 	switch {
 	case d.Admit != nil:
-		report.DecisionsTotal.WithLabelValues("admit").Inc()
+		decided("admit")
 		l.binds.Admitted(d.Key, d.Admit, now)
 	case d.Try != nil:
-		report.DecisionsTotal.WithLabelValues("try").Inc()
+		decided("try")
 	case d.Replace != nil:
-		report.DecisionsTotal.WithLabelValues("replace").Inc()
-		report.RepairsTotal.WithLabelValues("replaced").Inc()
+		decided("replace")
+		repaired("replaced")
 	case d.Resize != nil:
-		report.DecisionsTotal.WithLabelValues("resize").Inc()
+		decided("resize")
 		if d.Resize.Detail != "" {
-			report.RepairsTotal.WithLabelValues("shrunk").Inc()
+			repaired("shrunk")
 		}
 	case d.Withdraw:
-		report.DecisionsTotal.WithLabelValues("withdraw").Inc()
+		decided("withdraw")
 	case d.Evict != nil:
-		report.DecisionsTotal.WithLabelValues("evict").Inc()
+		decided("evict")
 		if d.Evict.Cause == preempt.NodeFailures {
-			report.RepairsTotal.WithLabelValues("evicted").Inc()
+			repaired("evicted")
 		}
 	}
 }
@@ -248,37 +250,33 @@ func (l *loop) updateQueues() {
 	clusterQueues, localQueues := l.engine.TakeChangedQueues()
 	l.queues.Hasten(l.engine.TakeActiveChanged())
 	for _, name := range clusterQueues {
-		key := report.StatusOf{Kind: report.OfClusterQueue, Key: engine.Key{Name: name}}
-		if usage, ok := l.engine.QueueUsage(name); ok {
-			l.gauges.Note(key, usage, l.translator.ClusterQueues[name])
-			l.queues.NoteClusterQueue(name, usage)
-		} else {
-			l.forgetQueue(key)
-		}
+		usage, exists := l.engine.QueueUsage(name)
+		l.updateQueue(report.OfClusterQueue, engine.Key{Name: name}, usage, exists)
 	}
 	for _, name := range l.engine.TakeChangedCohorts() {
-		key := report.StatusOf{Kind: report.OfCohort, Key: engine.Key{Name: name}}
-		if share, ok := l.engine.CohortShare(name); ok {
-			l.gauges.Note(key, engine.Usage{Share: &share}, nil)
-			l.queues.NoteCohort(name, share)
-		} else {
-			l.forgetQueue(key)
-		}
+		share, exists := l.engine.CohortShare(name)
+		l.updateQueue(report.OfCohort, engine.Key{Name: name}, engine.Usage{Share: &share}, exists)
 	}
-	for _, name := range localQueues {
-		key := report.StatusOf{Kind: report.OfLocalQueue, Key: name}
-		if usage, ok := l.engine.LocalQueueUsage(name); ok {
-			l.gauges.Note(key, usage, nil)
-			l.queues.NoteLocalQueue(name, usage)
-		} else {
-			l.forgetQueue(key)
-		}
+	for _, key := range localQueues {
+		usage, exists := l.engine.LocalQueueUsage(key)
+		l.updateQueue(report.OfLocalQueue, key, usage, exists)
 	}
 }
 
-func (l *loop) forgetQueue(key report.StatusOf) {
-	l.queues.Forget(key)
-	l.gauges.Forget(key)
+// updateQueue updates the metrics and the status of a queue or cohort, or drops them if it does not exist any more.
+func (l *loop) updateQueue(kind report.StatusKind, of engine.Key, usage engine.Usage, exists bool) {
+	key := report.StatusOf{Kind: kind, Key: of}
+	if !exists {
+		l.queues.Forget(key)
+		l.gauges.Forget(key)
+		return
+	}
+	var spec *kueue.ClusterQueue
+	if kind == report.OfClusterQueue {
+		spec = l.translator.ClusterQueues[of.Name]
+	}
+	l.gauges.Note(key, usage, spec)
+	l.queues.Note(key, usage)
 }
 
 // checkWaiting lets the engine check a workload that waits, once a second while there is nothing else to do. Those that
@@ -321,7 +319,7 @@ func (l *loop) audit(ctx context.Context) {
 				"difference", message)
 		}
 		if usage, ok := l.engine.QueueUsage(name); ok {
-			l.queues.NoteClusterQueue(name, usage)
+			l.queues.Note(report.StatusOf{Kind: report.OfClusterQueue, Key: engine.Key{Name: name}}, usage)
 		}
 	}
 }

@@ -63,9 +63,9 @@ func NewHistogram(name, help string, buckets []float64, labels ...string) *prome
 	return vec
 }
 
-// NewDesc declares a metric of a collector, which is registered by Serve and computes its values when it is scraped.
-func NewDesc(kind Kind, name, help string, labels ...string) *prometheus.Desc {
-	declare(kind, name, help, labels)
+// NewGaugeDesc declares a gauge of a collector, which is registered by Serve and computes its values when it is scraped.
+func NewGaugeDesc(name, help string, labels ...string) *prometheus.Desc {
+	declare(Gauge, name, help, labels)
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 

@@ -38,5 +38,5 @@ func TestNoNameIsDeclaredTwice(t *testing.T) {
 			t.Error("the second declaration was accepted")
 		}
 	}()
-	metrics.NewDesc(metrics.Gauge, "muster_test_knocks_total", "Others.")
+	metrics.NewGaugeDesc("muster_test_knocks_total", "Others.")
 }

@@ -146,23 +146,17 @@ func (w *World) Written() []string {
 // Edit changes an object as another client would; the generation follows the spec.
 func (w *World) Edit(o client.Object, change func()) {
 	w.T.Helper()
-	if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))
 	change()
 	o.SetGeneration(o.GetGeneration() + 1)
-	if err := w.Update(w.T.Context(), o); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Update(w.T.Context(), o))
 }
 
 // Workload returns the current Workload ns/name.
 func (w *World) Workload(name string) *kueue.Workload {
 	w.T.Helper()
 	var out kueue.Workload
-	if err := w.Get(w.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &out); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Get(w.T.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &out))
 	return &out
 }
 
@@ -179,30 +173,30 @@ func (w *World) Await(what string, holds func() bool) {
 	}
 }
 
+// must ends the test on an error.
+func (w *World) must(err error) {
+	w.T.Helper()
+	if err != nil {
+		w.T.Fatal(err)
+	}
+}
+
 // Put creates an object.
 func (w *World) Put(o client.Object) {
 	w.T.Helper()
-	if err := w.Create(w.T.Context(), o); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Create(w.T.Context(), o))
 }
 
 // Remove deletes an object.
 func (w *World) Remove(o client.Object) {
 	w.T.Helper()
-	if err := w.Delete(w.T.Context(), o); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Delete(w.T.Context(), o))
 }
 
 // EditStatus changes the status of an object as another client would.
 func (w *World) EditStatus(o client.Object, change func()) {
 	w.T.Helper()
-	if err := w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))
 	change()
-	if err := w.Status().Update(w.T.Context(), o); err != nil {
-		w.T.Fatal(err)
-	}
+	w.must(w.Status().Update(w.T.Context(), o))
 }

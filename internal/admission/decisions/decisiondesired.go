@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -99,13 +100,7 @@ func (wr *Writer) nameOf(ctx context.Context, key engine.Key) string {
 	if key == (engine.Key{}) {
 		return ""
 	}
-	var w kueue.Workload
-	if err := wr.client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
-		if owner := metav1.GetControllerOfNoCopy(&w); owner != nil {
-			return key.Namespace + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
-		}
-	}
-	return key.Namespace + "/workload/" + key.Name
+	return key.Namespace + "/" + cmp.Or(wr.preemptorJobOf(ctx, key).title, "workload/"+key.Name)
 }
 
 // places returns the places of an admission in the form of the API, where before is the one that it replaces. known is

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -140,9 +141,4 @@ func (pr placeReader) addLabels(ctx context.Context, a *engine.Assignment, level
 }
 
 // hostOf returns the name that places use for the Node.
-func hostOf(node *corev1.Node) string {
-	if host := node.Labels[place.Hostname]; host != "" {
-		return host
-	}
-	return node.Name
-}
+func hostOf(node *corev1.Node) string { return cmp.Or(node.Labels[place.Hostname], node.Name) }

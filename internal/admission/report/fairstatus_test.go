@@ -51,9 +51,9 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 		s.Observe(queue, nil)
 	}
 	for _, share := range []int64{0, 0, 334, 334} {
-		s.NoteCohort("lab", share)
-		s.NoteCohort("only-named", share)
-		s.NoteClusterQueue("cq", engine.Usage{Share: &share})
+		s.Note(StatusOf{OfCohort, engine.Key{Name: "lab"}}, engine.Usage{Share: &share})
+		s.Note(StatusOf{OfCohort, engine.Key{Name: "only-named"}}, engine.Usage{Share: &share})
+		s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, engine.Usage{Share: &share})
 		for _, key := range []StatusOf{{Kind: OfCohort, Key: engine.Key{Name: "lab"}},
 			{Kind: OfCohort, Key: engine.Key{Name: "only-named"}}, {Kind: OfClusterQueue, Key: engine.Key{Name: "cq"}}} {
 			s.Write(t.Context(), key)

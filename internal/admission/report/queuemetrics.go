@@ -19,44 +19,44 @@ var (
 	ofCluster = []string{"cohort", "cluster_queue", "flavor", "resource"}
 	ofLocal   = []string{"name", "namespace", "flavor", "resource"}
 
-	pendingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_pending_workloads",
+	pendingWorkloads = metrics.NewGaugeDesc("kueue_pending_workloads",
 		"Workloads that wait in the ClusterQueue: `inadmissible` are those whose status says Inadmissible or OnHold, for which waiting alone does nothing, `active` all others.",
 		"cluster_queue", "status")
-	reservingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_reserving_active_workloads",
+	reservingWorkloads = metrics.NewGaugeDesc("kueue_reserving_active_workloads",
 		"Workloads that hold quota of the ClusterQueue.", "cluster_queue")
-	admittedWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_admitted_active_workloads",
+	admittedWorkloads = metrics.NewGaugeDesc("kueue_admitted_active_workloads",
 		"Admitted Workloads of the ClusterQueue.", "cluster_queue")
-	clusterQueueState = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_status",
+	clusterQueueState = metrics.NewGaugeDesc("kueue_cluster_queue_status",
 		"1 for what the ClusterQueue is, `active`, `pending` (it cannot admit) or `terminating`, 0 for the others.", "cluster_queue", "status")
-	queueUsage = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_usage",
+	queueUsage = metrics.NewGaugeDesc("kueue_cluster_queue_resource_usage",
 		"What admitted Workloads of the ClusterQueue use.", ofCluster...)
-	queueReservation = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_reservation",
+	queueReservation = metrics.NewGaugeDesc("kueue_cluster_queue_resource_reservation",
 		"What Workloads hold of the ClusterQueue.", ofCluster...)
-	queueNominal = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_nominal_quota",
+	queueNominal = metrics.NewGaugeDesc("kueue_cluster_queue_nominal_quota",
 		"The ClusterQueue's own quota.", ofCluster...)
-	queueBorrowingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_borrowing_limit",
+	queueBorrowingLimit = metrics.NewGaugeDesc("kueue_cluster_queue_borrowing_limit",
 		"How much more than its own the ClusterQueue may use. Absent where there is no limit.", ofCluster...)
-	queueLendingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_lending_limit",
+	queueLendingLimit = metrics.NewGaugeDesc("kueue_cluster_queue_lending_limit",
 		"How much of its own the ClusterQueue lends at most. Absent where there is no limit.", ofCluster...)
-	queueShare = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_weighted_share",
+	queueShare = metrics.NewGaugeDesc("kueue_cluster_queue_weighted_share",
 		"The ClusterQueue's share beside its siblings, in thousandths by its weight. Absent without Fair Sharing.", "cluster_queue")
-	cohortShare = metrics.NewDesc(metrics.Gauge, "kueue_cohort_weighted_share",
+	cohortShare = metrics.NewGaugeDesc("kueue_cohort_weighted_share",
 		"The cohort's share beside its siblings, in thousandths by its weight. Absent without Fair Sharing.", "cohort")
 
-	localPending = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_pending_workloads",
+	localPending = metrics.NewGaugeDesc("kueue_local_queue_pending_workloads",
 		"As `kueue_pending_workloads`, by LocalQueue.", "name", "namespace", "status")
-	localReserving = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_reserving_active_workloads",
+	localReserving = metrics.NewGaugeDesc("kueue_local_queue_reserving_active_workloads",
 		"Workloads of the LocalQueue that hold quota.", "name", "namespace")
-	localAdmitted = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_admitted_active_workloads",
+	localAdmitted = metrics.NewGaugeDesc("kueue_local_queue_admitted_active_workloads",
 		"Admitted Workloads of the LocalQueue.", "name", "namespace")
-	localState = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_status",
+	localState = metrics.NewGaugeDesc("kueue_local_queue_status",
 		"1 for the state of the LocalQueue's condition Active, `True` or `False`, 0 for the other.", "name", "namespace", "active")
-	localUsage = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_usage",
+	localUsage = metrics.NewGaugeDesc("kueue_local_queue_resource_usage",
 		"What admitted Workloads of the LocalQueue use.", ofLocal...)
-	localReservation = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_reservation",
+	localReservation = metrics.NewGaugeDesc("kueue_local_queue_resource_reservation",
 		"What Workloads of the LocalQueue hold.", ofLocal...)
 
-	auditDifference = metrics.NewDesc(metrics.Gauge, "muster_quota_audit_difference",
+	auditDifference = metrics.NewGaugeDesc("muster_quota_audit_difference",
 		"What the engine counts as held of the ClusterQueue beyond what its Workloads hold by the API, negative where it counts too little. Absent where both are equal.",
 		"cluster_queue", "flavor", "resource")
 

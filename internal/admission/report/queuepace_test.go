@@ -44,7 +44,9 @@ func newPace(t *testing.T) *pace {
 	return p
 }
 
-func (p *pace) pending(n int) { p.NoteClusterQueue("cq", engine.Usage{Pending: n}) }
+func (p *pace) pending(n int) {
+	p.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, engine.Usage{Pending: n})
+}
 
 // awaitPending waits for the status, without advancing the clock.
 func (p *pace) awaitPending(n int) {
@@ -138,8 +140,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 			s := NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), admissiontest.QueueStatusInterval)
 			observeQueues(s, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"))
 			write := func(u engine.Usage) {
-				s.NoteClusterQueue("cq", u)
-				s.NoteLocalQueue(local.Key, u)
+				s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, u)
+				s.Note(StatusOf{OfLocalQueue, local.Key}, u)
 				s.Write(t.Context(), cluster)
 				s.Write(t.Context(), local)
 			}
@@ -189,7 +191,7 @@ func TestAFailedStatusWriteIsRetried(t *testing.T) {
 			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f"))
 			s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
 				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
-			note := func(n int) { s.NoteClusterQueue("cq", engine.Usage{Pending: n}) }
+			note := func(n int) { s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, engine.Usage{Pending: n}) }
 			fail := admissiontest.Once(apierrors.NewServiceUnavailable("overloaded"))
 			w.Before = func(write string) error {
 				err := fail(write)
@@ -222,12 +224,12 @@ func TestNothingIsKeptOfADeletedQueue(t *testing.T) {
 		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 	gone := StatusOf{OfLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
 	observeQueues(s, admissiontest.NewLocalQueue("gone", "cq"))
-	s.NoteLocalQueue(gone.Key, engine.Usage{Pending: 1})
+	s.Note(StatusOf{OfLocalQueue, gone.Key}, engine.Usage{Pending: 1})
 	s.Write(t.Context(), gone)
 	if len(s.wrote) != 1 {
 		t.Fatalf("written statuses = %v, want one", s.wrote)
 	}
-	s.NoteLocalQueue(gone.Key, engine.Usage{Pending: 2})
+	s.Note(StatusOf{OfLocalQueue, gone.Key}, engine.Usage{Pending: 2})
 	s.Forget(gone)
 	if len(s.wrote) != 0 || len(s.usage) != 0 {
 		t.Errorf("state of the deleted queue = %v, %v, want none", s.wrote, s.usage)

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -55,14 +54,15 @@ type QueueStatusWriter struct {
 
 // StatusOf identifies the object that has a status.
 type StatusOf struct {
-	Kind statusKind
+	Kind StatusKind
 	engine.Key
 }
 
-type statusKind int
+// StatusKind is the kind of an object that has a status.
+type StatusKind int
 
 const (
-	OfClusterQueue statusKind = iota
+	OfClusterQueue StatusKind = iota
 	OfLocalQueue
 	OfCohort
 )
@@ -81,27 +81,13 @@ func NewQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *decis
 	}
 }
 
-// NoteClusterQueue queues the usage of a ClusterQueue for writing. A ClusterQueue must be noted before the LocalQueues
-// that point to it.
-func (qsw *QueueStatusWriter) NoteClusterQueue(name string, u engine.Usage) {
+// Note queues the usage of a queue, or the share of a cohort, for writing. A ClusterQueue must be noted before the
+// LocalQueues that point to it.
+func (qsw *QueueStatusWriter) Note(key StatusOf, u engine.Usage) {
 	qsw.mu.Lock()
-	qsw.cyclic[name] = u.Cyclic
-	qsw.mu.Unlock()
-	qsw.note(StatusOf{OfClusterQueue, engine.Key{Name: name}}, u)
-}
-
-// NoteLocalQueue queues the usage of a LocalQueue for writing.
-func (qsw *QueueStatusWriter) NoteLocalQueue(key engine.Key, u engine.Usage) {
-	qsw.note(StatusOf{OfLocalQueue, key}, u)
-}
-
-// NoteCohort queues the share of a cohort for writing.
-func (qsw *QueueStatusWriter) NoteCohort(name string, share int64) {
-	qsw.note(StatusOf{OfCohort, engine.Key{Name: name}}, engine.Usage{Share: &share})
-}
-
-func (qsw *QueueStatusWriter) note(key StatusOf, u engine.Usage) {
-	qsw.mu.Lock()
+	if key.Kind == OfClusterQueue {
+		qsw.cyclic[key.Name] = u.Cyclic
+	}
 	qsw.usage[key] = u
 	wait := qsw.remaining(key)
 	if qsw.hasty[key] {
@@ -283,11 +269,8 @@ func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u
 	}
 	desired := seen.DeepCopy()
 	localQueueStatus(desired, behind, around, u, qsw.clock.Now())
-	active := metav1.ConditionFalse
-	if meta.IsStatusConditionTrue(desired.Status.Conditions, kueue.LocalQueueActive) {
-		active = metav1.ConditionTrue
-	}
-	qsw.Gauges.state(key, string(active))
+	active := meta.FindStatusCondition(desired.Status.Conditions, kueue.LocalQueueActive)
+	qsw.Gauges.state(key, string(active.Status))
 	return qsw.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status) ||
 		early && equality.Semantic.DeepEqual(seen.Status.Conditions, desired.Status.Conditions))
 }
@@ -303,12 +286,12 @@ func (qsw *QueueStatusWriter) patch(ctx context.Context, seen, desired client.Ob
 // clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.
 func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around dependencies, now time.Time) {
 	active, why, message := canAdmit(q, around)
-	status := metav1.ConditionTrue
+	condition := metav1.Condition{Type: kueue.ClusterQueueActive, Status: metav1.ConditionTrue, Reason: why,
+		Message: message}
 	if !active {
-		status = metav1.ConditionFalse
+		condition.Status = metav1.ConditionFalse
 	}
-	setCondition(&q.Status.Conditions, q, now,
-		metav1.Condition{Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: message})
+	setCondition(&q.Status.Conditions, q, now, condition)
 	reportAudit(q, around.difference, now)
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
@@ -371,38 +354,40 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 // behind is nil if that does not exist.
 func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around dependencies,
 	u engine.Usage, now time.Time) {
-	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady,
-		"Can submit new workloads to localQueue"
-	switch {
-	case !q.DeletionTimestamp.IsZero():
-		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "LocalQueue is being deleted"
-	case translate.Stopped(q.Spec.StopPolicy):
-		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "LocalQueue is stopped"
-	case behind == nil:
-		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueDoesNotExist,
-			fmt.Sprintf("ClusterQueue %s doesn't exist: create it, or use a LocalQueue that names another", q.Spec.ClusterQueue)
-	case !behind.DeletionTimestamp.IsZero():
-		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
-			fmt.Sprintf("ClusterQueue %s is being deleted", q.Spec.ClusterQueue)
-	case workload.Closed(behind):
-		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
-			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)
-	default:
-		if active, _, fault := canAdmit(behind, around); !active {
-			status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
-				fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Spec.ClusterQueue, fault)
-		} else {
-			message += around.ineffectiveIn(q, behind)
-		}
+	active := metav1.Condition{Type: kueue.LocalQueueActive, Status: metav1.ConditionFalse}
+	if active.Reason, active.Message = localQueueFault(q, behind, around); active.Reason == "" {
+		active.Status, active.Reason = metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady
+		active.Message = "Can submit new workloads to localQueue" + around.ineffectiveIn(q, behind)
 	}
-	setCondition(&q.Status.Conditions, q, now,
-		metav1.Condition{Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: message})
+	setCondition(&q.Status.Conditions, q, now, active)
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
 	q.Status.AdmittedWorkloads = int32(u.Admitted)
 	q.Status.FlavorsReservation = localFlavorUsage(u.Reserved)
 	q.Status.FlavorUsage = localFlavorUsage(u.Used)
 	q.Status.FairSharing = consumptionStatus(u.Consumption)
+}
+
+// localQueueFault returns why a LocalQueue cannot admit, as the reason and message of its condition; "" if it can.
+func localQueueFault(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around dependencies) (why, message string) {
+	clusterQueue := "ClusterQueue " + string(q.Spec.ClusterQueue)
+	switch {
+	case !q.DeletionTimestamp.IsZero():
+		return kueue.ClusterQueueActiveReasonTerminating, "LocalQueue is being deleted"
+	case translate.Stopped(q.Spec.StopPolicy):
+		return kueue.ClusterQueueActiveReasonStopped, "LocalQueue is stopped"
+	case behind == nil:
+		return kueue.LocalQueueActiveReasonClusterQueueDoesNotExist,
+			clusterQueue + " doesn't exist: create it, or use a LocalQueue that names another"
+	case !behind.DeletionTimestamp.IsZero():
+		return kueue.LocalQueueActiveReasonClusterQueueIsInactive, clusterQueue + " is being deleted"
+	case workload.Closed(behind):
+		return kueue.LocalQueueActiveReasonClusterQueueIsInactive, clusterQueue + " is stopped"
+	}
+	if active, _, fault := canAdmit(behind, around); !active {
+		return kueue.LocalQueueActiveReasonClusterQueueIsInactive, clusterQueue + " is inactive: " + fault
+	}
+	return "", ""
 }
 
 // localFlavorUsage lists amounts, sorted by name.

@@ -268,9 +268,9 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	local := engine.Key{Namespace: "ns", Name: "q"}
 	observeQueues(s, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewLocalQueue("q", "cq"))
 	for range 3 {
-		s.NoteClusterQueue("cq", some)
-		s.NoteLocalQueue(local, some)
-		s.NoteClusterQueue("gone", some)
+		s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, some)
+		s.Note(StatusOf{OfLocalQueue, local}, some)
+		s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "gone"}}, some)
 		for _, key := range []StatusOf{{OfClusterQueue, engine.Key{Name: "cq"}}, {OfLocalQueue, local},
 			{OfClusterQueue, engine.Key{Name: "gone"}}} {
 			s.Write(t.Context(), key)
@@ -313,13 +313,13 @@ func TestTheStatusIsForTheVersionThatTheEngineHas(t *testing.T) {
 				observed.SetUID(uid)
 				observed.SetGeneration(generation)
 				s.Observe(observed, nil)
-				s.note(key, engine.Usage{})
+				s.Note(key, engine.Usage{})
 				s.Write(t.Context(), key)
 			}
 			observe("one", 1)
 			observe("another", 2)
 			s.Observe(nil, queue)
-			s.note(key, engine.Usage{})
+			s.Note(key, engine.Usage{})
 			s.Write(t.Context(), key)
 			if reported := w.Written(); len(reported) != 0 {
 				t.Errorf("writes = %v, want none for a version that the engine does not have", reported)
@@ -349,7 +349,7 @@ func TestASpecChangeIsAcknowledgedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Observe(queue.DeepCopy(), nil)
-		s.NoteClusterQueue("cq", engine.Usage{})
+		s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, engine.Usage{})
 	}
 	observed := func() int64 {
 		if err := w.Get(t.Context(), client.ObjectKeyFromObject(queue), queue); err != nil {
@@ -382,7 +382,7 @@ func TestMissingFlavorsAreReported(t *testing.T) {
 	s := NewQueueStatusWriter(w, clocktesting.NewFakeClock(admissiontest.Now),
 		decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 	observeQueues(s, admissiontest.NewClusterQueue("cq", "2"))
-	s.NoteClusterQueue("cq", engine.Usage{})
+	s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, engine.Usage{})
 	s.Write(t.Context(), StatusOf{Key: engine.Key{Name: "cq"}})
 	var q kueue.ClusterQueue
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
@@ -434,8 +434,8 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 				decisions.NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)), admissiontest.QueueStatusInterval)
 			local := engine.Key{Namespace: "ns", Name: "q"}
 			observeQueues(s, q, admissiontest.NewLocalQueue("q", "cq"))
-			s.NoteClusterQueue("cq", engine.Usage{Cyclic: tc.cyclic})
-			s.NoteLocalQueue(local, engine.Usage{})
+			s.Note(StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}, engine.Usage{Cyclic: tc.cyclic})
+			s.Note(StatusOf{OfLocalQueue, local}, engine.Usage{})
 			s.Write(t.Context(), StatusOf{OfClusterQueue, engine.Key{Name: "cq"}})
 			s.Write(t.Context(), StatusOf{OfLocalQueue, local})
 			var cluster kueue.ClusterQueue

@@ -11,7 +11,7 @@ import (
 )
 
 // stalledSeconds is computed when it is scraped, so that it also grows during a pass that does not end.
-var stalledSeconds = metrics.NewDesc(metrics.Gauge, "muster_engine_stalled_seconds",
+var stalledSeconds = metrics.NewGaugeDesc("muster_engine_stalled_seconds",
 	"For how long the engine has had work to do without a decision, or a new reason for a job to wait; 0 while it rests.")
 
 // Stall measures for how long the engine has been busy without a result. A long wait for events is no stall, nor is a

@@ -170,7 +170,7 @@ func (t *Translator) recountedWorkloads(changed bool, concerns func(*kueue.Workl
 		return nil
 	}
 	var events []engine.Event
-	for _, key := range slices.SortedFunc(maps.Keys(t.workloads), order.CompareKeys) {
+	for _, key := range order.SortedKeys(t.workloads) {
 		if w := t.workloads[key]; concerns(w) {
 			events = append(events, engine.WorkloadSet{Workload: t.Workload(w)})
 		}

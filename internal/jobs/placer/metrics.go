@@ -35,7 +35,7 @@ var (
 	// movedPods counts pods that were deleted so that they come back elsewhere.
 	movedPods = metrics.NewCounter("muster_moved_pods_total",
 		"Pods deleted because their job was given other places.").WithLabelValues()
-	gatedPods = metrics.NewDesc(metrics.Gauge, "muster_gated_pods", "Pods that wait to be given a place by Muster.")
+	gatedPods = metrics.NewGaugeDesc("muster_gated_pods", "Pods that wait to be given a place by Muster.")
 )
 
 // registerMetrics registers the number of waiting pods. It is read from the cache, so it includes pods that another
