@@ -77,7 +77,7 @@ func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*u
 	if err != nil {
 		return fmt.Errorf("making a client for custom resource definitions: %w", err)
 	}
-	there := definitionStore{client}
+	there := definitionStore(client)
 	if !adopt {
 		if err := refuseForeign(ctx, there, definitions); err != nil {
 			return err
@@ -100,7 +100,7 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 		return fmt.Errorf("making a client for admission policies: %w", err)
 	}
 	validating, mutating := splitMutating(policies)
-	if err := applyAll(ctx, policyStore{client}, validating); err != nil {
+	if err := applyAll(ctx, policyStore(client), validating); err != nil {
 		return err
 	}
 	switch served, err := servesMutatingPolicies(client.Discovery()); {
@@ -110,7 +110,7 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 		log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are suspended when the operator sees them, not at creation")
 		return nil
 	}
-	return applyAll(ctx, mutatingPolicyStore{client}, mutating)
+	return applyAll(ctx, mutatingPolicyStore(client), mutating)
 }
 
 // wanted returns the definitions and policies to apply, given the options and which controller runs Volcano's Jobs.

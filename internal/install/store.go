@@ -3,8 +3,10 @@ package install
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,97 +34,82 @@ type store interface {
 	apply(ctx context.Context, object identity, body []byte) error
 }
 
-// definitionStore is the store of custom resource definitions.
-type definitionStore struct{ client apiextensions.Interface }
+// kindClient is the client of one kind of objects of the type T, of which L is a list.
+type kindClient[T, L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, body []byte, options metav1.PatchOptions,
+		subresources ...string) (T, error)
+}
 
-func (d definitionStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
-	definitions, err := d.client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+// kindStore is the store of one kind.
+type kindStore[T, L runtime.Object] struct {
+	kind   string
+	client kindClient[T, L]
+}
+
+func newKindStore[T, L runtime.Object](kind string, client kindClient[T, L]) store {
+	return kindStore[T, L]{kind, client}
+}
+
+func (k kindStore[T, L]) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	all, err := k.client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[identity]runtime.Object, len(definitions.Items))
-	for i := range definitions.Items {
-		found[identity{"CustomResourceDefinition", definitions.Items[i].Name}] = &definitions.Items[i]
+	found := map[identity]runtime.Object{}
+	return found, meta.EachListItem(all, func(object runtime.Object) error {
+		found[identity{k.kind, object.(metav1.Object).GetName()}] = object
+		return nil
+	})
+}
+
+func (k kindStore[T, L]) apply(ctx context.Context, object identity, body []byte) error {
+	_, err := k.client.Patch(ctx, object.name, types.ApplyPatchType, body, forceAsMuster)
+	return err
+}
+
+// stores are the stores of several kinds, by kind.
+type stores map[string]store
+
+func (s stores) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	found := map[identity]runtime.Object{}
+	for _, of := range s {
+		some, err := of.list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(found, some)
 	}
 	return found, nil
 }
 
-func (d definitionStore) apply(ctx context.Context, object identity, body []byte) error {
-	_, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType,
-		body, forceAsMuster)
-	return err
+func (s stores) apply(ctx context.Context, object identity, body []byte) error {
+	of, ok := s[object.kind]
+	if !ok {
+		return fmt.Errorf("a %s is not an admission policy", object.kind)
+	}
+	return of.apply(ctx, object, body)
 }
 
-// policyStore is the store of validating admission policies and their bindings.
-type policyStore struct{ client kubernetes.Interface }
-
-func (p policyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
-	policies, err := p.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	bindings, err := p.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[identity]runtime.Object, len(policies.Items)+len(bindings.Items))
-	for i := range policies.Items {
-		found[identity{policyKind, policies.Items[i].Name}] = &policies.Items[i]
-	}
-	for i := range bindings.Items {
-		found[identity{bindingKind, bindings.Items[i].Name}] = &bindings.Items[i]
-	}
-	return found, nil
+// definitionStore returns the store of custom resource definitions.
+func definitionStore(client apiextensions.Interface) store {
+	return newKindStore("CustomResourceDefinition", client.ApiextensionsV1().CustomResourceDefinitions())
 }
 
-func (p policyStore) apply(ctx context.Context, object identity, body []byte) error {
-	var err error
-	switch object.kind {
-	case policyKind:
-		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name,
-			types.ApplyPatchType, body, forceAsMuster)
-	case bindingKind:
-		_, err = p.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name,
-			types.ApplyPatchType, body, forceAsMuster)
-	default:
-		err = fmt.Errorf("a %s is not an admission policy that validates", object.kind)
+// policyStore returns the store of validating admission policies and their bindings.
+func policyStore(client kubernetes.Interface) store {
+	api := client.AdmissionregistrationV1()
+	return stores{
+		policyKind:  newKindStore(policyKind, api.ValidatingAdmissionPolicies()),
+		bindingKind: newKindStore(bindingKind, api.ValidatingAdmissionPolicyBindings()),
 	}
-	return err
 }
 
-// mutatingPolicyStore is the store of mutating admission policies and their bindings.
-type mutatingPolicyStore struct{ client kubernetes.Interface }
-
-func (m mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
-	policies, err := m.client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
+// mutatingPolicyStore returns the store of mutating admission policies and their bindings.
+func mutatingPolicyStore(client kubernetes.Interface) store {
+	api := client.AdmissionregistrationV1()
+	return stores{
+		mutatingPolicyKind:  newKindStore(mutatingPolicyKind, api.MutatingAdmissionPolicies()),
+		mutatingBindingKind: newKindStore(mutatingBindingKind, api.MutatingAdmissionPolicyBindings()),
 	}
-	bindings, err := m.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[identity]runtime.Object, len(policies.Items)+len(bindings.Items))
-	for i := range policies.Items {
-		found[identity{mutatingPolicyKind, policies.Items[i].Name}] = &policies.Items[i]
-	}
-	for i := range bindings.Items {
-		found[identity{mutatingBindingKind, bindings.Items[i].Name}] = &bindings.Items[i]
-	}
-	return found, nil
-}
-
-func (m mutatingPolicyStore) apply(ctx context.Context, object identity, body []byte) error {
-	var err error
-	switch object.kind {
-	case mutatingPolicyKind:
-		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType,
-			body, forceAsMuster)
-	case mutatingBindingKind:
-		_, err = m.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name,
-			types.ApplyPatchType, body, forceAsMuster)
-	default:
-		err = fmt.Errorf("a %s is not an admission policy that mutates", object.kind)
-	}
-	return err
 }

@@ -106,7 +106,7 @@ func CheckInstalled(config *rest.Config) error {
 // waitUntilServed returns when the definitions are established and discovery lists their resources.
 func waitUntilServed(ctx context.Context, client apiextensions.Interface,
 	definitions []*unstructured.Unstructured) error {
-	live, err := definitionStore{client}.list(ctx)
+	live, err := definitionStore(client).list(ctx)
 	if err != nil {
 		return fmt.Errorf("reading which definitions are established: %w", err)
 	}
