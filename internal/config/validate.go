@@ -18,27 +18,24 @@ import (
 
 // validate returns all mistakes in a complete configuration.
 func validate(c *v1alpha1.Configuration) field.ErrorList {
-	mistakes := validateWaitForPodsReady(field.NewPath("waitForPodsReady"), c.WaitForPodsReady)
-	retention := field.NewPath("objectRetentionPolicies", "workloads")
-	mistakes = append(mistakes,
-		notNegative(retention.Child("afterFinished"), c.ObjectRetentionPolicies.Workloads.AfterFinished)...)
-	mistakes = append(mistakes, notNegative(retention.Child("afterDeactivatedByMuster"),
-		c.ObjectRetentionPolicies.Workloads.AfterDeactivatedByMuster)...)
-	mistakes = append(mistakes, validateFairSharing(field.NewPath("fairSharing"), c.FairSharing)...)
-	mistakes = append(mistakes,
-		validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
-	mistakes = append(mistakes,
-		oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff)...)
-	mistakes = append(mistakes, oneOf(field.NewPath("volcano"), *c.Volcano, v1alpha1.VolcanoAuto, v1alpha1.VolcanoNative,
-		v1alpha1.VolcanoExternal)...)
-	mistakes = append(mistakes, validateLatticeJob(field.NewPath("latticejob"), c.LatticeJob)...)
-	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
-	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
-	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)
-	mistakes = append(mistakes, validateTrainingJob(field.NewPath("trainingJob"), c.TrainingJob)...)
-	mistakes = append(mistakes, notNegative(field.NewPath("elasticity", "growAfter"), c.Elasticity.GrowAfter)...)
-	mistakes = append(mistakes, notNegative(field.NewPath("elasticity", "resizeCost"), c.Elasticity.ResizeCost)...)
-	return append(mistakes, notNegative(field.NewPath("nodeFailure", "notReadyGrace"), c.NodeFailure.NotReadyGrace)...)
+	kept := field.NewPath("objectRetentionPolicies", "workloads")
+	return slices.Concat(
+		validateWaitForPodsReady(field.NewPath("waitForPodsReady"), c.WaitForPodsReady),
+		notNegative(kept.Child("afterFinished"), c.ObjectRetentionPolicies.Workloads.AfterFinished),
+		notNegative(kept.Child("afterDeactivatedByMuster"), c.ObjectRetentionPolicies.Workloads.AfterDeactivatedByMuster),
+		validateFairSharing(field.NewPath("fairSharing"), c.FairSharing),
+		validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing),
+		oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff),
+		oneOf(field.NewPath("volcano"), *c.Volcano, v1alpha1.VolcanoAuto, v1alpha1.VolcanoNative, v1alpha1.VolcanoExternal),
+		validateLatticeJob(field.NewPath("latticejob"), c.LatticeJob),
+		validateResources(field.NewPath("resources"), c.Resources),
+		notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval),
+		validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue),
+		validateTrainingJob(field.NewPath("trainingJob"), c.TrainingJob),
+		notNegative(field.NewPath("elasticity", "growAfter"), c.Elasticity.GrowAfter),
+		notNegative(field.NewPath("elasticity", "resizeCost"), c.Elasticity.ResizeCost),
+		notNegative(field.NewPath("nodeFailure", "notReadyGrace"), c.NodeFailure.NotReadyGrace),
+	)
 }
 
 func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorList {
@@ -47,14 +44,14 @@ func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorLis
 		mistakes = append(mistakes,
 			field.Invalid(at.Child("group"), *t.Group, "must be the name of an API group, such as breezeml.ai"))
 	}
-	mistakes = append(mistakes, positive(at.Child("pendingTimeout"), t.PendingTimeout)...)
-	return append(mistakes, notNegative(at.Child("cooldown"), t.Cooldown)...)
+	return slices.Concat(mistakes, positive(at.Child("pendingTimeout"), t.PendingTimeout),
+		notNegative(at.Child("cooldown"), t.Cooldown))
 }
 
 func validateLatticeJob(at *field.Path, l *v1alpha1.LatticeJob) field.ErrorList {
-	mistakes := oneOf(at.Child("immutable"), *l.Immutable, v1alpha1.ImmutableWarn, v1alpha1.ImmutableDeny)
-	mistakes = append(mistakes, oneOf(at.Child("gpus"), *l.GPUs, v1alpha1.GPUResourcesAuto, v1alpha1.GPUResourcesShared,
-		v1alpha1.GPUResourcesWhole)...)
+	mistakes := slices.Concat(
+		oneOf(at.Child("immutable"), *l.Immutable, v1alpha1.ImmutableWarn, v1alpha1.ImmutableDeny),
+		oneOf(at.Child("gpus"), *l.GPUs, v1alpha1.GPUResourcesAuto, v1alpha1.GPUResourcesShared, v1alpha1.GPUResourcesWhole))
 	for _, model := range slices.Sorted(maps.Keys(l.GPUModels)) {
 		if wrong := content.IsLabelValue(l.GPUModels[model]); len(wrong) > 0 {
 			mistakes = append(mistakes, field.Invalid(at.Child("gpuModels").Key(model), l.GPUModels[model],
@@ -138,10 +135,11 @@ func validateAdmissionFairSharing(at *field.Path, f *v1alpha1.AdmissionFairShari
 }
 
 func validateDefaultQueue(at *field.Path, q *v1alpha1.DefaultQueue) field.ErrorList {
-	mistakes := oneOf(at.Child("capacity"), *q.Capacity, v1alpha1.CapacityNodes, v1alpha1.CapacityUnlimited,
-		v1alpha1.CapacityQuantities)
-	mistakes = append(mistakes, oneOf(at.Child("nodesOnDemand"), *q.NodesOnDemand,
-		v1alpha1.NodesOnDemandDetect, v1alpha1.NodesOnDemandAlways, v1alpha1.NodesOnDemandNever)...)
+	mistakes := slices.Concat(
+		oneOf(at.Child("capacity"), *q.Capacity, v1alpha1.CapacityNodes, v1alpha1.CapacityUnlimited,
+			v1alpha1.CapacityQuantities),
+		oneOf(at.Child("nodesOnDemand"), *q.NodesOnDemand,
+			v1alpha1.NodesOnDemandDetect, v1alpha1.NodesOnDemandAlways, v1alpha1.NodesOnDemandNever))
 	at = at.Child("quantities")
 	given := *q.Capacity == v1alpha1.CapacityQuantities
 	switch {
