@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/cmd/muster/view"
@@ -33,38 +34,43 @@ func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.Lis
 
 // undecodableJobs collects the jobs that a watch could not decode. Each is reported once per generation: its status may
 // be written many times.
-type undecodableJobs struct {
+type undecodableJobs = onceEach[generation, view.Unreadable]
+
+// onceEach collects values that are to be reported, once for each key.
+type onceEach[K comparable, V any] struct {
 	mu       sync.Mutex
-	reported map[generation]bool
-	pending  []view.Unreadable
+	reported sets.Set[K]
+	pending  []V
+}
+
+// add adds the value, and reports whether the key is new.
+func (o *onceEach[K, V]) add(key K, value V) (isNew bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reported.Has(key) {
+		return false
+	}
+	if o.reported == nil {
+		o.reported = sets.New[K]()
+	}
+	o.reported.Insert(key)
+	o.pending = append(o.pending, value)
+	return true
+}
+
+// take returns the values added since the last call.
+func (o *onceEach[K, V]) take() []V {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pending := o.pending
+	o.pending = nil
+	return pending
 }
 
 // generation identifies one version of the spec of an object.
 type generation struct {
 	uid    types.UID
 	number int64
-}
-
-func (u *undecodableJobs) add(of generation, job view.Unreadable) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.reported[of] {
-		return
-	}
-	if u.reported == nil {
-		u.reported = map[generation]bool{}
-	}
-	u.reported[of] = true
-	u.pending = append(u.pending, job)
-}
-
-// take returns the jobs added since the last call.
-func (u *undecodableJobs) take() []view.Unreadable {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	pending := u.pending
-	u.pending = nil
-	return pending
 }
 
 // isServedError reports whether a list failed for a reason other than decoding its items.

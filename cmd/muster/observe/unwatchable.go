@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,9 +13,7 @@ import (
 // unwatchableKinds collects the kinds that the user may not watch, or may no longer list or watch. Informers list these
 // kinds again and again with increasing backoff and do not report the failure.
 type unwatchableKinds struct {
-	mu       sync.Mutex
-	reported map[string]bool
-	pending  []string
+	onceEach[string, string]
 	// changed is called when a kind is added.
 	changed func()
 }
@@ -32,25 +29,14 @@ func (u *unwatchableKinds) handleWatchError(_ context.Context, _ *toolscache.Ref
 		return
 	}
 	kind := schema.GroupResource{Group: details.Group, Resource: details.Kind}.String()
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.reported[kind] {
-		return
+	if u.add(kind, kind) {
+		u.changed()
 	}
-	if u.reported == nil {
-		u.reported = map[string]bool{}
-	}
-	u.reported[kind] = true
-	u.pending = append(u.pending, kind)
-	u.changed()
 }
 
 // take returns the kinds added since the last call, sorted by name.
 func (u *unwatchableKinds) take() []string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	pending := u.pending
-	u.pending = nil
+	pending := u.onceEach.take()
 	slices.Sort(pending)
 	return pending
 }

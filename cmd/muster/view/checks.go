@@ -43,11 +43,11 @@ func checksOf(snapshot *Snapshot, w *kueue.Workload) (out []Check) {
 
 // inactiveChecks returns the admission checks of a ClusterQueue that do not exist or are not active, sorted by name.
 func inactiveChecks(snapshot *Snapshot, queue string) (out []Check) {
-	at := slices.IndexFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool { return q.Name == queue })
-	if at < 0 {
+	q := snapshot.clusterQueue(queue)
+	if q == nil {
 		return nil
 	}
-	for _, rule := range lifecycle.CheckRules(&snapshot.ClusterQueues[at].Spec) {
+	for _, rule := range lifecycle.CheckRules(&q.Spec) {
 		if check, is := checkFault(snapshot, string(rule.Name)); is {
 			out = append(out, check)
 		}

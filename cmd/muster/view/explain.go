@@ -254,12 +254,12 @@ func findWorkload(snapshot *Snapshot, job *Job) *kueue.Workload {
 // refusingSelector returns the namespaceSelector of a ClusterQueue that refuses the namespace, else nil. A queue
 // without one refuses all.
 func refusingSelector(snapshot *Snapshot, queue, namespace string) *metav1.LabelSelector {
-	at := slices.IndexFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool { return q.Name == queue })
+	q := snapshot.clusterQueue(queue)
 	in := slices.IndexFunc(snapshot.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
-	if at < 0 || in < 0 || workload.SelectsNamespace(&snapshot.ClusterQueues[at], &snapshot.Namespaces[in]) {
+	if q == nil || in < 0 || workload.SelectsNamespace(q, &snapshot.Namespaces[in]) {
 		return nil
 	}
-	if selector := snapshot.ClusterQueues[at].Spec.NamespaceSelector; selector != nil {
+	if selector := q.Spec.NamespaceSelector; selector != nil {
 		return selector
 	}
 	return &metav1.LabelSelector{}
@@ -277,10 +277,9 @@ func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {
 	}
 	waiting := waitingByQueue(snapshot, jobs)[clusterQueue]
 	position := slices.IndexFunc(waiting, func(w waiter) bool { return w.job.UID == job.UID })
-	at := slices.IndexFunc(snapshot.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
-	closed := at >= 0 && workload.Closed(&snapshot.ClusterQueues[at]) &&
-		ptr.Deref(snapshot.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
-	line := &Line{ClusterQueue: clusterQueue, Closed: closed, Missing: at < 0}
+	q := snapshot.clusterQueue(clusterQueue)
+	closed := q != nil && workload.Closed(q) && ptr.Deref(q.Spec.StopPolicy, kueue.None) == kueue.None
+	line := &Line{ClusterQueue: clusterQueue, Closed: closed, Missing: q == nil}
 	if position >= 0 {
 		line.Position, line.Length = position+1, len(waiting)
 	}

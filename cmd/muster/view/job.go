@@ -125,23 +125,28 @@ func (j *Job) Why() string {
 // OutputVersion is the apiVersion of `-o json` and `-o yaml`.
 const OutputVersion = "cli.muster.dev/v1"
 
-// JobList is the output of `muster jobs -o json`.
-type JobList struct {
+// List is the output of a command that lists jobs or queues with `-o json`.
+type List[T any] struct {
 	metav1.TypeMeta `json:",inline"`
-	Items           []Job `json:"items"`
+	Items           []T `json:"items"`
 }
+
+// JobList is the output of `muster jobs -o json`.
+type JobList = List[Job]
 
 // NewJobList returns a list of jobs for printing.
-func NewJobList(jobs []Job) *JobList {
-	if jobs == nil {
-		jobs = []Job{} // an empty list, never null
+func NewJobList(jobs []Job) *JobList { return newList("JobList", jobs) }
+
+func newList[T any](kind string, items []T) *List[T] {
+	if items == nil {
+		items = []T{} // an empty list, never null
 	}
-	return &JobList{TypeMeta: metav1.TypeMeta{APIVersion: OutputVersion, Kind: "JobList"}, Items: jobs}
+	return &List[T]{TypeMeta: metav1.TypeMeta{APIVersion: OutputVersion, Kind: kind}, Items: items}
 }
 
-// DeepCopyObject makes JobList a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
-func (j *JobList) DeepCopyObject() runtime.Object {
-	copied := *j
+// DeepCopyObject makes List a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
+func (l *List[T]) DeepCopyObject() runtime.Object {
+	copied := *l
 	return &copied
 }
 

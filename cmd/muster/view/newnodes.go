@@ -30,7 +30,6 @@ func waitsForNewNodes(snapshot *Snapshot, workload *kueue.Workload) bool {
 }
 
 func onDemand(snapshot *Snapshot, queue string) bool {
-	return slices.ContainsFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool {
-		return q.Name == queue && q.Annotations[muster.NodesOnDemandAnnotation] == "true"
-	})
+	q := snapshot.clusterQueue(queue)
+	return q != nil && q.Annotations[muster.NodesOnDemandAnnotation] == "true"
 }

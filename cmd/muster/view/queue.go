@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -62,24 +61,10 @@ type Quota struct {
 }
 
 // QueueList is the output of `muster queues -o json`.
-type QueueList struct {
-	metav1.TypeMeta `json:",inline"`
-	Items           []Queue `json:"items"`
-}
+type QueueList = List[Queue]
 
 // NewQueueList returns a list of queues for printing.
-func NewQueueList(queues []Queue) *QueueList {
-	if queues == nil {
-		queues = []Queue{}
-	}
-	return &QueueList{TypeMeta: metav1.TypeMeta{APIVersion: OutputVersion, Kind: "QueueList"}, Items: queues}
-}
-
-// DeepCopyObject makes QueueList a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
-func (q *QueueList) DeepCopyObject() runtime.Object {
-	copied := *q
-	return &copied
-}
+func NewQueueList(queues []Queue) *QueueList { return newList("QueueList", queues) }
 
 // Queues returns the ClusterQueues by name; with a namespace, only the ClusterQueues that its LocalQueues point to.
 func Queues(snapshot *Snapshot, namespace string, now time.Time) []Queue {

@@ -166,26 +166,42 @@ func hasRun(ended *corev1.ContainerStateTerminated) bool {
 	return ended != nil && ended.StartedAt.Unix() > 0 && replicas.WhyNotStarted(ended) == ""
 }
 
+// clusterQueue returns the ClusterQueue of the name, nil if there is none.
+func (s *Snapshot) clusterQueue(name string) *kueue.ClusterQueue {
+	for i := range s.ClusterQueues {
+		if s.ClusterQueues[i].Name == name {
+			return &s.ClusterQueues[i]
+		}
+	}
+	return nil
+}
+
 // watched returns the objects that decisions depend on.
 func (s *Snapshot) watched() []client.Object {
 	var objects []client.Object
-	add := func(n int, at func(i int) client.Object) {
-		for i := range n {
-			objects = append(objects, at(i))
-		}
+	objects = appendObjects(objects, s.Namespaces)
+	objects = appendObjects(objects, s.LimitRanges)
+	objects = appendObjects(objects, s.RuntimeClasses)
+	objects = appendObjects(objects, s.AdmissionChecks)
+	objects = appendObjects(objects, s.Topologies)
+	objects = appendObjects(objects, s.Nodes)
+	objects = appendObjects(objects, s.Bound)
+	objects = appendObjects(objects, s.ResourceFlavors)
+	objects = appendObjects(objects, s.Cohorts)
+	objects = appendObjects(objects, s.ClusterQueues)
+	objects = appendObjects(objects, s.LocalQueues)
+	objects = appendObjects(objects, s.Workloads)
+	return objects
+}
+
+// appendObjects appends pointers to the items of a list.
+func appendObjects[T any, P interface {
+	*T
+	client.Object
+}](objects []client.Object, items []T) []client.Object {
+	for i := range items {
+		objects = append(objects, P(&items[i]))
 	}
-	add(len(s.Namespaces), func(i int) client.Object { return &s.Namespaces[i] })
-	add(len(s.LimitRanges), func(i int) client.Object { return &s.LimitRanges[i] })
-	add(len(s.RuntimeClasses), func(i int) client.Object { return &s.RuntimeClasses[i] })
-	add(len(s.AdmissionChecks), func(i int) client.Object { return &s.AdmissionChecks[i] })
-	add(len(s.Topologies), func(i int) client.Object { return &s.Topologies[i] })
-	add(len(s.Nodes), func(i int) client.Object { return &s.Nodes[i] })
-	add(len(s.Bound), func(i int) client.Object { return &s.Bound[i] })
-	add(len(s.ResourceFlavors), func(i int) client.Object { return &s.ResourceFlavors[i] })
-	add(len(s.Cohorts), func(i int) client.Object { return &s.Cohorts[i] })
-	add(len(s.ClusterQueues), func(i int) client.Object { return &s.ClusterQueues[i] })
-	add(len(s.LocalQueues), func(i int) client.Object { return &s.LocalQueues[i] })
-	add(len(s.Workloads), func(i int) client.Object { return &s.Workloads[i] })
 	return objects
 }
 
