@@ -34,34 +34,40 @@ type apiServer struct {
 func newAPIServer(ctx context.Context, listener net.Listener, etcd string, c *credentials) (*apiServer, error) {
 	// The server warns its own loopback clients about old APIs that it needs.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-	o := options.NewServerRunOptions()
-	if err := parse(o.Flags(), apiServerFlags(listener, etcd, c)); err != nil {
-		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
-	}
-	o.SecureServing.Listener = listener
-	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
-		return nil, fmt.Errorf("configuring kube-apiserver's feature gates: %w", err)
-	}
-	completed, err := o.Complete(ctx)
+	config, err := configure(ctx, listener, etcd, c)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
-	if errs := completed.Validate(); len(errs) != 0 {
-		return nil, fmt.Errorf("configuring kube-apiserver: %w", utilerrors.NewAggregate(errs))
-	}
-	config, err := app.NewConfig(completed)
-	if err != nil {
-		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
-	}
-	completedConfig, err := config.Complete()
-	if err != nil {
-		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
-	}
-	chain, err := app.CreateServerChain(completedConfig)
+	chain, err := app.CreateServerChain(config)
 	if err != nil {
 		return nil, fmt.Errorf("building kube-apiserver: %w", err)
 	}
 	return &apiServer{chain: chain, loopback: chain.GenericAPIServer.LoopbackClientConfig}, nil
+}
+
+// configure returns the complete configuration of the server.
+func configure(ctx context.Context, listener net.Listener, etcd string, c *credentials) (app.CompletedConfig, error) {
+	var none app.CompletedConfig
+	o := options.NewServerRunOptions()
+	if err := parse(o.Flags(), apiServerFlags(listener, etcd, c)); err != nil {
+		return none, err
+	}
+	o.SecureServing.Listener = listener
+	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return none, fmt.Errorf("setting the feature gates: %w", err)
+	}
+	completed, err := o.Complete(ctx)
+	if err != nil {
+		return none, err
+	}
+	if errs := completed.Validate(); len(errs) != 0 {
+		return none, utilerrors.NewAggregate(errs)
+	}
+	config, err := app.NewConfig(completed)
+	if err != nil {
+		return none, err
+	}
+	return config.Complete()
 }
 
 func apiServerFlags(listener net.Listener, etcd string, c *credentials) []string {

@@ -96,38 +96,42 @@ func (cp *ControlPlane) WriteKubeconfig(path, user string, groups ...string) err
 }
 
 func (c *credentials) writeKubeconfig(path, user string, groups ...string) error {
-	scratch, err := os.MkdirTemp(c.dir, ".client-")
+	content, err := c.kubeconfig(user, groups...)
+	if err == nil {
+		err = atomicfile.Write(path, content)
+	}
 	if err != nil {
 		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
+	}
+	return nil
+}
+
+func (c *credentials) kubeconfig(user string, groups ...string) ([]byte, error) {
+	scratch, err := os.MkdirTemp(c.dir, ".client-")
+	if err != nil {
+		return nil, err
 	}
 	defer os.RemoveAll(scratch)
 	pair, err := c.authority.Client(scratch, "client", user, groups...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	certificate, err := os.ReadFile(pair.CertFile)
 	if err != nil {
-		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
+		return nil, err
 	}
 	key, err := os.ReadFile(pair.KeyFile)
 	if err != nil {
-		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
+		return nil, err
 	}
 	const name = "muster"
-	content, err := clientcmd.Write(clientcmdapi.Config{
+	return clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: name,
 		Clusters: map[string]*clientcmdapi.Cluster{name: {Server: "https://" + c.host,
 			CertificateAuthorityData: c.authority.PEM()}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{name: {ClientCertificateData: certificate, ClientKeyData: key}},
 		Contexts:  map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
 	})
-	if err != nil {
-		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
-	}
-	if err := atomicfile.Write(path, content); err != nil {
-		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
-	}
-	return nil
 }
 
 // KubeletServing returns the certificate with which a local node serves its kubelet API on loopback, and the CAs of its

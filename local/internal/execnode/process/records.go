@@ -19,14 +19,14 @@ const sandboxKey = "sandbox"
 func (r *Runtime) saveRecord(c *container) error {
 	record, err := proto.Marshal(&runtimeapi.ContainerStatusResponse{Status: c.status,
 		Info: map[string]string{sandboxKey: c.sandbox}})
-	if err != nil {
-		return fmt.Errorf("recording container %s: %w", c.id, err)
-	}
 	path := r.recordPath(c.id)
-	if err := os.WriteFile(path+".new", record, 0o600); err != nil {
-		return fmt.Errorf("recording container %s: %w", c.id, err)
+	if err == nil {
+		err = os.WriteFile(path+".new", record, 0o600)
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
 		return fmt.Errorf("recording container %s: %w", c.id, err)
 	}
 	return nil
