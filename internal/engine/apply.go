@@ -204,14 +204,11 @@ func (p PodUnschedulable) apply(e *Engine) {
 	}
 	if most := e.nodes.MostOn(w, p.Node, p.Why); most > 0 {
 		w.Avoid.Limit(p.Node, most)
-		w.Placed.Shape = nil
-		e.nodes.UpdatePlaces(w)
-		return
+	} else {
+		w.Avoid.Nodes = slices.Sorted(slices.Values(append(slices.Clone(w.Avoid.Nodes), p.Node)))
+		w.Avoid.Why = p.Why
 	}
-	w.Avoid.Nodes = slices.Sorted(slices.Values(append(slices.Clone(w.Avoid.Nodes), p.Node)))
-	w.Avoid.Why = p.Why
-	w.Placed.Shape = nil
-	e.nodes.UpdatePlaces(w)
+	e.nodes.Refresh(w)
 }
 
 func (ws WorkloadSet) apply(e *Engine) {
@@ -259,7 +256,7 @@ func (ws WorkloadSet) apply(e *Engine) {
 	e.evictions.trackWithdrawn(w)
 	e.route(w)
 	e.reports.refresh(w)
-	if w.ListedIn != nil && w.ClusterQueue.Family != nil {
+	if w.ListedIn != nil {
 		w.ClusterQueue.Family.Enqueue() // it may be able to grow now, or no longer
 	}
 }

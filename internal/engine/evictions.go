@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"slices"
 	"sort"
 
 	"github.com/musterhq/muster/internal/engine/nodes"
@@ -15,17 +14,17 @@ import (
 // evict evicts the victim. A workload with only a nomination is routed again, and one whose admission may not be
 // written yet is withdrawn.
 func (e *evictionPass) evict(v preempt.Victim, preemptor *state.Workload) {
-	w := e.pass.engine.workloads[v.Key]
-	e.pass.engine.evictions.precedence.Note(preemptor.Key, w.Key)
+	w := e.engine.workloads[v.Key]
+	e.engine.evictions.precedence.Note(preemptor.Key, w.Key)
 	if v.Nominated {
-		e.pass.engine.route(w)
+		e.engine.route(w)
 		return
 	}
 	eviction := &Eviction{Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
 		PreemptorPath: preemptor.ClusterQueue.Node.Path(), Path: v.Queue.Path()}
 	if w.Assumed == state.Admits {
 		w.Withdrawn = eviction
-		e.pass.engine.updateCharges(w)
+		e.engine.updateCharges(w)
 		e.pass.addDecision(w, preemptor.Priority, Decision{Withdraw: true})
 		return
 	}
@@ -34,7 +33,7 @@ func (e *evictionPass) evict(v preempt.Victim, preemptor *state.Workload) {
 
 func (e *evictionPass) decideEviction(w *state.Workload, eviction *Eviction, urgency int32) {
 	w.Assumed, w.DecidedOn, w.Growing = state.Evicts, w.Version, nil
-	e.pass.engine.updateCharges(w)
+	e.engine.updateCharges(w)
 	e.pass.addDecision(w, urgency, Decision{Evict: eviction})
 }
 
@@ -42,23 +41,21 @@ func (e *evictionPass) decideEviction(w *state.Workload, eviction *Eviction, urg
 // for their capacity and may still evict them. They count as leaving until then: otherwise the waiting workload would
 // lose its nomination, others evicted for it would be admitted again, and it would evict them again, without end.
 func (e *evictionPass) evictWithdrawn() {
-	if e.pass.engine.evictions.written.Len() == 0 {
+	if e.engine.evictions.written.Len() == 0 {
 		return
 	}
-	e.pass.engine.routing.markUnsorted(e.pass.engine.families, math.MaxInt)
-	keys := e.pass.engine.evictions.written.UnsortedList()
-	slices.SortFunc(keys, order.CompareKeys)
-	for _, key := range keys {
-		w := e.pass.engine.workloads[key]
+	e.engine.routing.markUnsorted(e.engine.families, math.MaxInt)
+	for _, key := range order.SortedKeys(e.engine.evictions.written) {
+		w := e.engine.workloads[key]
 		if f := w.ClusterQueue.Family; f != nil && f.Unsorted {
 			continue // the workload that waits for it may be about to leave the queue
 		}
-		e.pass.engine.evictions.written.Delete(key)
+		e.engine.evictions.written.Delete(key)
 		eviction := w.Withdrawn
 		w.Withdrawn = nil
 		by := e.waiterFor(w, eviction)
 		if w.Evicted || by == nil {
-			e.pass.engine.updateCharges(w)
+			e.engine.updateCharges(w)
 			continue
 		}
 		e.makeWay(w, by, e.evictionFor(w, by, eviction))
@@ -69,10 +66,10 @@ func (e *evictionPass) evictWithdrawn() {
 // beside what is nominated for others.
 func (e *evictionPass) makeWay(w, by *state.Workload, eviction *Eviction) {
 	if e.fitsBeside(w, w.Held) {
-		e.pass.engine.updateCharges(w)
+		e.engine.updateCharges(w)
 		return
 	}
-	e.pass.engine.evictions.precedence.Note(by.Key, w.Key)
+	e.engine.evictions.precedence.Note(by.Key, w.Key)
 	at := w.ResizableSet()
 	if at < 0 || !w.Admitted {
 		e.decideEviction(w, eviction, by.Priority)
@@ -94,31 +91,31 @@ func (e *evictionPass) makeWay(w, by *state.Workload, eviction *Eviction) {
 
 // fitsBeside reports whether a workload that counts as leaving could have this instead, in the planned ledger.
 func (e *evictionPass) fitsBeside(w *state.Workload, given *Admission) bool {
-	if state.ReplicasPlanned(w.ClusterQueue.Node, e.pass.engine.ledgers.VectorOf(given)) == 0 {
+	if state.ReplicasPlanned(w.ClusterQueue.Node, e.engine.ledgers.VectorOf(given)) == 0 {
 		return false
 	}
-	asks := e.pass.engine.nodes.AsksOf(w.PodSets, given.PodSets, state.Avoidance{})
-	return !given.OnNodes() || e.pass.engine.nodes.Finder.FitsAt(asks, nodes.PlacesOf(asks, given.PodSets), place.Planned)
+	asks := e.engine.nodes.AsksOf(w.PodSets, given.PodSets, state.Avoidance{})
+	return !given.OnNodes() || e.engine.nodes.Finder.FitsAt(asks, nodes.PlacesOf(asks, given.PodSets), place.Planned)
 }
 
 // waiterFor returns the workload that waits for what the given one holds and may evict it by the rules as they are now:
 // the preemptor, or the first in order of those that took over what was nominated for the preemptor. It returns nil if
 // there is none.
 func (e *evictionPass) waiterFor(w *state.Workload, eviction *Eviction) *state.Workload {
-	preemptor := e.pass.engine.workloads[eviction.Preemptor]
+	preemptor := e.engine.workloads[eviction.Preemptor]
 	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
 		return nil
 	}
-	has := e.pass.engine.ledgers.VectorOf(w.Held)
+	has := e.engine.ledgers.VectorOf(w.Held)
 	waits := func(by *state.Workload) bool {
-		return by.AwaitsAnyOf(has) && !by.MustTry() && e.pass.engine.evaluator.MayEvict(by, w)
+		return by.AwaitsAnyOf(has) && !by.MustTry() && e.engine.evaluator.MayEvict(by, w)
 	}
 	if waits(preemptor) {
 		return preemptor
 	}
 	var first *state.Workload
-	for key := range e.pass.engine.evictions.precedence.Over(preemptor.Key) {
-		if by := e.pass.engine.workloads[key]; waits(by) && (first == nil || order.Compare(by.Rank(), first.Rank()) < 0) {
+	for key := range e.engine.evictions.precedence.Over(preemptor.Key) {
+		if by := e.engine.workloads[key]; waits(by) && (first == nil || order.Compare(by.Rank(), first.Rank()) < 0) {
 			first = by
 		}
 	}
@@ -136,7 +133,7 @@ func (e *evictionPass) evictionFor(w, by *state.Workload, was *Eviction) *Evicti
 		cause = preempt.InQueue
 	case by.ReclaimsFrom(w.ClusterQueue.Node):
 		cause = preempt.Reclaimed
-	case e.pass.engine.options.FairSharing != nil:
+	case e.engine.options.FairSharing != nil:
 		cause = preempt.FairShare
 	}
 	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause,

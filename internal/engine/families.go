@@ -117,9 +117,7 @@ func (e *Engine) publishNodes() {
 	for _, name := range freed {
 		e.waiting.NodesFreed(name)
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(e.nodes.NominatedPlaces), order.CompareKeys) {
-		if f := e.nodes.NominatedPlaces[key].ClusterQueue.Family; f != nil {
-			f.Enqueue()
-		}
+	for _, key := range order.SortedKeys(e.nodes.NominatedPlaces) {
+		e.nodes.NominatedPlaces[key].ClusterQueue.Family.Enqueue()
 	}
 }

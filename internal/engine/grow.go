@@ -22,8 +22,8 @@ import (
 // priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (g *growthPass) grow(f *state.Family) (left bool) {
 	own := ownGrowths{pass: g.pass, queues: g.inOrderOfGrowth(f)}
-	g.pass.engine.holdBacks.ChargeAll(f)
-	defer g.pass.engine.holdBacks.ReleaseAll(f)
+	g.engine.holdBacks.ChargeAll(f)
+	defer g.engine.holdBacks.ReleaseAll(f)
 	defer own.release()
 	for _, q := range own.queues {
 		g.dropPlans(q)
@@ -47,7 +47,7 @@ func (g *growthPass) growIn(q *state.ClusterQueue, own *ownGrowths) (left, done 
 	decided := len(g.pass.decisions)
 	own.begin(q)
 	defer func() {
-		g.pass.engine.holdBacks.Charge(q)
+		g.engine.holdBacks.Charge(q)
 		own.end(q, len(g.pass.decisions) > decided)
 	}()
 	if g.growAsPlanned(q) {
@@ -69,12 +69,12 @@ func (g *growthPass) growIn(q *state.ClusterQueue, own *ownGrowths) (left, done 
 
 // growsIn reports whether workloads may grow in the queue.
 func (g *growthPass) growsIn(q *state.ClusterQueue) bool {
-	return q.Fault().Code == reason.None && g.pass.engine.tallies.mustWait(q).Code == reason.None
+	return q.Fault().Code == reason.None && g.engine.tallies.mustWait(q).Code == reason.None
 }
 
 // dropPlans releases what was planned for workloads that may not grow any more.
 func (g *growthPass) dropPlans(q *state.ClusterQueue) {
-	for _, w := range g.pass.engine.growths.ResizableOf(q).Members {
+	for _, w := range g.growths.ResizableOf(q).Members {
 		if len(w.Growing) > 0 && !w.MayGrow() {
 			g.planGrowth(w, nil)
 		}
@@ -85,7 +85,7 @@ func (g *growthPass) dropPlans(q *state.ClusterQueue) {
 // workload that does not get what was planned makes no others shrink before its next resize. It reports whether work
 // is left.
 func (g *growthPass) growAsPlanned(q *state.ClusterQueue) (left bool) {
-	t := g.pass.engine.growths.ResizableOf(q)
+	t := g.growths.ResizableOf(q)
 	for i, w := range t.Members {
 		if len(w.Growing) == 0 || g.awaitsOthers(q, t, i) {
 			continue
@@ -113,20 +113,20 @@ func (g *growthPass) awaitsOthers(q *state.ClusterQueue, t *state.Resizable, i i
 	if !state.Fits(q.Node, w.Growing) && q.Family.Leaving() > 0 {
 		return true
 	}
-	if w.GrowthAwaits == g.pass.engine.nodes.PlacesVersion {
+	if w.GrowthAwaits == g.engine.nodes.PlacesVersion {
 		return true
 	}
-	if g.pass.engine.growths.PodsOn(place.Now, t, i, t.Planned[i]) >= g.pass.engine.growths.PodsOn(place.Planned, t,
+	if g.growths.PodsOn(place.Now, t, i, t.Planned[i]) >= g.growths.PodsOn(place.Planned, t,
 		i, t.Planned[i]) {
 		return false
 	}
-	w.GrowthAwaits, q.Cramped = g.pass.engine.nodes.PlacesVersion, true
+	w.GrowthAwaits, q.Cramped = g.engine.nodes.PlacesVersion, true
 	return true
 }
 
 // scheduleGrowth notes that a workload of the queue may grow from the given time on.
 func (g *growthPass) scheduleGrowth(q *state.ClusterQueue, at time.Time) {
-	g.pass.engine.waiting.SetEarlier(waiting.Grow, Key{Name: q.Name}, at)
+	g.engine.waiting.SetEarlier(waiting.Grow, Key{Name: q.Name}, at)
 }
 
 // enlarge gives a workload as many more pods as fit on nodes, up to the given size. It reports whether these are all of
@@ -135,7 +135,7 @@ func (g *growthPass) enlarge(more growth.Growth) (whole bool) {
 	now := more.Workload.Held.PodSets[more.At].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := g.pass.engine.nodes.MoreOnNodes(more.Workload, more.At, pods, place.Now)
+		nodes, ok := g.engine.nodes.MoreOnNodes(more.Workload, more.At, pods, place.Now)
 		if ok {
 			found = nodes
 		}
@@ -158,17 +158,17 @@ func (g *growthPass) enlarge(more growth.Growth) (whole bool) {
 // planGrowth plans additional quota for the workload, to be used once other workloads have released it.
 func (g *growthPass) planGrowth(w *state.Workload, more quota.Vector) {
 	w.Growing, w.GrowthAwaits = more, -1
-	g.pass.engine.updateCharges(w)
+	g.engine.updateCharges(w)
 }
 
 // preemptForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
 // has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
 // one priority at a time, the highest first.
 func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
-	t := g.pass.engine.growths.ResizableOf(q)
+	t := g.growths.ResizableOf(q)
 	now := state.GrowthState{Listings: q.Listings, Others: q.Family.Listings, Charges: q.Family.Waits.Charges(),
-		Places: g.pass.engine.nodes.PlacesVersion, Until: q.PreemptionChecked.Until}
-	if now == q.PreemptionChecked && (now.Until.IsZero() || g.pass.engine.growths.Now.Before(now.Until)) {
+		Places: g.engine.nodes.PlacesVersion, Until: q.PreemptionChecked.Until}
+	if now == q.PreemptionChecked && (now.Until.IsZero() || g.growths.Now.Before(now.Until)) {
 		if !now.Until.IsZero() {
 			g.scheduleGrowth(q, now.Until)
 		}
@@ -189,9 +189,9 @@ func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
 		}
 		own.holdBack(q)
 		if mine := q.HoldBackOf(); mine.Class != nil && mine.Class.ClassKey.Priority < priority {
-			g.pass.engine.holdBacks.Release(q)
+			g.engine.holdBacks.Release(q)
 		} else {
-			g.pass.engine.holdBacks.Charge(q)
+			g.engine.holdBacks.Charge(q)
 		}
 		later, any := g.preemptFor(q, t, y, levels[priority])
 		if any {
@@ -216,11 +216,11 @@ func (g *growthPass) preemptForGrowth(q *state.ClusterQueue, own *ownGrowths) {
 func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *elastic.Yielding,
 	indices []int) (later time.Time, any bool) {
 	var grown, sizes []int32
-	g.pass.engine.growths.TryYields(q, t, func(trial *growth.YieldTrial) {
+	g.growths.TryYields(q, t, func(trial *growth.YieldTrial) {
 		gains := func(sizes []int32) (sum int32) {
 			trial.Release(sizes, func() {
 				trial.TakeOffNodes()
-				grown, sum, later = g.pass.engine.growths.GrownAs(q, t, indices,
+				grown, sum, later = g.growths.GrownAs(q, t, indices,
 					func(i quota.Index) int64 { return q.Node.Available(quota.Planned, i) })
 			})
 			return sum
@@ -248,7 +248,7 @@ func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *el
 		grower.Preempted = map[Key]string{}
 	}
 	for _, v := range victims {
-		grower.Preempted[v.Key] = g.pass.engine.workloads[v.Key].UID
+		grower.Preempted[v.Key] = g.engine.workloads[v.Key].UID
 		g.pass.evictions.evict(v, grower)
 	}
 	for _, y := range yields {
@@ -257,7 +257,7 @@ func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *el
 	}
 	for n, more := range grown {
 		if i := indices[n]; more > 0 {
-			g.planGrowth(t.Members[i], g.pass.engine.ledgers.VectorOfPods(&t.Members[i].Held.PodSets[t.At[i]], more))
+			g.planGrowth(t.Members[i], g.engine.ledgers.VectorOfPods(&t.Members[i].Held.PodSets[t.At[i]], more))
 		}
 	}
 	return later, true
@@ -269,18 +269,18 @@ func (g *growthPass) preemptFor(q *state.ClusterQueue, t *state.Resizable, y *el
 // shrinkSurplus shrinks these workloads before any other shrinks for what they have too much. One with a decision in
 // flight, or a rejected one, is skipped: updateCharges notes it again once that is resolved.
 func (g *growthPass) shrinkSurplus() {
-	for _, key := range slices.SortedFunc(maps.Keys(g.pass.engine.growths.Surplus), order.CompareKeys) {
+	for _, key := range order.SortedKeys(g.growths.Surplus) {
 		if g.pass.budget <= 0 {
 			return
 		}
-		g.pass.engine.growths.Surplus.Delete(key)
-		w := g.pass.engine.workloads[key]
+		g.growths.Surplus.Delete(key)
+		w := g.engine.workloads[key]
 		at := w.ElasticSet()
 		if at < 0 || !w.MayResize() || w.Assumed != state.Nothing {
 			continue
 		}
 		g.pass.budget--
-		given := g.sizedToRunning(w, at, w.PodSet(w.Held.PodSets[at].PodSet).Most())
+		given := g.sizedToRunning(w, at, w.HeldSet(at).Most())
 		g.pass.resize(w, at, given, Key{})
 		g.pass.decisions[len(g.pass.decisions)-1].Resize.Unwanted = true
 	}
@@ -292,7 +292,7 @@ func (g *growthPass) sizedToRunning(w *state.Workload, at int, to int32) *Admiss
 	set := &w.Held.PodSets[at]
 	given := w.Held.Sized(at, to, nil)
 	if len(set.Places) > 0 && !w.PodSet(set.PodSet).Tied() {
-		empty := nodes.Beyond(nodes.Merge(nil, set.Places), g.pass.engine.nodes.Places.PodNodes(w.Key, set.PodSet, nil))
+		empty := nodes.Beyond(nodes.Merge(nil, set.Places), g.engine.nodes.Places.PodNodes(w.Key, set.PodSet, nil))
 		given.PodSets[at].Places = place.Shrink(set.Places, empty, set.Count-to)
 	}
 	return given

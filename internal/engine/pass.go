@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/growth"
 	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -22,7 +23,7 @@ type pass struct {
 
 func (e *Engine) newPass(budget int) *pass {
 	p := &pass{engine: e, budget: budget}
-	p.evictions.pass, p.repairs.pass, p.growth.pass = p, p, p
+	p.evictions, p.repairs, p.growth = evictionPass{p, e}, repairPass{p, e, e.nodes}, growthPass{p, e, e.growths}
 	return p
 }
 
@@ -70,13 +71,24 @@ func (p *pass) resize(w *state.Workload, at int, given *Admission, by Key) {
 }
 
 // evictionPass is the evictions in a pass.
-type evictionPass struct{ pass *pass }
+type evictionPass struct {
+	pass   *pass
+	engine *Engine
+}
 
 // repairPass is the repair of lost places in a pass.
-type repairPass struct{ pass *pass }
+type repairPass struct {
+	pass   *pass
+	engine *Engine
+	nodes  *nodes.Nodes
+}
 
 // growthPass is the growth of workloads in a pass.
-type growthPass struct{ pass *pass }
+type growthPass struct {
+	pass    *pass
+	engine  *Engine
+	growths *growth.Growths
+}
 
 // admit gives the workload its quota.
 func (p *pass) admit(w *state.Workload, given *Admission) {

@@ -20,13 +20,13 @@ import (
 // and is evicted if there are no such places either.
 func (r *repairPass) repair() {
 	r.reviewReplacements()
-	for _, key := range r.pass.engine.nodes.Finder.TakeInvalid() {
-		if w := r.pass.engine.workloads[key]; w != nil {
-			r.pass.engine.nodes.ToRepair.Push(w.Rank())
+	for _, key := range r.nodes.Finder.TakeInvalid() {
+		if w := r.engine.workloads[key]; w != nil {
+			r.nodes.ToRepair.Push(w.Rank())
 		}
 	}
-	for r.pass.engine.nodes.ToRepair.Len() > 0 && r.pass.budget > 0 {
-		if w := r.pass.engine.workloads[r.pass.engine.nodes.ToRepair.Pop().Key]; w != nil {
+	for r.nodes.ToRepair.Len() > 0 && r.pass.budget > 0 {
+		if w := r.engine.workloads[r.nodes.ToRepair.Pop().Key]; w != nil {
 			r.repairWorkload(w)
 		}
 	}
@@ -46,11 +46,11 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 	case w.Held == nil:
 		return
 	case w.Held.IsWithin():
-		r.pass.engine.nodes.Within.Insert(w.Key)
-		r.pass.engine.nodes.CountWithin()
+		r.nodes.Within.Insert(w.Key)
+		r.nodes.CountWithin()
 		return
 	case w.Assumed != state.Nothing, w.IsRefused(state.ReductionChange), w.IsRefused(state.PlacesChange):
-		r.pass.engine.nodes.DeferredRepairs.Insert(w.Key)
+		r.nodes.DeferredRepairs.Insert(w.Key)
 		return
 	}
 	r.pass.budget--
@@ -59,7 +59,7 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 	case ok && repaired.Moved > 0:
 		r.replace(w, repaired.Assignments)
 	case ok:
-		r.pass.engine.nodes.DropReplacement(w)
+		r.nodes.DropReplacement(w)
 	case r.shrinkToValid(w), r.awaitReplacement(w):
 	default:
 		r.evictForNodes(w)
@@ -68,9 +68,9 @@ func (r *repairPass) repairWorkload(w *state.Workload) {
 
 // repairPlaces finds other places that are free now. What is nominated for the workload itself is free for it.
 func (r *repairPass) repairPlaces(w *state.Workload) (out find.RepairResult, ok bool) {
-	r.pass.engine.nodes.Places.Try(func() {
-		r.pass.engine.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)
-		out, ok = r.pass.engine.nodes.Finder.Repair(w.Key)
+	r.nodes.Places.Try(func() {
+		r.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)
+		out, ok = r.nodes.Finder.Repair(w.Key)
 	})
 	return out, ok
 }
@@ -80,7 +80,7 @@ func (r *repairPass) replace(w *state.Workload, found []place.Assignment) {
 	given := w.Held.At(found)
 	w.Before, w.Held = w.Held, given
 	w.Assumed, w.DecidedOn = state.Replaces, w.Version
-	r.pass.engine.updateCharges(w)
+	r.engine.updateCharges(w)
 	r.pass.addDecision(w, repairUrgency, Decision{Replace: given})
 }
 
@@ -93,16 +93,12 @@ func (r *repairPass) shrinkToValid(w *state.Workload) bool {
 	}
 	set := &w.Held.PodSets[at]
 	var lost []place.NodeCount
-	most := int32(0)
-	for _, invalid := range r.pass.engine.nodes.Places.InvalidPlaces(w.Key) {
+	for _, invalid := range r.nodes.Places.InvalidPlaces(w.Key) {
 		if invalid.PodSet == set.PodSet {
 			lost = invalid.Nodes
 		}
 	}
-	for _, at := range lost {
-		most += at.Count
-	}
-	most = min(most, set.Count-w.LeastOf(at))
+	most := min(nodes.CountOf(lost), set.Count-w.LeastOf(at))
 	fewer := int32(sort.Search(int(max(0, most)),
 		func(n int) bool { return r.repairedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
@@ -121,9 +117,9 @@ func (r *repairPass) repairedWithout(w *state.Workload, at int, lost []place.Nod
 	given.PodSets[at].Places = place.Shrink(w.Held.PodSets[at].Places, lost, fewer)
 	var repaired find.RepairResult
 	ok := false
-	r.pass.engine.nodes.Places.Try(func() {
-		r.pass.engine.nodes.Places.Hold(w.Key, r.pass.engine.nodes.Holding(w, state.Placed{By: given}))
-		repaired, ok = r.pass.engine.nodes.Finder.Repair(w.Key)
+	r.nodes.Places.Try(func() {
+		r.nodes.HoldAs(w, state.Placed{By: given})
+		repaired, ok = r.nodes.Finder.Repair(w.Key)
 	})
 	if !ok {
 		return nil
@@ -135,7 +131,7 @@ func (r *repairPass) repairedWithout(w *state.Workload, at int, lost []place.Nod
 func (r *repairPass) evictForNodes(w *state.Workload) {
 	detail := r.lostNodesMessage(w) // describes its present places
 	w.Assumed, w.DecidedOn, w.NodesFailed = state.Evicts, w.Version, true
-	r.pass.engine.updateCharges(w)
+	r.engine.updateCharges(w)
 	r.pass.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: w.ClusterQueue.Node.Path(), Detail: detail}})
 }
@@ -146,7 +142,7 @@ const maxNodesNamed = 3
 // lostNodesMessage says which nodes the gang can no longer use.
 func (r *repairPass) lostNodesMessage(w *state.Workload) string {
 	rest := r.noPlacesMessage(w)
-	lost := r.pass.engine.nodes.Places.InvalidNodes(w.Key)
+	lost := r.nodes.Places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no longer valid, " + rest
 	}
@@ -162,7 +158,7 @@ func (r *repairPass) lostNodesMessage(w *state.Workload) string {
 func (r *repairPass) noPlacesMessage(w *state.Workload) string {
 	for i := range w.Held.PodSets {
 		a := &w.Held.PodSets[i]
-		if by := r.pass.engine.nodes.PlacedBy(a); len(a.Places) > 0 && !r.pass.engine.nodes.Places.IsPlaced(by) {
+		if by := r.nodes.PlacedBy(a); len(a.Places) > 0 && !r.nodes.Places.IsPlaced(by) {
 			return fmt.Sprintf("and flavor %s no longer has a topology for choosing others", by)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 // reviewReplacements queues the repair of the workloads that wait for other places, if these may have changed.
 func (r *repairPass) reviewReplacements() {
-	for _, w := range r.pass.engine.nodes.Replacing {
-		if r.pass.engine.nodes.MayBeReplaced(w) {
-			r.pass.engine.nodes.ToRepair.Push(w.Rank())
+	for _, w := range r.nodes.Replacing {
+		if r.nodes.MayBeReplaced(w) {
+			r.nodes.ToRepair.Push(w.Rank())
 		}
 	}
 }
@@ -24,17 +24,17 @@ func (r *repairPass) reviewReplacements() {
 // It ends: while no place changes it is not called again, places nominated once are kept for as long as they would be
 // free, and each search for others evicts workloads that it precedes from then on.
 func (r *repairPass) awaitReplacement(w *state.Workload) bool {
-	if r.pass.engine.nodes.RefusedItsPods(w) {
-		r.pass.engine.nodes.DropReplacement(w)
+	if r.nodes.RefusedItsPods(w) {
+		r.nodes.DropReplacement(w)
 		return false // what kube-scheduler refuses on one node it may refuse on each: others would be evicted in vain
 	}
 	if !r.keepsReplacement(w) {
-		r.pass.engine.nodes.DropReplacement(w)
+		r.nodes.DropReplacement(w)
 		if !r.nominateReplacement(w) && !r.preemptForReplacement(w) {
 			return false
 		}
 	}
-	w.Replacement.CheckedAt = r.pass.engine.nodes.PlacesVersion
+	w.Replacement.CheckedAt = r.nodes.PlacesVersion
 	return true
 }
 
@@ -43,7 +43,7 @@ func (r *repairPass) awaitReplacement(w *state.Workload) bool {
 // move, as those of a slice do, some of the nominated places may be its own: these are free for it, although not beside
 // it.
 func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
-	if w.Replacement == nil || r.pass.engine.nodes.Departing == 0 {
+	if w.Replacement == nil || r.nodes.Departing == 0 {
 		return false
 	}
 	nominated := map[string]int32{}
@@ -53,25 +53,25 @@ func (r *repairPass) keepsReplacement(w *state.Workload) (keeps bool) {
 		nominated[set.Ask.PodSet] += nodes.CountOf(set.Nodes)
 		asks, at = append(asks, set.Ask), append(at, place.Assignment{PodSet: set.Ask.PodSet, Nodes: set.Nodes})
 	}
-	r.pass.engine.nodes.Places.Try(func() {
-		r.pass.engine.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)
-		needed, ok := r.pass.engine.nodes.Finder.RepairOnceGone(w.Key)
+	r.nodes.Places.Try(func() {
+		r.nodes.Places.Hold(nodes.ReplacementKey(w.Key), nil)
+		needed, ok := r.nodes.Finder.RepairOnceGone(w.Key)
 		lacks := func(set place.Assignment) bool { return nodes.CountOf(set.Nodes) > nominated[set.PodSet] }
 		enough := !slices.ContainsFunc(needed.Gained, lacks)
 		keeps = ok && enough && (nodes.SamePlaces(at, needed.Gained) ||
-			r.pass.engine.nodes.Finder.FitsAt(asks, at, place.Planned))
+			r.nodes.Finder.FitsAt(asks, at, place.Planned))
 	})
 	return keeps
 }
 
 // nominateReplacement nominates places for the workload that leaving workloads use, and reports whether there are any.
 func (r *repairPass) nominateReplacement(w *state.Workload) bool {
-	if r.pass.engine.nodes.Departing == 0 {
+	if r.nodes.Departing == 0 {
 		return false
 	}
-	found, ok := r.pass.engine.nodes.Finder.RepairOnceGone(w.Key)
+	found, ok := r.nodes.Finder.RepairOnceGone(w.Key)
 	if ok {
-		r.pass.engine.nodes.HoldReplacement(w, found.Gained)
+		r.nodes.HoldReplacement(w, found.Gained)
 	}
 	return ok
 }
@@ -79,12 +79,12 @@ func (r *repairPass) nominateReplacement(w *state.Workload) bool {
 // preemptForReplacement evicts workloads, and nominates the places that they use. It reports whether there are any
 // whose eviction helps.
 func (r *repairPass) preemptForReplacement(w *state.Workload) bool {
-	found, gained := r.pass.engine.evaluator.VictimsForReplacement(w)
+	found, gained := r.engine.evaluator.VictimsForReplacement(w)
 	if len(found.Victims)+len(found.Yields) == 0 {
 		return false
 	}
 	r.pass.budget -= len(found.Victims) + len(found.Yields)
-	before, lost := len(r.pass.decisions), r.pass.engine.nodes.Places.InvalidNodes(w.Key)
+	before, lost := len(r.pass.decisions), r.nodes.Places.InvalidNodes(w.Key)
 	for _, v := range found.Victims {
 		r.pass.evictions.evict(v, w)
 	}
@@ -94,6 +94,6 @@ func (r *repairPass) preemptForReplacement(w *state.Workload) bool {
 	for i := range r.pass.decisions[before:] {
 		r.pass.decisions[before+i].Lost = lost
 	}
-	r.pass.engine.nodes.HoldReplacement(w, gained)
+	r.nodes.HoldReplacement(w, gained)
 	return true
 }

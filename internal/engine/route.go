@@ -182,7 +182,7 @@ func (e *Engine) retryRefused(now time.Time) {
 		}
 		e.updateCharges(w) // it may be evicted again
 		e.nodes.QueueRepair(w)
-		if w.ClusterQueue != nil && w.ClusterQueue.Family != nil {
+		if w.ClusterQueue != nil {
 			w.ClusterQueue.Family.Enqueue() // and it may grow
 		}
 	}
@@ -206,8 +206,7 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 			continue
 		}
 		w.Nomination.CheckedAt = -1 // others were evicted for it: it keeps the nomination, and may use the nodes as well
-		w.Placed.Shape = nil
-		e.nodes.UpdatePlaces(w)
+		e.nodes.Refresh(w)
 		w.ClusterQueue.Family.Enqueue()
 	}
 }

@@ -42,8 +42,8 @@ func (t *tallies) count(c state.Charges, sign int) {
 		if c.Count.Leaving {
 			q.Leaving += sign
 		}
-		if f := q.Family; f != nil && (c.Count.Leaving || c.Count.Unready) && sign < 0 {
-			f.Enqueue()
+		if (c.Count.Leaving || c.Count.Unready) && sign < 0 {
+			q.Family.Enqueue()
 		}
 		t.usageChanged.Insert(q.Name)
 	}
@@ -55,9 +55,7 @@ func (t *tallies) count(c state.Charges, sign int) {
 
 // TakeChangedQueues returns the queues whose usage or counts may have changed since the last call, sorted by name.
 func (t *tallies) TakeChangedQueues() (clusterQueues []string, localQueues []Key) {
-	clusterQueues = sets.List(t.usageChanged)
-	localQueues = t.localUsageChanged.UnsortedList()
-	slices.SortFunc(localQueues, order.CompareKeys)
+	clusterQueues, localQueues = sets.List(t.usageChanged), order.SortedKeys(t.localUsageChanged)
 	t.usageChanged.Clear()
 	t.localUsageChanged.Clear()
 	return clusterQueues, localQueues

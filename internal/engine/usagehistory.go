@@ -2,7 +2,6 @@ package engine
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/fair"
@@ -106,7 +105,7 @@ func (u *usageHistory) sample(now time.Time) {
 
 // ranked returns the LocalQueues that are ordered by usage, sorted by key.
 func (u *usageHistory) ranked() (out []*state.LocalQueue) {
-	for _, key := range slices.SortedFunc(maps.Keys(u.localQueues), order.CompareKeys) {
+	for _, key := range order.SortedKeys(u.localQueues) {
 		if l := u.localQueues[key]; u.ranksByUsage(l) {
 			out = append(out, l)
 		}

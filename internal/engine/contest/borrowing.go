@@ -1,54 +1,41 @@
 package contest
 
 import (
-	"container/heap"
+	"cmp"
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // byBorrowing is the contest in which queues of a higher rank go first, then those that borrow less, then the first
-// in order: a heap.
-type byBorrowing struct{ heads borrowingHeap }
+// in order.
+type byBorrowing struct{ heads order.Heap[*Contestant] }
 
-func (b *byBorrowing) Add(c *Contestant) { heap.Push(&b.heads, c) }
-
-func (b *byBorrowing) First() *Contestant {
-	if len(b.heads) == 0 {
-		return nil
-	}
-	return b.heads[0]
+func newByBorrowing() *byBorrowing {
+	return &byBorrowing{order.NewHeap((*Contestant).before, func(c *Contestant) *order.Place { return &c.at })}
 }
 
-func (b *byBorrowing) Replace(_, next *Contestant) {
-	if next == nil {
-		heap.Pop(&b.heads)
-		return
+func (b *byBorrowing) Add(c *Contestant) { b.heads.Put(c) }
+
+func (b *byBorrowing) First() *Contestant {
+	if b.heads.Len() == 0 {
+		return nil
 	}
-	b.heads[0] = next
-	heap.Fix(&b.heads, 0)
+	return b.heads.First()
+}
+
+func (b *byBorrowing) Replace(was, next *Contestant) {
+	b.heads.Remove(was)
+	if next != nil {
+		b.heads.Put(next)
+	}
 }
 
 // Recharged does nothing: contestants with an outdated outcome are stale.
 func (b *byBorrowing) Recharged(*quota.Node) {}
 
-type borrowingHeap []*Contestant
-
-func (bh borrowingHeap) Len() int { return len(bh) }
-func (bh borrowingHeap) Less(i, j int) bool {
-	if a, b := bh[i].QueueRank, bh[j].QueueRank; a != b {
-		return a > b
-	}
-	if bh[i].Borrowing != bh[j].Borrowing {
-		return bh[i].Borrowing < bh[j].Borrowing
-	}
-	return order.Compare(bh[i].Rank, bh[j].Rank) < 0
-}
-func (bh borrowingHeap) Swap(i, j int) { bh[i], bh[j] = bh[j], bh[i] }
-func (bh *borrowingHeap) Push(x any)   { *bh = append(*bh, x.(*Contestant)) }
-func (bh *borrowingHeap) Pop() any {
-	last := len(*bh) - 1
-	c := (*bh)[last]
-	*bh = (*bh)[:last]
-	return c
+// before reports whether the contestant goes before the other one if they do not compare fair shares.
+func (c *Contestant) before(other *Contestant) bool {
+	return cmp.Or(cmp.Compare(other.QueueRank, c.QueueRank), cmp.Compare(c.Borrowing, other.Borrowing),
+		order.Compare(c.Rank, other.Rank)) < 0
 }

@@ -21,6 +21,8 @@ type Contestant struct {
 	// Usage is what it would take, Borrowing the level from which that would be borrowed, as in flavor.Choice.
 	Usage     quota.Vector
 	Borrowing int
+
+	at order.Place // in the heap of byBorrowing
 }
 
 // Contest decides which head goes next.
@@ -41,5 +43,5 @@ func New(fair bool) Contest {
 	if fair {
 		return &tournament{brackets: brackets{}}
 	}
-	return &byBorrowing{}
+	return newByBorrowing()
 }

@@ -32,7 +32,7 @@ func (ex *explainer) findHead() {
 	lacks := map[*state.Class][]quota.FlavorResource{}
 	waitsBehind := func(c *state.Class) func(*state.Class) bool {
 		return func(head *state.Class) bool {
-			return slices.ContainsFunc(lacks[head], ex.view.FormOf(c).Asks)
+			return slices.ContainsFunc(lacks[head], ex.FormOf(c).Asks)
 		}
 	}
 	for _, c := range earlier {
@@ -41,7 +41,7 @@ func (ex *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.Lacks()
 		case c.IsBlocked() || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := ex.view.EvaluateInTurn(c); found.Verdict == state.Hopeless && len(found.Lacks) > 0 {
+			if found := ex.EvaluateInTurn(c); found.Verdict == state.Hopeless && len(found.Lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.Lacks
 			}
 		}

@@ -36,8 +36,8 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 	}
 	ex.tentatively(func() {
 		if onNodes {
-			ex.view.Nodes.Departing++ // those tried without are leaving, as nodes see it
-			defer func() { ex.view.Nodes.Departing-- }()
+			ex.Nodes.Departing++ // those tried without are leaving, as nodes see it
+			defer func() { ex.Nodes.Departing-- }()
 			ex.stay()
 		}
 		t := &endTrial{explainer: ex}
@@ -59,7 +59,7 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*state.Workload, ok 
 		return !slices.ContainsFunc(ex.needs,
 			func(a quota.Amount) bool { return ex.w.ClusterQueue.Node.Free(a.Index) < a.Value })
 	}
-	ex.view.Tree.Try(func() {
+	ex.Tree.Try(func() {
 		for _, h := range holders {
 			if fits() {
 				break
@@ -84,17 +84,17 @@ func (ex *explainer) endsForQuota(holders []holder) (ends []*state.Workload, ok 
 
 // stay makes the workloads that are leaving count on nodes, so that the trials show which of them have to be gone.
 func (ex *explainer) stay() {
-	for _, w := range ex.view.Workloads {
+	for _, w := range ex.Workloads {
 		if has := w.Placed; has.Leaving && has.By != nil && !w.Gone {
 			has.Leaving = false
-			ex.view.Nodes.Places.Hold(w.Key, ex.view.Nodes.Holding(w, has))
+			ex.Nodes.HoldAs(w, has)
 		}
 	}
 }
 
 // endTrial evaluates the explained workload without others.
 type endTrial struct {
-	explainer     *explainer
+	*explainer
 	trials, ended int
 }
 
@@ -104,22 +104,22 @@ func (e *endTrial) spent() bool { return e.trials >= maxEndTrials || e.ended >= 
 func (e *endTrial) fitsWithout(ended []*state.Workload) (is bool) {
 	e.trials++
 	e.ended += len(ended)
-	q := e.explainer.w.ClusterQueue
+	q := e.w.ClusterQueue
 	heldBack := map[*state.ClusterQueue]quota.Vector{}
 	for _, other := range q.Family.Queues {
 		heldBack[other] = other.HeldBack
 	}
-	nodes := &evaluate.NodeCapacity{Evaluator: e.explainer.view.Evaluator}
-	e.explainer.tentatively(func() {
-		e.explainer.view.HoldBacks.ReleaseAll(q.Family)
+	nodes := &evaluate.NodeCapacity{Evaluator: e.Evaluator}
+	e.tentatively(func() {
+		e.HoldBacks.ReleaseAll(q.Family)
 		for _, w := range ended {
 			if w.Charged.Queue != nil {
-				e.explainer.end(w)
+				e.end(w)
 			}
 			nodes.Without(&preempt.Holder{Key: w.Key}, preempt.All)
 		}
-		e.explainer.view.HoldBacks.ChargeAll(q.Family)
-		_, found := e.explainer.probe(e.explainer.w)
+		e.HoldBacks.ChargeAll(q.Family)
+		_, found := e.probe(e.w)
 		is = found.Verdict == state.Admissible || found.Verdict == state.Nominable && state.Fits(q.Node, found.Choice.Usage)
 	})
 	for other, v := range heldBack {
@@ -160,7 +160,7 @@ func (ex *explainer) endersOnNodes(holders []holder) []*state.Workload {
 	}
 	var list []ender
 	amounts := map[string]int64{}
-	for _, w := range ex.view.Workloads {
+	for _, w := range ex.Workloads {
 		nodes := ex.nodesUnder(w)
 		if w == ex.w || w.Gone || len(nodes) == 0 && !ofShort[w] {
 			continue
@@ -202,8 +202,8 @@ func (ex *explainer) nodesUnder(w *state.Workload) (nodes []place.NodeCount) {
 			nodes = append(nodes, a.Places...)
 		case len(w.Within[a.PodSet]) > 0:
 			nodes = append(nodes, w.Within[a.PodSet]...)
-		case ex.view.Nodes.PodCounts[w.Key] > 0:
-			nodes = append(nodes, ex.view.Nodes.Places.PodNodes(w.Key, a.PodSet, nil)...)
+		case ex.Nodes.PodCounts[w.Key] > 0:
+			nodes = append(nodes, ex.Nodes.Places.PodNodes(w.Key, a.PodSet, nil)...)
 		}
 	}
 	return nodes
@@ -217,8 +217,8 @@ func (ex *explainer) requiredLevels() []string {
 		if t == nil || !t.Mandatory {
 			continue
 		}
-		for _, f := range slices.Sorted(maps.Keys(ex.view.Nodes.Flavors)) {
-			levels := ex.view.Nodes.Topologies[ex.view.Nodes.Flavors[f].Topology]
+		for _, f := range slices.Sorted(maps.Keys(ex.Nodes.Flavors)) {
+			levels := ex.Nodes.Topologies[ex.Nodes.Flavors[f].Topology]
 			if at := slices.Index(levels, t.Level); at >= 0 {
 				return levels[:at+1]
 			}
@@ -231,7 +231,7 @@ func (ex *explainer) requiredLevels() []string {
 func (ex *explainer) domainOf(node string, levels []string) string {
 	var values []string
 	for _, level := range levels {
-		value, _ := ex.view.Nodes.Places.LabelOf(node, level)
+		value, _ := ex.Nodes.Places.LabelOf(node, level)
 		values = append(values, value)
 	}
 	return strings.Join(values, "/")

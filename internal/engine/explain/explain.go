@@ -28,7 +28,7 @@ type View struct {
 
 // Explain explains the state of the workload, with current numbers. It changes nothing.
 func Explain(view View, w *state.Workload) reason.Explanation {
-	ex := &explainer{view: view, w: w, first: w, out: reason.Explanation{
+	ex := &explainer{View: view, w: w, first: w, out: reason.Explanation{
 		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: requests(w.Shape.PodSets),
 	}}
 	if w.ClusterQueue != nil {
@@ -44,9 +44,9 @@ func Explain(view View, w *state.Workload) reason.Explanation {
 
 // explainer is one call of Explain.
 type explainer struct {
-	view View
-	w    *state.Workload
-	out  reason.Explanation
+	View
+	w   *state.Workload
+	out reason.Explanation
 	// first is the workload for which others would be evicted: w, or the head of its class.
 	first *state.Workload
 	// probed is the class of w alone, as it was evaluated.
@@ -127,7 +127,7 @@ func (ex *explainer) setPosition() {
 func (ex *explainer) inLine(q *state.ClusterQueue) func(yield func(state.Turn) bool) {
 	return func(yield func(state.Turn) bool) {
 		for _, r := range q.Nominated.All() {
-			if !yield(ex.view.Workloads[r.Key].Turn()) {
+			if !yield(ex.Workloads[r.Key].Turn()) {
 				return
 			}
 		}
@@ -144,28 +144,28 @@ func (ex *explainer) inLine(q *state.ClusterQueue) func(yield func(state.Turn) b
 // explainWait explains why the workload has no quota, and what would have to happen.
 func (ex *explainer) explainWait() {
 	w, q := ex.w, ex.w.ClusterQueue
-	if q != nil && (ex.view.Changed(q)) || w.LocalEntry.On() == w.Local.Unrouted {
+	if q != nil && (ex.Changed(q)) || w.LocalEntry.On() == w.Local.Unrouted {
 		ex.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed, and is evaluated next"})
 		return
 	}
-	why := ex.view.WhyInadmissible(w)
+	why := ex.WhyInadmissible(w)
 	if q == nil || q.Node == nil {
 		ex.setReason(why)
 		return
 	}
 	ex.tentatively(func() {
 		if w.Nomination != nil { // it does not have to wait for what is nominated for itself
-			ex.view.Tree.Release(q.Name, quota.Planned, w.Nomination.Usage)
-			ex.view.Nodes.Places.Hold(w.Key, nil)
+			ex.Tree.Release(q.Name, quota.Planned, w.Nomination.Usage)
+			ex.Nodes.Places.Hold(w.Key, nil)
 		} else {
-			ex.view.HoldBacks.ChargeAll(q.Family) // as in a pass
-			defer ex.view.HoldBacks.ReleaseAll(q.Family)
+			ex.HoldBacks.ChargeAll(q.Family) // as in a pass
+			defer ex.HoldBacks.ReleaseAll(q.Family)
 			ex.findHead()
 		}
 		form, found := ex.probe(w)
 		if c := w.Class; c != nil && c.Head().Key != w.Key && found.Verdict == state.Preempting {
 			// It gets nothing before the head of its class, which may have been evicted for those that would stop for it.
-			head := ex.view.Workloads[c.Head().Key]
+			head := ex.Workloads[c.Head().Key]
 			if _, of := ex.probe(head); of.Verdict == state.Hopeless {
 				ex.first, found = head, of
 			}
@@ -179,11 +179,11 @@ func (ex *explainer) explainWait() {
 			}
 		}
 		ex.mustBeFixed = why.Code == reason.Inadmissible || ex.isRefusedPreemptor(found)
-		ex.view.HoldBacks.Release(q)
+		ex.HoldBacks.Release(q)
 		ex.surveyFlavors(form, ex.countsOf(form, found))
 		if !ex.mustBeFixed {
 			ex.findVictims(found)
-			if found.Verdict != state.Hopeless || !ex.view.WhyHopeless(ex.probed, found).Code.Never() {
+			if found.Verdict != state.Hopeless || !ex.WhyHopeless(ex.probed, found).Code.Never() {
 				ex.findHolders(found, form.OnNodes())
 			}
 		}
@@ -216,7 +216,7 @@ func (ex *explainer) findVictims(found evaluate.Outcome) {
 func (ex *explainer) hasNominated() bool {
 	places := state.Admissible
 	if ex.w.Nomination.Given.OnNodes() {
-		places, _ = ex.view.Nodes.FindNominated(ex.w)
+		places, _ = ex.Nodes.FindNominated(ex.w)
 	}
 	return places == state.Admissible && state.Fits(ex.w.ClusterQueue.Node, ex.w.Nomination.Usage)
 }
@@ -227,7 +227,7 @@ func (ex *explainer) probe(w *state.Workload) (*flavor.Form, evaluate.Outcome) {
 	if w == ex.w {
 		ex.probed = c
 	}
-	return ex.view.FormOf(c), ex.view.EvaluateInTurn(c)
+	return ex.FormOf(c), ex.EvaluateInTurn(c)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that are nominated for it or that
@@ -248,7 +248,7 @@ func (ex *explainer) countsOf(form *flavor.Form, found evaluate.Outcome) []int32
 }
 
 // tentatively runs f and rolls back its changes of quota and places.
-func (ex *explainer) tentatively(f func()) { ex.view.Tree.Try(func() { ex.view.Nodes.Places.Try(f) }) }
+func (ex *explainer) tentatively(f func()) { ex.Tree.Try(func() { ex.Nodes.Places.Try(f) }) }
 
 func (ex *explainer) setReason(why reason.Reason) {
 	ex.out.Code, ex.out.Message = why.Code, why.Message()
@@ -257,7 +257,7 @@ func (ex *explainer) setReason(why reason.Reason) {
 // whyNow returns the reason for which a workload in line waits, given its outcome.
 func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 	q := ex.w.ClusterQueue
-	if why := ex.view.MustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
+	if why := ex.MustWait(q); why.Code != reason.None && ex.waitsForReadyPods(found) {
 		ex.findUnready()
 		return why
 	}
@@ -267,7 +267,7 @@ func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 	case ex.out.Behind != nil:
 		return state.WhyBehind(q)
 	}
-	why := ex.view.WhyHopeless(ex.probed, found)
+	why := ex.WhyHopeless(ex.probed, found)
 	if c := ex.w.Class; c != nil && c.IsBlocked() &&
 		(found.Verdict == state.Admissible || found.Verdict == state.Nominable) {
 		// There is or will be capacity, but another queue keeps it for its own workloads.
@@ -294,7 +294,7 @@ func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 // deactivated or deleted and end on their own account.
 func (ex *explainer) countAwaited() (evicted, ending int) {
 	for _, name := range ex.out.Awaits {
-		if ex.view.Workloads[order.Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
+		if ex.Workloads[order.Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
 			ending++
 		} else {
 			evicted++
@@ -305,9 +305,9 @@ func (ex *explainer) countAwaited() (evicted, ending int) {
 
 // findUnready lists the workloads whose pods must be ready first.
 func (ex *explainer) findUnready() {
-	for _, w := range state.SortedByKey(ex.view.Workloads) {
+	for _, w := range state.SortedByKey(ex.Workloads) {
 		if w.Charged.Count.Unready &&
-			(ex.view.Options.BlockUntilReady == model.BlockAll || w.Charged.Queue == ex.w.ClusterQueue) {
+			(ex.Options.BlockUntilReady == model.BlockAll || w.Charged.Queue == ex.w.ClusterQueue) {
 			ex.out.Unready = append(ex.out.Unready, reason.NameOf(w.Key))
 		}
 	}
@@ -319,13 +319,13 @@ func (ex *explainer) findStuckHead() {
 	if ex.out.Behind == nil || ex.w.ClusterQueue.Strategy != model.Strict {
 		return
 	}
-	head := ex.view.Workloads[order.Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
+	head := ex.Workloads[order.Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
 	if head == nil || head.Class == nil {
 		return
 	}
 	c := state.Alone(head)
-	if found := ex.view.EvaluateInTurn(c); found.Verdict == state.Hopeless {
-		if code := ex.view.WhyHopeless(c, found).Code; code.Never() {
+	if found := ex.EvaluateInTurn(c); found.Verdict == state.Hopeless {
+		if code := ex.WhyHopeless(c, found).Code; code.Never() {
 			ex.out.BehindCode = code
 		}
 	}
@@ -354,7 +354,7 @@ func (ex *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 		nominated = ex.w.Nomination.Given.PodSets
 	}
 	var needs []quota.Amount
-	for i, looks := range form.Survey(counts, ex.view.QuestionOf(ex.first, q), nominated) {
+	for i, looks := range form.Survey(counts, ex.QuestionOf(ex.first, q), nominated) {
 		for n := range looks {
 			nodes := ex.nodesOf(i, &looks[n])
 			said := ex.verdictOf(&looks[n], ex.asksWithoutPlaces(i, counts[i], &looks[n], nodes))
@@ -401,10 +401,10 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 			break
 		}
 		wanted := quota.VectorOf(usage...)
-		p := ex.view.Preemptor(ex.first, ex.w.ClusterQueue, wanted, evaluate.ShortOf(ex.w.ClusterQueue.Node, wanted))
-		victims := ex.view.VictimsOf(p)
+		p := ex.Preemptor(ex.first, ex.w.ClusterQueue, wanted, evaluate.ShortOf(ex.w.ClusterQueue.Node, wanted))
+		victims := ex.VictimsOf(p)
 		if len(victims) > 0 && len(asks) > 0 {
-			victims, _ = ex.view.SearchOnNodes(p, asks) // others may have to go, or there is no way
+			victims, _ = ex.SearchOnNodes(p, asks) // others may have to go, or there is no way
 		}
 		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption

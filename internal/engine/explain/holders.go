@@ -36,7 +36,7 @@ func (ex *explainer) findHolders(found evaluate.Outcome, onNodes bool) {
 		return
 	}
 	q := ex.w.ClusterQueue
-	explainer := preempt.NewExplainer(ex.view.Tree, ex.view.Preemptor(ex.first, q, ex.needs, ex.short), ex.view.HoldersOf)
+	explainer := preempt.NewExplainer(ex.Tree, ex.Preemptor(ex.first, q, ex.needs, ex.short), ex.HoldersOf)
 	victims := sets.Set[reason.Name]{}
 	for _, v := range ex.out.WouldPreempt {
 		victims.Insert(v.Name)
@@ -58,7 +58,7 @@ func (ex *explainer) findHolders(found evaluate.Outcome, onNodes bool) {
 func (ex *explainer) holdersOfShort() []holder {
 	root := ex.w.ClusterQueue.Node.Root()
 	var out []holder
-	for _, w := range ex.view.Workloads {
+	for _, w := range ex.Workloads {
 		q := w.Charged.Queue
 		if w == ex.w || q == nil || q.Node == nil || q.Node.Root() != root {
 			continue
@@ -81,7 +81,7 @@ func (ex *explainer) hinders(w *state.Workload) (helps bool) {
 		return false
 	}
 	before := ex.available()
-	ex.view.Tree.Try(func() {
+	ex.Tree.Try(func() {
 		ex.end(w)
 		helps = !slices.Equal(before, ex.available())
 	})
@@ -104,13 +104,13 @@ func (ex *explainer) available() (out []int64) {
 
 // end removes the workload from the ledgers. It is called within Try.
 func (ex *explainer) end(w *state.Workload) {
-	ex.view.Tree.Release(w.Charged.Queue.Name, quota.Held, w.Charged.Held)
-	ex.view.Tree.Release(w.Charged.Queue.Name, quota.Planned, w.Charged.Planned)
+	ex.Tree.Release(w.Charged.Queue.Name, quota.Held, w.Charged.Held)
+	ex.Tree.Release(w.Charged.Queue.Name, quota.Planned, w.Charged.Planned)
 }
 
 func (ex *explainer) restore(w *state.Workload) {
-	ex.view.Tree.Charge(w.Charged.Queue.Name, quota.Held, w.Charged.Held)
-	ex.view.Tree.Charge(w.Charged.Queue.Name, quota.Planned, w.Charged.Planned)
+	ex.Tree.Charge(w.Charged.Queue.Name, quota.Held, w.Charged.Held)
+	ex.Tree.Charge(w.Charged.Queue.Name, quota.Planned, w.Charged.Planned)
 }
 
 // holderOf describes a holder for users. The victims are those to evict for the explained workload.
@@ -122,7 +122,7 @@ func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer,
 	}
 	for _, i := range ex.short {
 		if amount := ex.hasOfShort(w, i); amount > 0 {
-			name := corev1.ResourceName(ex.view.Tree.Name(i).Resource)
+			name := corev1.ResourceName(ex.Tree.Name(i).Resource)
 			sum := out.Holds[name]
 			sum.Add(quota.ToQuantity(name, amount))
 			out.Holds[name] = sum
@@ -135,7 +135,7 @@ func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer,
 		out.NotPreemptable = "the API server rejected a change to it: " + w.Refusal.Message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
-	case ex.first != ex.w && ex.view.Precedence.Over(ex.first.Key).Has(w.Key):
+	case ex.first != ex.w && ex.Precedence.Over(ex.first.Key).Has(w.Key):
 		out.NotPreemptable = "an earlier workload that asks for the same was evicted for it before, and does not take that back"
 	case victims.Has(out.Name):
 		out.Preemptable = true

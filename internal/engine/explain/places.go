@@ -10,17 +10,22 @@ import (
 // nodes.
 func (ex *explainer) nodesOf(podSet int, l *flavor.FlavorFit) *find.Diagnosis {
 	ps := &ex.w.Shape.PodSets[podSet]
-	if l.Refusal != "" || ps.Needed() == 0 || !ex.view.Nodes.Places.IsPlaced(l.Flavor) {
+	if l.Refusal != "" || ps.Needed() == 0 || !ex.Nodes.Places.IsPlaced(l.Flavor) {
 		return nil
 	}
-	ask, _ := ex.view.Nodes.AskOf(ps,
-		&flavor.Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
-	said := ex.view.Nodes.Finder.Diagnose([]place.Ask{ask})
+	ask := ex.askOf(ps, ps.Needed(), l)
+	said := ex.Nodes.Finder.Diagnose([]place.Ask{ask})
 	if !said.Fits && ask.Group != "" {
-		said.Relaxation = ex.view.Nodes.Finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
+		said.Relaxation = ex.Nodes.Finder.Diagnose(ex.groupOf(ask.Group, l.Flavor)).Relaxation
 	}
 	return &said
+}
+
+// askOf returns what this number of pods of a pod set asks of the nodes of a flavor.
+func (ex *explainer) askOf(ps *flavor.PodSet, pods int32, l *flavor.FlavorFit) place.Ask {
+	given := flavor.Assignment{PodSet: ps.Name, Count: pods, Flavors: map[string]string{"": l.Flavor}}
+	ask, _ := ex.Nodes.AskOf(ps, &given, &ex.w.Avoid)
+	return ask
 }
 
 // asksWithoutPlaces returns what a pod set of this count asks of the nodes of the flavor if these, as diagnosed, lack
@@ -30,18 +35,14 @@ func (ex *explainer) asksWithoutPlaces(podSet int, count int32, l *flavor.Flavor
 	if nodes == nil || nodes.Fits || count == 0 {
 		return nil
 	}
-	ps := &ex.w.Shape.PodSets[podSet]
-	ask, _ := ex.view.Nodes.AskOf(ps,
-		&flavor.Assignment{PodSet: ps.Name, Count: count, Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid, ask.Limits = ex.w.Avoid.Nodes, ex.w.Avoid.Limits
-	return []place.Ask{ask}
+	return []place.Ask{ex.askOf(&ex.w.Shape.PodSets[podSet], count, l)}
 }
 
 // fitOnceGone reports whether the asks have places once the workloads that are leaving are gone, or need quota alone
 // since they wait for new nodes.
 func (ex *explainer) fitOnceGone(asks []place.Ask) bool {
-	return len(asks) == 0 || ex.view.Nodes.Finder.Fits(asks, place.Planned) ||
-		ex.w.ClusterQueue.OnDemand && !ex.view.Nodes.Finder.EverFits(asks)
+	return len(asks) == 0 || ex.Nodes.Finder.Fits(asks, place.Planned) ||
+		ex.w.ClusterQueue.OnDemand && !ex.Nodes.Finder.EverFits(asks)
 }
 
 // groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
@@ -56,7 +57,7 @@ func (ex *explainer) groupOf(group, of string) []place.Ask {
 		}
 		given = append(given, a)
 	}
-	return ex.view.Nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
+	return ex.Nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid)
 }
 
 // together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
@@ -85,7 +86,7 @@ func (ex *explainer) together() *find.Diagnosis {
 	if looks < 2 {
 		return nil
 	}
-	said := ex.view.Nodes.Finder.Diagnose(ex.view.Nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
+	said := ex.Nodes.Finder.Diagnose(ex.Nodes.AsksOf(ex.w.Shape.PodSets, given, ex.w.Avoid))
 	if said.Fits {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (g *Growths) List(w *state.Workload) {
 
 // NoteSurplus notes whether the workload holds more pods than its job wants.
 func (g *Growths) NoteSurplus(w *state.Workload) {
-	if at := w.ElasticSet(); at >= 0 && w.Held.PodSets[at].Count > w.PodSet(w.Held.PodSets[at].PodSet).Most() {
+	if at := w.ElasticSet(); at >= 0 && w.Held.PodSets[at].Count > w.HeldSet(at).Most() {
 		g.Surplus.Insert(w.Key)
 	} else {
 		g.Surplus.Delete(w.Key)
@@ -183,7 +183,7 @@ func (g *Growths) StartDue(now time.Time) {
 		if !due {
 			return
 		}
-		if q := g.queues[key.Name]; q != nil && q.Family != nil {
+		if q := g.queues[key.Name]; q != nil {
 			q.Family.Enqueue()
 		}
 	}

@@ -12,12 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
-// podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
-func (g *Growths) podsOnNodes(t *state.Resizable, i int, most int32) int32 {
-	return g.PodsOn(place.Planned, t, i, most)
-}
-
-// PodsOn is podsOnNodes in either ledger.
+// PodsOn returns how many more pods of a resizable workload, up to most, fit on nodes in a ledger.
 func (g *Growths) PodsOn(on place.Ledger, t *state.Resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
 		_, ok := g.nodes.MoreOnNodes(t.Members[i], t.At[i], pods, on)
@@ -150,8 +145,7 @@ func (h *Headroom) enlarge(i int, pods int32) bool {
 	w, at := h.of.Members[i], h.of.At[i]
 	nodes, ok := h.growths.nodes.MoreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
-		h.growths.nodes.Places.Hold(w.Key,
-			h.growths.nodes.Holding(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)}))
+		h.growths.nodes.HoldAs(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)})
 	}
 	return ok
 }

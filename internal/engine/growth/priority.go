@@ -51,7 +51,7 @@ func (g *Growths) FirstToGrow(q *state.ClusterQueue, t *state.Resizable, indices
 	left := maxGrowthChecks
 	for _, i := range indices {
 		if most := g.growsSoon(q, t, i); most > 0 {
-			if g.podsOnNodes(t, i, most) > 0 {
+			if g.PodsOn(place.Planned, t, i, most) > 0 {
 				return t.Members[i]
 			}
 			if left--; left == 0 {
@@ -87,7 +87,7 @@ func (g *Growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, 
 	grown := func() (pods []int32) {
 		g.nodes.Places.Try(func() {
 			for n, i := range growing {
-				most := g.podsOnNodes(t, i, wanted[n])
+				most := g.PodsOn(place.Planned, t, i, wanted[n])
 				pods = append(pods, most)
 				if most > 0 && n < len(growing)-1 {
 					nodes.enlarge(i, most)
@@ -98,7 +98,7 @@ func (g *Growths) blocksGrowthOnNodes(w *state.Workload, q *state.ClusterQueue, 
 	}
 	before := grown()
 	g.nodes.Places.Try(func() {
-		g.nodes.Places.Hold(w.Key, g.nodes.Holding(w, state.Placed{By: given, Nominated: true}))
+		g.nodes.HoldAs(w, state.Placed{By: given, Nominated: true})
 		for n, most := range grown() {
 			if grower == nil && most < before[n] {
 				grower = t.Members[growing[n]]

@@ -68,11 +68,11 @@ func (y *YieldTrial) TakeOffNodes() {
 		y.Tried++
 		switch to {
 		case y.t.Jobs[i].Size:
-			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, w.Placed))
+			y.growths.nodes.HoldAs(w, w.Placed)
 		case 0:
-			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, state.Placed{By: w.Held, Leaving: true}))
+			y.growths.nodes.HoldAs(w, state.Placed{By: w.Held, Leaving: true})
 		default:
-			y.growths.nodes.Places.Hold(w.Key, y.growths.nodes.Holding(w, state.Placed{By: w.Held.Sized(y.t.At[i], to, nil)}))
+			y.growths.nodes.HoldAs(w, state.Placed{By: w.Held.Sized(y.t.At[i], to, nil)})
 		}
 	}
 }

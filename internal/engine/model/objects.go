@@ -4,6 +4,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -74,19 +75,7 @@ type Check struct {
 
 // AppliesTo reports whether the check applies to an admission: to any of the flavors in it.
 func (c Check) AppliesTo(given *Admission) bool {
-	if len(c.Flavors) == 0 {
-		return true
-	}
-	for _, flavor := range c.Flavors {
-		for _, ps := range given.PodSets {
-			for _, used := range ps.Flavors {
-				if used == flavor {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return len(c.Flavors) == 0 || given.HasAny(sets.New(c.Flavors...))
 }
 
 // LocalQueue is the name by which workloads of a namespace refer to a ClusterQueue.

@@ -12,11 +12,11 @@ import (
 // domain.
 func (n *Nodes) MoreOnNodes(w *state.Workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
 	a := &w.Held.PodSets[at]
-	ask, ok := n.AskOf(w.PodSet(a.PodSet), a)
+	ask, ok := n.AskOf(w.PodSet(a.PodSet), a, &w.Avoid)
 	if !ok || len(a.Places) == 0 {
 		return nil, true // a matter of quota alone
 	}
-	ask.Count, ask.Avoid, ask.Limits = pods, w.Avoid.Nodes, w.Avoid.Limits
+	ask.Count = pods
 	if len(ask.Bounds)+len(ask.Limits) > 0 {
 		ask.Kept = w.Held.Places()
 	}
@@ -54,7 +54,7 @@ func (n *Nodes) FindNominated(w *state.Workload) (out state.Verdict, found []pla
 	given := w.Nomination.Given.PodSets
 	asks := n.AsksOf(w.Shape.PodSets, given, w.Avoid)
 	n.Places.Try(func() {
-		n.Places.Hold(w.Key, n.Holding(w, n.LeftoverPods(w)))
+		n.HoldAs(w, n.LeftoverPods(w))
 		out, found = n.placesOn(asks, PlacesOf(asks, given))
 	})
 	return out, found

@@ -82,7 +82,7 @@ func (n *Nodes) UpdatePlaces(w *state.Workload) {
 		n.scheduleWithin(w)
 	}
 	w.Placed = now
-	n.Places.Hold(w.Key, n.Holding(w, now))
+	n.HoldAs(w, now)
 	n.PlacesVersion++
 	if was.Releases {
 		n.Departing--
@@ -95,6 +95,15 @@ func (n *Nodes) UpdatePlaces(w *state.Workload) {
 		n.NominatedPlaces[w.Key] = w
 	}
 }
+
+// Refresh updates place.Map to the workload after what it depends on has changed, other than what it holds.
+func (n *Nodes) Refresh(w *state.Workload) {
+	w.Placed.Shape = nil
+	n.UpdatePlaces(w)
+}
+
+// HoldAs makes place.Map have this of the workload.
+func (n *Nodes) HoldAs(w *state.Workload, has state.Placed) { n.Places.Hold(w.Key, n.Holding(w, has)) }
 
 // placedNow returns what place.Map should have of the workload.
 func (n *Nodes) placedNow(w *state.Workload) (now state.Placed) {
@@ -137,15 +146,10 @@ func (n *Nodes) Holding(w *state.Workload, has state.Placed) *place.Holding {
 		if ps == nil || len(places) == 0 {
 			continue
 		}
-		var count int32
-		for _, p := range places {
-			count += p.Count
-		}
-		ask, _ := n.AskOf(ps, a)
-		ask.Count, ask.Avoid, ask.Limits = count, w.Avoid.Nodes, w.Avoid.Limits
-		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
-		set.Excess = n.podsBeyondPlaces(w, a)
-		out.PodSets = append(out.PodSets, set)
+		ask, _ := n.AskOf(ps, a, &w.Avoid)
+		ask.Count = CountOf(places)
+		out.PodSets = append(out.PodSets, place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, ask.Count-a.Count),
+			Excess: n.podsBeyondPlaces(w, a)})
 	}
 	return out
 }
@@ -188,13 +192,12 @@ func (n *Nodes) QueueRepair(w *state.Workload) {
 	n.ToRepair.Push(w.Rank())
 }
 
-// AskOf returns the pod set's request for places on the nodes of its assigned flavors; ok is false if none has a
-// topology. With several flavors, nodes must match all of them.
-func (n *Nodes) AskOf(ps *flavor.PodSet, a *flavor.Assignment) (ask place.Ask, ok bool) {
+// AskOf returns the pod set's request for places on the nodes of its assigned flavors, other than those to avoid; ok is
+// false if no flavor has a topology. With several flavors, nodes must match all of them.
+func (n *Nodes) AskOf(ps *flavor.PodSet, a *flavor.Assignment, avoid *state.Avoidance) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
 		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName,
-		Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey,
-		Bounds: ps.Bounds}
+		Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey, Bounds: ps.Bounds, Avoid: avoid.Nodes, Limits: avoid.Limits}
 	if t := ps.Topology; t != nil {
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = t.Level, t.Mandatory, t.Slices, t.Group
 	}
@@ -257,8 +260,7 @@ func (n *Nodes) AsksOf(podSets []flavor.PodSet, given []flavor.Assignment, avoid
 		if given[i].Count == 0 {
 			continue
 		}
-		if ask, ok := n.AskOf(&podSets[i], &given[i]); ok {
-			ask.Avoid, ask.Limits = avoid.Nodes, avoid.Limits
+		if ask, ok := n.AskOf(&podSets[i], &given[i], &avoid); ok {
 			asks = append(asks, ask)
 		}
 	}
@@ -303,7 +305,6 @@ func (n *Nodes) RefreshPlaces(flavors sets.Set[string]) {
 		}
 	}
 	for _, w := range state.SortedByKey(placed) {
-		w.Placed.Shape = nil
-		n.UpdatePlaces(w)
+		n.Refresh(w)
 	}
 }

@@ -65,8 +65,7 @@ func (n *Nodes) podCountChanged(of order.Key) {
 // UpdateShrinking updates places after a pod of the workload was bound or is gone.
 func (n *Nodes) UpdateShrinking(of order.Key) {
 	if w := n.workloads[of]; w != nil && w.ElasticSet() >= 0 && (w.Placed.Releases || n.hasPodsBeyondPlaces(w)) {
-		w.Placed.Shape = nil
-		n.UpdatePlaces(w)
+		n.Refresh(w)
 	}
 }
 
@@ -76,7 +75,7 @@ func (n *Nodes) UpdateShrinking(of order.Key) {
 
 // CountWithin finds these nodes.
 func (n *Nodes) CountWithin() {
-	for _, key := range slices.SortedFunc(maps.Keys(n.Within), order.CompareKeys) {
+	for _, key := range order.SortedKeys(n.Within) {
 		delete(n.Within, key)
 		w := n.workloads[key]
 		if w == nil || !w.Held.IsWithin() {
@@ -85,8 +84,7 @@ func (n *Nodes) CountWithin() {
 		before := w.Within
 		w.Within = n.nodesWithin(w)
 		if !maps.EqualFunc(before, w.Within, slices.Equal) {
-			w.Placed.Shape = nil
-			n.UpdatePlaces(w)
+			n.Refresh(w)
 		}
 	}
 }
@@ -109,16 +107,13 @@ func (n *Nodes) nodesWithin(w *state.Workload) map[string][]place.NodeCount {
 			}
 			for _, d := range a.Within {
 				there := n.Places.PodNodes(w.Key, a.PodSet, d.Labels)
-				missing := d.Count
-				for _, at := range there {
-					missing -= at.Count
-				}
+				missing := d.Count - CountOf(there)
 				gone := max(0, min(ended, missing))
 				ended, missing = ended-gone, missing-gone
 				nodes := append(there, n.headroomWithin(ps, a, d.Labels, missing)...)
 				out[a.PodSet] = Merge(out[a.PodSet], nodes)
 				w.Within = out // so that the next domain sees what is left
-				n.Places.Hold(w.Key, n.Holding(w, state.Placed{By: w.Held}))
+				n.HoldAs(w, state.Placed{By: w.Held})
 			}
 		}
 	})
@@ -128,7 +123,7 @@ func (n *Nodes) nodesWithin(w *state.Workload) map[string][]place.NodeCount {
 // headroomWithin finds nodes with the labels for this number of pods.
 func (n *Nodes) headroomWithin(ps *flavor.PodSet, a *flavor.Assignment, labels map[string]string,
 	pods int32) []place.NodeCount {
-	ask, ok := n.AskOf(ps, a)
+	ask, ok := n.AskOf(ps, a, &state.Avoidance{})
 	if !ok || pods <= 0 {
 		return nil
 	}

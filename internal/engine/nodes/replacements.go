@@ -92,8 +92,8 @@ func (n *Nodes) ReplacementAsks(w *state.Workload, gained []place.Assignment) []
 	var out []place.Ask
 	for _, set := range gained {
 		at := slices.IndexFunc(w.Held.PodSets, func(a flavor.Assignment) bool { return a.PodSet == set.PodSet })
-		ask, _ := n.AskOf(w.PodSet(set.PodSet), &w.Held.PodSets[at])
-		ask.Count, ask.Avoid, ask.Limits = CountOf(set.Nodes), w.Avoid.Nodes, w.Avoid.Limits
+		ask, _ := n.AskOf(w.PodSet(set.PodSet), &w.Held.PodSets[at], &w.Avoid)
+		ask.Count = CountOf(set.Nodes)
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = "", false, nil, "" // the search has seen to that
 		out = append(out, ask)
 	}

@@ -3,6 +3,8 @@ package order
 import (
 	"cmp"
 	"container/heap"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +24,9 @@ func CompareKeys(a, b Key) int {
 	}
 	return strings.Compare(a.Name, b.Name)
 }
+
+// SortedKeys returns the keys of a map or a set in order, so that no result depends on the order of the map.
+func SortedKeys[V any](m map[Key]V) []Key { return slices.SortedFunc(maps.Keys(m), CompareKeys) }
 
 // Rank is the position of a workload in the order of its queue.
 type Rank struct {

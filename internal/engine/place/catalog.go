@@ -12,11 +12,6 @@ func newCatalog() *catalog {
 	return &catalog{topologies: map[string]Topology{}, flavors: map[string]Flavor{}}
 }
 
-func (c *catalog) setTopology(t Topology)     { c.topologies[t.Name] = t }
-func (c *catalog) deleteTopology(name string) { delete(c.topologies, name) }
-func (c *catalog) setFlavor(f Flavor)         { c.flavors[f.Name] = f }
-func (c *catalog) deleteFlavor(name string)   { delete(c.flavors, name) }
-
 // renew discards what follows from the definitions.
 func (c *catalog) renew() { c.version++ }
 

@@ -50,25 +50,25 @@ func (m *Map) SetTopology(t Topology) {
 	if old, ok := m.catalog.topologies[t.Name]; ok && slices.Equal(old.Levels, t.Levels) {
 		return
 	}
-	m.catalog.setTopology(t)
+	m.catalog.topologies[t.Name] = t
 	m.redefined()
 }
 
 // DeleteTopology removes a topology.
 func (m *Map) DeleteTopology(name string) {
-	m.catalog.deleteTopology(name)
+	delete(m.catalog.topologies, name)
 	m.redefined()
 }
 
 // SetFlavor adds or updates a flavor.
 func (m *Map) SetFlavor(f Flavor) {
-	m.catalog.setFlavor(f)
+	m.catalog.flavors[f.Name] = f
 	m.redefined()
 }
 
 // DeleteFlavor removes a flavor.
 func (m *Map) DeleteFlavor(name string) {
-	m.catalog.deleteFlavor(name)
+	delete(m.catalog.flavors, name)
 	m.redefined()
 }
 

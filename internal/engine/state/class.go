@@ -145,9 +145,7 @@ func (w *Workload) LeaveClass() {
 	w.Class = nil
 	wasHead := c.Leave(w.Key)
 	if wasHead && c.EntitledAt.In() {
-		if q.Family != nil {
-			q.Family.Enqueue() // others may take what was kept for it
-		}
+		q.Family.Enqueue() // others may take what was kept for it
 		if c.Len() > 0 {
 			q.Entitled.Put(c)
 		}

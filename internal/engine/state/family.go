@@ -28,9 +28,9 @@ type Family struct {
 // Agenda lists the families with work to do.
 type Agenda []*Family
 
-// Enqueue adds the family to the agenda.
+// Enqueue adds the family, nil for none, to the agenda.
 func (f *Family) Enqueue() {
-	if !f.Dirty {
+	if f != nil && !f.Dirty {
 		f.Dirty = true
 		*f.Agenda = append(*f.Agenda, f)
 	}

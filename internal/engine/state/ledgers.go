@@ -97,21 +97,17 @@ func Fits(n *quota.Node, v quota.Vector) bool {
 
 // ReplicasFree returns how many times the amounts fit, now and in the planned ledger.
 func ReplicasFree(n *quota.Node, v quota.Vector) int64 {
-	most := ReplicasPlanned(n, v)
-	for _, a := range v {
-		if a.Value > 0 {
-			most = min(most, n.Available(quota.Held, a.Index)/a.Value)
-		}
-	}
-	return max(0, most)
+	return min(replicas(n, quota.Held, v), replicas(n, quota.Planned, v))
 }
 
 // ReplicasPlanned returns how many times the amounts fit in the planned ledger.
-func ReplicasPlanned(n *quota.Node, v quota.Vector) int64 {
+func ReplicasPlanned(n *quota.Node, v quota.Vector) int64 { return replicas(n, quota.Planned, v) }
+
+func replicas(n *quota.Node, l quota.Ledger, v quota.Vector) int64 {
 	most := int64(1) << 31
 	for _, a := range v {
 		if a.Value > 0 {
-			most = min(most, n.Available(quota.Planned, a.Index)/a.Value)
+			most = min(most, n.Available(l, a.Index)/a.Value)
 		}
 	}
 	return max(0, most)

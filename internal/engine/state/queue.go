@@ -280,11 +280,8 @@ func (cq *ClusterQueue) Reorder() {
 // Reordered does what follows from another order of the queue's classes.
 func (cq *ClusterQueue) Reordered() {
 	cq.Waits.Reordered()
-	if cq.Entitled.Len() > 0 && cq.Family != nil {
-		cq.Family.Enqueue() // another class may have the hold-back
-	}
-	if cq.Nominated.Len() > 0 && cq.Family != nil {
-		cq.Family.Enqueue() // another class may come before those with a nomination
+	if cq.Entitled.Len() > 0 || cq.Nominated.Len() > 0 {
+		cq.Family.Enqueue() // another class may have the hold-back, or come before those with a nomination
 	}
 }
 

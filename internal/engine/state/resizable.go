@@ -91,9 +91,12 @@ func (r *Resizable) YieldsOnceTo(priority int32, indices []int) *elastic.Yieldin
 }
 
 // Find returns the index of a workload in the list.
-func (r *Resizable) Find(key order.Key) (int, bool) {
-	return slices.BinarySearchFunc(r.Members, key,
-		func(m *Workload, key order.Key) int { return order.CompareKeys(m.Key, key) })
+func (r *Resizable) Find(key order.Key) (int, bool) { return find(r.Members, key) }
+
+// find returns the index of a workload in a list that is sorted by key, or where it would be.
+func find(sorted []*Workload, key order.Key) (at int, found bool) {
+	return slices.BinarySearchFunc(sorted, key,
+		func(w *Workload, key order.Key) int { return order.CompareKeys(w.Key, key) })
 }
 
 // Above returns the members of a higher priority that may be larger.
@@ -189,13 +192,13 @@ func Smallest(most int, enough func(n int) bool) int {
 
 // AddElastic adds the workload to the elastic ones of the queue, which are sorted by key; RemoveElastic removes it.
 func (cq *ClusterQueue) AddElastic(w *Workload) {
-	at, _ := cq.indexOfElastic(w)
+	at, _ := find(cq.Elastic, w.Key)
 	cq.Elastic = slices.Insert(cq.Elastic, at, w)
 }
 
 // RemoveElastic takes the workload off that list.
 func (cq *ClusterQueue) RemoveElastic(w *Workload) {
-	if at, ok := cq.indexOfElastic(w); ok {
+	if at, ok := find(cq.Elastic, w.Key); ok {
 		cq.Elastic = slices.Delete(cq.Elastic, at, at+1)
 		cq.MarkStale(w)
 	}
@@ -206,9 +209,4 @@ func (cq *ClusterQueue) MarkStale(w *Workload) {
 	if cq.Resizable != nil {
 		cq.Stale = append(cq.Stale, w)
 	}
-}
-
-func (cq *ClusterQueue) indexOfElastic(w *Workload) (int, bool) {
-	return slices.BinarySearchFunc(cq.Elastic, w.Key,
-		func(w *Workload, key order.Key) int { return order.CompareKeys(w.Key, key) })
 }

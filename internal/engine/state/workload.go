@@ -1,7 +1,6 @@
 package state
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -159,9 +158,12 @@ func (w *Workload) ElasticSet() int {
 	return -1
 }
 
+// HeldSet returns the workload's pod set whose assignment is at the index in what it holds.
+func (w *Workload) HeldSet(at int) *flavor.PodSet { return w.PodSet(w.Held.PodSets[at].PodSet) }
+
 // ResizableSet is ElasticSet for a pod set whose size the engine may choose.
 func (w *Workload) ResizableSet() int {
-	if at := w.ElasticSet(); at >= 0 && !w.PodSet(w.Held.PodSets[at].PodSet).Tied() {
+	if at := w.ElasticSet(); at >= 0 && !w.HeldSet(at).Tied() {
 		return at
 	}
 	return -1
@@ -177,7 +179,7 @@ func (w *Workload) ElasticJob() (job elastic.Job, at int, ok bool) {
 	if at < 0 || !w.MayResize() {
 		return elastic.Job{}, at, false
 	}
-	ps, size := w.PodSet(w.Held.PodSets[at].PodSet), w.Held.PodSets[at].Count
+	ps, size := w.HeldSet(at), w.Held.PodSets[at].Count
 	// Its present size may be outside of the range that it wants now.
 	return elastic.Job{Key: w.Key, Min: min(w.LeastOf(at), size), Max: max(ps.Most(), size), Size: size,
 		Priority: w.Priority, QueuedAt: w.QueuedAt,
@@ -187,7 +189,7 @@ func (w *Workload) ElasticJob() (job elastic.Job, at int, ok bool) {
 // LeastOf returns how few pods the held pod set at the index may have while the workload runs. Where its job needs a
 // number of pods of whichever pod sets, it makes up for those that the others do not have.
 func (w *Workload) LeastOf(at int) int32 {
-	ps := w.PodSet(w.Held.PodSets[at].PodSet)
+	ps := w.HeldSet(at)
 	var together int32
 	for i := range w.PodSets {
 		together = max(together, w.PodSets[i].Together)
@@ -257,7 +259,7 @@ func (w *Workload) AwaitsAnyOf(amounts quota.Vector) bool {
 // SortedByKey returns the workloads sorted by key, so that no result depends on map iteration order.
 func SortedByKey(workloads map[order.Key]*Workload) []*Workload {
 	out := make([]*Workload, 0, len(workloads))
-	for _, key := range slices.SortedFunc(maps.Keys(workloads), order.CompareKeys) {
+	for _, key := range order.SortedKeys(workloads) {
 		out = append(out, workloads[key])
 	}
 	return out

@@ -11,41 +11,41 @@ import (
 // explainer explains why a search that is still open has found nothing.
 type explainer struct {
 	finder *Finder
-	search *search
+	*search
 }
 
 // shortfall explains why a search that is still open has found nothing: the first ask that has no places
 // even alone or, if there is Accepted, that the asks do not fit together.
 func (e explainer) shortfall() *Shortfall {
 	var first *want
-	for _, w := range e.search.wants {
-		e.search.takeBack(0)
-		e.search.count(w)
-		if !e.search.fitsAlone(w) && (first == nil || w.index < first.index) {
+	for _, w := range e.wants {
+		e.takeBack(0)
+		e.count(w)
+		if !e.fitsAlone(w) && (first == nil || w.index < first.index) {
 			first = w
 		}
 	}
 	if first != nil {
 		return e.shortfallOf(first)
 	}
-	first = slices.MinFunc(e.search.wants, func(a, b *want) int { return cmp.Compare(a.index, b.index) })
+	first = slices.MinFunc(e.wants, func(a, b *want) int { return cmp.Compare(a.index, b.index) })
 	s := e.shortfallOf(first)
-	s.Together = len(e.search.wants) > 1
+	s.Together = len(e.wants) > 1
 	return s
 }
 
 // shortfallOf returns the shortfall of one ask.
 func (e explainer) shortfallOf(w *want) *Shortfall {
 	t := w.tally
-	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: e.search.places.Flavor(w.Flavor).Topology,
+	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: e.places.Flavor(w.Flavor).Topology,
 		Count: w.Count, Nodes: t.nodes}
 	for why := place.Accepted + 1; int(why) < len(t.lost); why++ {
 		if t.lost[why] > 0 {
-			s.Excluded = append(s.Excluded, Excluded{e.search.places.Shapes.RefusalText(why, w.Ask), t.lost[why]})
+			s.Excluded = append(s.Excluded, Excluded{e.places.Shapes.RefusalText(why, w.Ask), t.lost[why]})
 		}
 	}
 	if s.Nodes == 0 {
-		for key, value := range e.search.places.Flavor(w.Flavor).NodeLabels {
+		for key, value := range e.places.Flavor(w.Flavor).NodeLabels {
 			s.FlavorLabels = append(s.FlavorLabels, key+"="+value)
 		}
 		slices.Sort(s.FlavorLabels)
@@ -54,12 +54,12 @@ func (e explainer) shortfallOf(w *want) *Shortfall {
 	if best, ok := e.best(w); ok {
 		s.Fits = int32(min(w.holdable(best), int64(w.Count), math.MaxInt32))
 	}
-	if e.search.bounding != nil && len(e.search.wants) == 1 { // there is headroom, but no way to keep the bounds
+	if e.bounding != nil && len(e.wants) == 1 { // there is headroom, but no way to keep the bounds
 		s.Fits = min(s.Fits, s.Count-1)
 	}
 	s.Bounds = e.boundsOn(w)
 	for resource := range e.limitingResources(w) {
-		s.Resources = append(s.Resources, e.search.places.Shapes.ResourceName(resource, w.Ask))
+		s.Resources = append(s.Resources, e.places.Shapes.ResourceName(resource, w.Ask))
 	}
 	slices.Sort(s.Resources)
 	return s
@@ -67,7 +67,7 @@ func (e explainer) shortfallOf(w *want) *Shortfall {
 
 // best returns the domain that could hold most pods of an ask, of the domains that may hold all of it.
 func (e explainer) best(w *want) (int32, bool) {
-	g := e.search.groupOf(w)
+	g := e.groupOf(w)
 	w.measure(g.within)
 	best, most := place.Outside, int64(0)
 	w.layout.Walk(g.within, g.widest(), func(d int32) {
@@ -83,7 +83,7 @@ func (e explainer) limitingResources(w *want) map[int32]bool {
 	out := map[int32]bool{}
 	last := int32(-1)
 	for slot, why := range w.tally.why {
-		if bound, limits := e.search.places.Shapes.Limit(&w.tally.shape, int32(slot), why); limits && bound != last {
+		if bound, limits := e.places.Shapes.Limit(&w.tally.shape, int32(slot), why); limits && bound != last {
 			out[bound] = true
 			last = bound
 		}
@@ -98,12 +98,12 @@ func (e explainer) boundsOn(w *want) []string {
 	}
 	free := []place.Ask{*w.Ask}
 	free[0].Bounds = nil
-	without, wrong := e.finder.openWith(free, e.finder.extras(free), e.search.on)
+	without, wrong := e.finder.openWith(free, e.finder.extras(free), e.on)
 	if wrong != nil || len(without.wants) == 0 {
 		return nil
 	}
 	defer without.close()
-	e.search.count(without.wants[0])
+	e.count(without.wants[0])
 	if (explainer{e.finder, without}).mostIn(without.wants[0]) <= e.mostIn(w) {
 		return nil
 	}
@@ -127,10 +127,10 @@ func (e explainer) mostIn(w *want) int32 {
 func (e explainer) scarce(w *want, d int32) string {
 	counts := map[int32]int{}
 	most := int32(-1)
-	name := func(resource int32) string { return e.search.places.Shapes.ResourceName(resource, w.Ask) }
+	name := func(resource int32) string { return e.places.Shapes.ResourceName(resource, w.Ask) }
 	w.layout.Walk(d, w.layout.Bottom(), func(d int32) {
 		slot, _ := place.SlotOf(d)
-		bound, limits := e.search.places.Shapes.Limit(&w.tally.shape, slot, w.tally.why[slot])
+		bound, limits := e.places.Shapes.Limit(&w.tally.shape, slot, w.tally.why[slot])
 		if !limits {
 			return
 		}
@@ -158,7 +158,7 @@ func (e explainer) limitedByResources(w *want, d int32) bool {
 		return false
 	}
 	free.bounding = w.bounding
-	e.search.count(free)
+	e.count(free)
 	free.measure(d)
 	return free.holdable(d) > w.holdable(d)
 }
@@ -174,7 +174,7 @@ func (e explainer) diagnose(w *want) AskDiagnosis {
 	out.Best = &Domain{Level: w.layout.LevelAt(w.layout.Depth(d)), Values: w.layout.Path(d), Fits: fits,
 		Lacks: w.Count - fits, Resource: e.scarce(w, d)}
 	if slot, ok := place.SlotOf(d); ok {
-		out.Best.Values = append(out.Best.Values, e.search.places.Nodes.HostAt(slot))
+		out.Best.Values = append(out.Best.Values, e.places.Nodes.HostAt(slot))
 	}
 	return out
 }
