@@ -57,7 +57,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 			gang.Pods = most // pods that are still to be created are waited for
 		}
 		if write, differs := gang.Ensure(seen.Job, kind, seen.Children); differs {
-			plan.First = append(plan.First, write)
+			plan.AddFirst(write)
 		}
 	}
 }

@@ -77,9 +77,9 @@ func (p *Plan) CreateServices(
 		}
 		write := write.Create(newService(r)).OrWarn(serviceFailedReason)
 		if r.Pod == nil {
-			p.First = append(p.First, write)
+			p.AddFirst(write)
 		} else {
-			p.Writes = append(p.Writes, write)
+			p.Add(write)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now tim
 		p.DueBy(due)
 		return
 	}
-	p.Writes = append(p.Writes, write.Delete(object, how))
+	p.Add(write.Delete(object, how))
 }
 
 // ReportOutcome adds the event that says how the job has ended. The status is written first, as what follows from the
@@ -107,7 +107,7 @@ func (p *Plan) ReportOutcome(o *Outcome, succeededReason, failedReason string) {
 	if !o.Succeeded {
 		e.Type, e.Reason = corev1.EventTypeWarning, failedReason
 	}
-	p.Events = append(p.Events, e)
+	p.AddEvents(e)
 }
 
 // SetOutcome records in the progress that the job has ended. Pods that still run keep their quota until they end, and

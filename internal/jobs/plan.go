@@ -58,6 +58,6 @@ func (p *Plan) CreateChild(child client.Object, refused string) bool {
 		return false
 	}
 	p.childBytes += memoryOf(reflect.ValueOf(child))
-	p.Writes = append(p.Writes, write.Create(child).OrWarn(refused))
+	p.Add(write.Create(child).OrWarn(refused))
 	return true
 }

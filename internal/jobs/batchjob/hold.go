@@ -12,16 +12,16 @@ import (
 func hold(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	switch job := seen.Job; {
 	case !suspended(job) && hasStarted(job): // it was admitted before
-		p.Writes = append(p.Writes, jobs.Stop(job, nil))
+		p.Add(jobs.Stop(job, nil))
 	case !suspended(job):
 		// It holds no quota that others might get too early, and is stopped at once.
 		change := jobs.Suspend(job)
 		if job.Generation > 1 {
 			change = change.WithEvent(write.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
-		p.Writes = append(p.Writes, change)
+		p.Add(change)
 	case hasStarted(job) && jobs.HasNoPods(job):
-		p.Writes = append(p.Writes, rewrite(job, restoredWhole(job)))
+		p.Add(rewrite(job, restoredWhole(job)))
 	case isToRestart(job) && jobs.HasNoPods(job):
 		restart(p, seen)
 	}
@@ -34,7 +34,7 @@ func mark(p *jobs.Plan, job *batchv1.Job) {
 		return
 	}
 	if len(p.Writes) == 0 {
-		p.Writes = append(p.Writes, write.Change(job, job).DespiteStatus())
+		p.Add(write.Change(job, job).DespiteStatus())
 	}
 	for i := range p.Writes {
 		p.Writes[i] = p.Writes[i].Marked(muster.QueuedItself)

@@ -110,8 +110,7 @@ func restart(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	}
 	event := write.Warning(jobs.RestartsWholeReason,
 		fmt.Sprintf(restartsWholeMessage, doneIndexes(job), *job.Spec.Completions))
-	p.Writes = append(p.Writes,
-		write.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(event))
+	p.Add(write.ChangeStatus(job, asNew(job)).OrGoOn(jobs.RestartWholeRefusedReason).WithEvent(event))
 }
 
 // deleteCompleted deletes the pods that have succeeded, and reports whether to wait for them: the Job controller would
@@ -125,8 +124,7 @@ func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 		switch {
 		case pod.Status.Phase != corev1.PodSucceeded: // the Job says that it has ended; the cache is behind
 		case pod.DeletionTimestamp.IsZero():
-			p.Writes = append(p.Writes,
-				write.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
+			p.Add(write.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
 			p.DueIfDone = seen.Now // pods are not watched here
 		case !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
 			continue
@@ -142,6 +140,6 @@ func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 // warnOfNoRestart says that the Job cannot be restarted as a whole. One that is to run no pods for now may be later.
 func warnOfNoRestart(p *jobs.Plan, job *batchv1.Job) {
 	if asked := restored(asNew(job)); jobs.RestartsWhole(job) && !hasElasticShape(asked) && !paused(asked) {
-		p.Events = append(p.Events, write.Obstacle(restartIgnoredReason, restartIgnoredMessage))
+		p.AddEvents(write.Obstacle(restartIgnoredReason, restartIgnoredMessage))
 	}
 }

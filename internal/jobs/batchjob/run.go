@@ -39,21 +39,21 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		if hasStarted(job) && fits {
 			resumed = resumed.WithEvent(write.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
-		p.Writes = append(p.Writes, resumed)
+		p.Add(resumed)
 	case !fits && !hasStarted(job):
 		// It runs without the node selectors of its quota.
-		p.Writes = append(p.Writes, jobs.Stop(job, nil))
+		p.Add(jobs.Stop(job, nil))
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
-		p.Writes = append(p.Writes, jobs.Stop(job, ptr.To(write.Warning(movedReason, movedMessage))))
+		p.Add(jobs.Stop(job, ptr.To(write.Warning(movedReason, movedMessage))))
 	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
 	case jobs.PodsLeft(job) > granted.Left:
-		p.Writes = append(p.Writes, limited(job, granted, bounds.Elastic))
+		p.Add(limited(job, granted, bounds.Elastic))
 	case !boundsUsers(job, granted):
 		noted := job.DeepCopy()
 		recordGrant(noted, granted)
-		p.Writes = append(p.Writes, write.Change(job, noted).DespiteStatus())
+		p.Add(write.Change(job, noted).DespiteStatus())
 	}
 }
 
@@ -77,11 +77,11 @@ func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) write
 func requeue(p *jobs.Plan, job *batchv1.Job, why string) {
 	switch p.Progress.Requeue = jobs.HasNoPods(job); {
 	case !suspended(job): // it was changed and resumed in one update
-		p.Writes = append(p.Writes, jobs.Stop(job, nil))
+		p.Add(jobs.Stop(job, nil))
 	case !jobs.HasNoPods(job):
 		return
 	}
-	p.Events = append(p.Events, write.Warning(queueDecidesReason, why))
+	p.AddEvents(write.Warning(queueDecidesReason, why))
 }
 
 // rewrite changes what may be changed while the Job is suspended and has no pods. API servers before 1.36 allow changes

@@ -87,7 +87,7 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 		}
 		reverted = ptr.To(write.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why)))
 	}
-	p.Writes = append(p.Writes, changeSize(job, resized, granted, reverted))
+	p.Add(changeSize(job, resized, granted, reverted))
 }
 
 // wantsMore reports whether the user of the Job of this size has set a larger one, which the API server has put back.

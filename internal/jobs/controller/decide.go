@@ -45,7 +45,7 @@ func (r *reconciler[T]) decide(ctx context.Context, job T) (plan jobs.Plan, err 
 		return jobs.Plan{}, err
 	}
 	of := r.inQueue(job)
-	plan.Writes = append(plan.Writes, of.GiveBack(o.others, o.state.Followed, plan.Progress)...)
+	plan.Add(of.GiveBack(o.others, o.state.Followed, plan.Progress)...)
 	if slices.ContainsFunc(o.others, of.IsDisowned) {
 		plan.DueBy(r.clock.Now().Add(disownedPoll)) // also if the job waits, and so has no children with events
 	}
@@ -138,9 +138,8 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *jobs.Plan, o obse
 	r.missingPods.Set(seen.Job, seen.MissingPodsAfter(plan.Progress))
 	giveUpRefused(seen, plan)
 	if plan.Progress.Outcome == nil {
-		plan.Events = append(plan.Events, workloads.CannotStart(seen.Admission, state.Own)...)
-		plan.Events = append(plan.Events,
-			workloads.CannotQueue(seen.Job, o.queue.Name, seen.Admission, state.Facts.Queues)...)
+		plan.AddEvents(workloads.CannotStart(seen.Admission, state.Own)...)
+		plan.AddEvents(workloads.CannotQueue(seen.Job, o.queue.Name, seen.Admission, state.Facts.Queues)...)
 	}
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
@@ -154,10 +153,11 @@ func (r *reconciler[T]) addQueueing(ctx context.Context, plan *jobs.Plan, o obse
 		return nil
 	}
 	writes, events := of.Sync(state, o.queue.Name, plan.Progress, seen.Now)
-	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
+	plan.Add(writes...)
+	plan.AddEvents(events...)
 	if o.queue.Make != nil && seen.Admission.Grant == jobs.Waiting && !state.Described.Paused &&
 		plan.Progress.Outcome == nil {
-		plan.Writes = append(plan.Writes, write.Create(o.queue.Make))
+		plan.Add(write.Create(o.queue.Make))
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (r *reconciler[T]) planFor(ctx context.Context, seen jobs.Seen[T]) (jobs.Pl
 		plan = r.api.Plan(seen)
 	}
 	if !r.read.nativeGangs {
-		plan.Writes = append(plan.Writes, jobs.RelaxPodGroups(seen.Children)...)
+		plan.Add(jobs.RelaxPodGroups(seen.Children)...)
 	}
 	if seen.Facts.Agent.Awaited() && plan.Progress.Outcome == nil {
 		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when agents can be served

@@ -83,7 +83,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	case left && (evicted || !workload.HoldsQuota(w)):
 		batch.Writes = stopPods(pods, creating)
 	case !left && w.DeletionTimestamp.IsZero() && !orphaned:
-		batch.Writes = []write.Write{write.Delete(w, metav1.DeletePropagationBackground)}
+		batch.Add(write.Delete(w, metav1.DeletePropagationBackground))
 	}
 	if err := r.executor.Run(ctx, job, batch); err != nil && !write.IsOvertaken(err) && !write.IsConflict(err) {
 		return 0, err

@@ -87,7 +87,7 @@ func (o *orphans) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		}
 	}
 	if !waits {
-		batch.Writes = append(batch.Writes, endedOrphan(&w, metav1.NewTime(o.clock.Now())))
+		batch.Add(endedOrphan(&w, metav1.NewTime(o.clock.Now())))
 	}
 	if err := o.executor.Run(ctx, &w, batch); err != nil && !write.IsOvertaken(err) && !write.IsConflict(err) {
 		return ctrl.Result{}, err

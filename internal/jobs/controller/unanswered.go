@@ -166,7 +166,7 @@ func (s silent) add(p *jobs.Plan, unready bool) {
 	for _, touch := range s.touches {
 		if !slices.ContainsFunc(p.Writes,
 			func(w write.Write) bool { return w.Object().GetUID() == touch.Object().GetUID() && !w.IsToWorkload() }) {
-			p.Writes = append(p.Writes, touch)
+			p.Add(touch)
 		}
 	}
 	if s.without != nil && unready && p.Progress.Outcome == nil && p.Progress.Refused == "" {

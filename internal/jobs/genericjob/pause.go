@@ -22,7 +22,7 @@ func (p *planner) pause() {
 		return
 	}
 	p.plan.StatusFirst = true
-	p.plan.Events = append(p.plan.Events, write.Normal(tensorstack.PausedReason, pausedMessage))
+	p.plan.AddEvents(write.Normal(tensorstack.PausedReason, pausedMessage))
 }
 
 // Event messages for a job that has used up the time its queue allows.
@@ -46,8 +46,7 @@ func (p *planner) pauseAtTimeLimit() bool {
 		held.Spec.RunMode.Pause = &tensorstack.PauseMode{}
 	}
 	held.Spec.RunMode.Pause.Enabled = true
-	p.plan.Writes = append(p.plan.Writes,
-		write.Change(p.seen.Job, held).WithEvent(write.Warning(maxDurationReason, maxDurationMessage)))
+	p.plan.Add(write.Change(p.seen.Job, held).WithEvent(write.Warning(maxDurationReason, maxDurationMessage)))
 	return true
 }
 
@@ -84,6 +83,6 @@ func (v *view) lastResumed() time.Time {
 // resume adds the event that the job is no longer paused.
 func (p *planner) resume() {
 	if isTrue(p.job, tensorstack.JobPaused) {
-		p.plan.Events = append(p.plan.Events, write.Normal(tensorstack.ResumedReason, resumedMessage))
+		p.plan.AddEvents(write.Normal(tensorstack.ResumedReason, resumedMessage))
 	}
 }

@@ -68,7 +68,7 @@ func (p *planner) createPodGroup() {
 		return
 	}
 	if group := podGroup(p.job, p.seen.Facts); group != nil {
-		p.plan.First = append(p.plan.First, write.Create(group).OrWarn(jobs.FailedCreate))
+		p.plan.AddFirst(write.Create(group).OrWarn(jobs.FailedCreate))
 	}
 }
 

@@ -50,7 +50,7 @@ func (p *planner) restart() {
 	if n := len(restarted) - 1; n > 0 {
 		what = fmt.Sprintf("%s, and %d more", what, n)
 	}
-	p.plan.Events = append(p.plan.Events, write.Warning(restartingReason,
+	p.plan.AddEvents(write.Warning(restartingReason,
 		fmt.Sprintf("Restarting %d of %d replicas: %s", len(restarted), len(p.roster.Replicas), what)))
 }
 
@@ -62,7 +62,7 @@ func (p *planner) replace(lost []*corev1.Pod) {
 		return
 	}
 	p.plan.DeletePods(lost)
-	p.plan.Events = append(p.plan.Events, write.Warning(replacingReason, fmt.Sprintf(
+	p.plan.AddEvents(write.Warning(replacingReason, fmt.Sprintf(
 		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first",
 		len(lost), len(p.roster.Replicas), lost[0].Name)))
 }

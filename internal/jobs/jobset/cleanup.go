@@ -37,7 +37,7 @@ func (p *planner) removeExpired() {
 func (p *planner) deleteJobs(list []*batchv1.Job) {
 	for _, job := range list {
 		if job.DeletionTimestamp.IsZero() {
-			p.plan.Writes = append(p.plan.Writes, write.Delete(job, metav1.DeletePropagationForeground))
+			p.plan.Add(write.Delete(job, metav1.DeletePropagationForeground))
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (p *planner) applyFailurePolicy() {
 	spent := restartsSpent(&p.js.Status)
 	verdicts, unusable := judge(p.js.Spec.FailurePolicy, p.children.failed)
 	if unusable != nil {
-		p.plan.Events = append(p.plan.Events,
+		p.plan.AddEvents(
 			write.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
 	}
 	for _, v := range verdicts {
@@ -74,7 +74,7 @@ func (r *reporter) restart(v verdict, message string) (single bool) {
 		reason = jobset.FailurePolicyReasonPrefix + v.rule
 	}
 	r.setCondition(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
-	r.plan.Events = append(r.plan.Events, write.Warning(eventReasons[v.action], message))
+	r.plan.AddEvents(write.Warning(eventReasons[v.action], message))
 	r.plan.StatusFirst = true
 	return single
 }

@@ -35,7 +35,7 @@ func (p *planner) clearSuspend() {
 	if len(p.children.all()) > 0 { // it has run before, so spec.suspend was set later
 		change = change.WithEvent(write.Warning(queueDecidesReason, queueDecidesMessage))
 	}
-	p.plan.Writes = append(p.plan.Writes, change)
+	p.plan.Add(change)
 }
 
 // hold stops a JobSet that may not run.
@@ -55,7 +55,7 @@ func (p *planner) suspendJobs() {
 		if p.seen.Admission.Grant != jobs.Unqueued {
 			stop = stop.Marked(muster.QueuedByOwner)
 		}
-		p.plan.Writes = append(p.plan.Writes, stop)
+		p.plan.Add(stop)
 		if p.seen.Admission.Grant == jobs.Waiting && job.Annotations[muster.QueuedAnnotation] == muster.QueuedByOwner {
 			p.plan.StartedUnheld = p.plan.StartedUnheld || jobs.Stops(p.plan.Writes, job)
 		}
@@ -89,7 +89,7 @@ func (p *planner) restartWhole() {
 			deletion = deletion.WithEvent(write.Warning(jobs.RestartsWholeReason,
 				fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))
 		}
-		p.plan.Writes = append(p.plan.Writes, deletion)
+		p.plan.Add(deletion)
 	}
 }
 

@@ -54,7 +54,7 @@ func (r *reporter) warnOfNoSuccess() {
 			return
 		}
 	}
-	r.plan.Events = append(r.plan.Events, write.Obstacle(neverSucceedsReason, fmt.Sprintf(
+	r.plan.AddEvents(write.Obstacle(neverSucceedsReason, fmt.Sprintf(
 		"The JobSet can never succeed: successPolicy waits for a Job of %s, whose replicas is 0, to succeed. Create the JobSet again with another policy",
 		strings.Join(policy.TargetReplicatedJobs, ", "))))
 }

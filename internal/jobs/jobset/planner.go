@@ -53,7 +53,7 @@ func (p *planner) progress() jobs.Progress {
 	progress.Active = progress.Active || p.awaitsRestart()
 	requeue, events := p.sizes.awaitQuota(progress.Active)
 	progress.Requeue = requeue
-	p.plan.Events = append(p.plan.Events, events...)
+	p.plan.AddEvents(events...)
 	return progress
 }
 

@@ -29,7 +29,7 @@ func (p *planner) run() {
 		excluded, due := p.gangs.excluded()
 		p.deleteJobs(excluded)
 		p.plan.DueBy(due)
-		p.plan.First = append(p.plan.First, p.gangs.ensure()...)
+		p.plan.AddFirst(p.gangs.ensure()...)
 		p.resumeJobs()
 		p.resizeJobs()
 	}
@@ -134,7 +134,7 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 		}
 		message = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
 	}
-	p.plan.Writes = append(p.plan.Writes, jobs.Stop(job, ptr.To(write.Warning(movedReason, message))))
+	p.plan.Add(jobs.Stop(job, ptr.To(write.Warning(movedReason, message))))
 	p.moved[job.Name] = true
 }
 
@@ -154,15 +154,15 @@ func (p *planner) resume(job, fresh *batchv1.Job) {
 		// pods ask for more than the JobSet does.
 		p.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
-		p.plan.Writes = append(p.plan.Writes, write.Change(job, desired))
+		p.plan.Add(write.Change(job, desired))
 	case !jobs.HasNoPods(job):
 		// The Job controller reports when they are gone.
 	case job.Status.StartTime != nil:
 		unstarted := job.DeepCopy()
 		unstarted.Status.StartTime = nil
-		p.plan.Writes = append(p.plan.Writes, write.ChangeStatus(job, unstarted))
+		p.plan.Add(write.ChangeStatus(job, unstarted))
 	default:
-		p.plan.Writes = append(p.plan.Writes, write.Change(job, desired))
+		p.plan.Add(write.Change(job, desired))
 	}
 }
 
@@ -257,8 +257,7 @@ func (p *planner) resizeJobs() {
 		size, wanted := p.sizes.of(rj), jobs.PodsAtATime(&rj.Template.Spec)
 		sizes[rj.Name], resizable[rj.Name] = size, rj
 		if size < wanted && !boundsOf(p.js, rj).Elastic {
-			p.plan.Events = append(p.plan.Events,
-				write.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+			p.plan.AddEvents(write.Obstacle(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
 	}
 	for _, job := range p.children.active {
@@ -269,7 +268,7 @@ func (p *planner) resizeJobs() {
 		if parallelism, isFixed := most[name]; isFixed && ptr.Deref(job.Spec.Parallelism, parallelism) > parallelism {
 			fewer := job.DeepCopy()
 			fewer.Spec.Parallelism = ptr.To(parallelism)
-			p.plan.Writes = append(p.plan.Writes, write.Change(job, fewer))
+			p.plan.Add(write.Change(job, fewer))
 		}
 		size, ok := sizes[name]
 		if !ok || ptr.Deref(job.Spec.Parallelism, size) == size {
@@ -284,6 +283,6 @@ func (p *planner) resizeJobs() {
 		if p.seen.Admission.HoldsQuota() && size < jobs.PodsAtATime(&job.Spec) {
 			change = jobs.Shrink(job, resized, nil)
 		}
-		p.plan.Writes = append(p.plan.Writes, change)
+		p.plan.Add(change)
 	}
 }

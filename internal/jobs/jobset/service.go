@@ -52,7 +52,7 @@ func (p *planner) createService(name string, selector map[string]string) {
 			PublishNotReadyAddresses: publishesNotReady(p.js),
 		},
 	}
-	p.plan.Writes = append(p.plan.Writes, write.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
+	p.plan.Add(write.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
 }
 
 // ensureSubdomainService makes sure that the subdomain has a Service. JobSets with the same subdomain share it, and it
@@ -67,7 +67,7 @@ func (p *planner) ensureSubdomainService() {
 	case ownedByJobSets(service):
 		p.shareService(service)
 	case service.Spec.ClusterIP != corev1.ClusterIPNone || !p.selectsPods(service):
-		p.plan.Events = append(p.plan.Events, write.Obstacle(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
+		p.plan.AddEvents(write.Obstacle(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
 			"the Service %s, which would give the pods their host names, is there already, and is not headless or selects other pods:"+
 				" delete it, or set spec.network.subdomain of a new JobSet to another name", name)))
 	}
@@ -82,7 +82,7 @@ func (p *planner) shareService(service *corev1.Service) {
 	shared.OwnerReferences = append(shared.OwnerReferences, metav1.OwnerReference{
 		APIVersion: jobset.GroupVersion.String(), Kind: kind.Kind, Name: p.js.Name, UID: p.js.UID,
 	})
-	p.plan.Writes = append(p.plan.Writes, write.Change(service, shared))
+	p.plan.Add(write.Change(service, shared))
 	// Another JobSet may join at the same time, and Services that the JobSet does not control are not watched.
 	p.plan.DueBy(p.seen.Now.Add(pollInterval))
 }

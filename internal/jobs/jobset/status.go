@@ -127,7 +127,7 @@ func (r *reporter) setCondition(kind jobset.JobSetConditionType, status metav1.C
 	meta.SetStatusCondition(&r.js.Status.Conditions, metav1.Condition{
 		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(r.seen.Now),
 	})
-	r.plan.Events = append(r.plan.Events, write.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
+	r.plan.AddEvents(write.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
 }
 
 // clearCondition sets a condition that is True to False.

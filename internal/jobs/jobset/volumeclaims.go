@@ -49,7 +49,7 @@ func (p *planner) createClaims() bool {
 		found := there[c.name(p.js)]
 		switch {
 		case found == nil:
-			p.plan.Writes = append(p.plan.Writes, write.Create(p.newClaim(c)).OrWarn(jobset.PVCCreationFailedReason))
+			p.plan.Add(write.Create(p.newClaim(c)).OrWarn(jobset.PVCCreationFailedReason))
 		case !found.DeletionTimestamp.IsZero():
 			// It is gone once its pods are; the claim of a deleted JobSet is garbage collected.
 			usable = false
@@ -58,7 +58,7 @@ func (p *planner) createClaims() bool {
 		default:
 			if why := unusable(c, found); why != "" {
 				usable = false
-				p.plan.Events = append(p.plan.Events, write.Obstacle(jobset.PVCCreationFailedReason, fmt.Sprintf(
+				p.plan.AddEvents(write.Obstacle(jobset.PVCCreationFailedReason, fmt.Sprintf(
 					"the PersistentVolumeClaim %s is there already and %s: delete it, or give the JobSet another name", found.Name, why)))
 				p.plan.DueBy(p.seen.Now.Add(pollInterval))
 			}

@@ -42,8 +42,8 @@ func hasStarted(vcjob *volcano.Job) bool {
 
 // deleteVCJob deletes the VCJob, after it has removed its tasks from the service graph.
 func (p *planner) deleteVCJob(how metav1.DeletionPropagation) {
-	p.plan.First = append(p.plan.First, p.removeFromGraph()...)
-	p.plan.Writes = append(p.plan.Writes, write.Delete(p.vcjob, how))
+	p.plan.AddFirst(p.removeFromGraph()...)
+	p.plan.Add(write.Delete(p.vcjob, how))
 }
 
 // removeFromGraph removes from the service graph the tasks with which the VCJob was made. It must precede the

@@ -131,10 +131,9 @@ func (v *view) due(times schedule.Schedule, last time.Time) time.Time {
 func (p *planner) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
 	before := p.runsStatus(running, last)
 	event := write.Normal(runStartedReason, fmt.Sprintf("Created run %s, scheduled for %s", run.Name, stamp(due)))
-	p.plan.Writes = append(p.plan.Writes,
-		write.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
-			status.(*lattice.LatticeJob).Status = before
-		}))
+	p.plan.Add(write.Create(run).WithEvent(event).OrWarn(runRefusedReason).OrRevert(func(status client.Object) {
+		status.(*lattice.LatticeJob).Status = before
+	}))
 }
 
 // stop deletes an earlier run to make way for the next.
@@ -143,7 +142,7 @@ func (p *planner) stop(run *lattice.LatticeJob) {
 		return
 	}
 	event := write.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
-	p.plan.Writes = append(p.plan.Writes, write.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
+	p.plan.Add(write.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
 }
 
 // deleteOldRuns deletes the oldest runs that have ended in the phase, beyond the number to keep.
@@ -152,7 +151,7 @@ func (p *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPha
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
 	})
 	for _, run := range runs[:max(0, len(runs)-int(max(0, keep)))] {
-		p.plan.Writes = append(p.plan.Writes, write.Delete(run, metav1.DeletePropagationBackground))
+		p.plan.Add(write.Delete(run, metav1.DeletePropagationBackground))
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *planner) relabel() {
 	if !p.recordsDomains() {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
 	}
-	p.plan.Writes = append(p.plan.Writes, write.Change(p.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
+	p.plan.Add(write.Change(p.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
 // relabelIfChanged calls relabel if the VCJob queues and its labels or its gate are outdated. The VCJob's

@@ -27,7 +27,8 @@ func hasOutcome(job *lattice.LatticeJob) bool {
 func (rep *reporter) setOutcome(phase lattice.JobPhase, message string, event write.Event) {
 	before := rep.job.DeepCopy()
 	rep.setStatus(phase, message, ptr.To(rep.job.Generation), &event)
-	if rep.plan.Writes = append(rep.plan.Writes, rep.removeFromGraph()...); len(rep.plan.Writes) > 0 {
+	rep.plan.Add(rep.removeFromGraph()...)
+	if len(rep.plan.Writes) > 0 {
 		rep.keepStatusOnError(before)
 	}
 }
@@ -48,7 +49,7 @@ func (rep *reporter) failCompile(message string) {
 	before := rep.job.DeepCopy()
 	rep.setStatus(lattice.Failed, message, ptr.To(rep.job.Generation), ptr.To(write.Warning(compileFailedReason, message)))
 	if rep.seen.Facts.Served[compile.MeshMembers] {
-		rep.plan.Writes = append(rep.plan.Writes, write.RemoveAll(compile.MeshMembersIn(rep.job.Namespace)))
+		rep.plan.Add(write.RemoveAll(compile.MeshMembersIn(rep.job.Namespace)))
 		rep.keepStatusOnError(before)
 	}
 }

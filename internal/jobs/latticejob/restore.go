@@ -31,7 +31,7 @@ func (p *planner) restore() {
 	}
 	for _, object := range result.Objects {
 		if metav1.IsControlledBy(object.(client.Object), p.job) {
-			p.plan.First = append(p.plan.First, write.Create(object.(client.Object)).OrWarn(applyFailedReason))
+			p.plan.AddFirst(write.Create(object.(client.Object)).OrWarn(applyFailedReason))
 		}
 	}
 	p.plan.DueBy(p.seen.Now.Add(restorePoll))

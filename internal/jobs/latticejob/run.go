@@ -83,9 +83,9 @@ func (p *planner) submit() {
 // observed, which exists only if everything else does.
 func (p *planner) apply(result *compile.Result) {
 	for _, object := range result.Objects {
-		p.plan.First = append(p.plan.First, write.Apply(object.(client.Object), lattice.FieldManager))
+		p.plan.AddFirst(write.Apply(object.(client.Object), lattice.FieldManager))
 	}
-	p.plan.First = append(p.plan.First, p.removeOfEarlierSpecs(result)...)
+	p.plan.AddFirst(p.removeOfEarlierSpecs(result)...)
 	if p.seen.Admission.Grant == jobs.Admitted {
 		for i := range result.VCJob.Spec.Tasks {
 			task := &result.VCJob.Spec.Tasks[i]
@@ -102,12 +102,12 @@ func (p *planner) apply(result *compile.Result) {
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(p.job.Generation))
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
 	p.recordGPUs(result.VCJob)
-	p.plan.Writes = append(p.plan.Writes, write.Apply(result.VCJob, lattice.FieldManager))
+	p.plan.Add(write.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {
-		p.plan.Events = append(p.plan.Events, write.Warning(ignoredReason, warning))
+		p.plan.AddEvents(write.Warning(ignoredReason, warning))
 	}
 	if len(result.Skipped) > 0 {
-		p.plan.Events = append(p.plan.Events, write.Warning(skippedKindReason,
+		p.plan.AddEvents(write.Warning(skippedKindReason,
 			fmt.Sprintf("The cluster does not serve %s: the job runs without it", kinds(result.Skipped))))
 	}
 	retry := p.job.DeepCopy()

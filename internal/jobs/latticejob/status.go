@@ -45,7 +45,7 @@ func (rep *reporter) setStatus(phase lattice.JobPhase, message string, generatio
 	rep.setTimes(&status)
 	if event != nil && (rep.job.Status.Phase != phase || rep.job.Status.Message != message) {
 		event.WithStatus = true
-		rep.plan.Events = append(rep.plan.Events, *event)
+		rep.plan.AddEvents(*event)
 	}
 	rep.job.Status = status
 }

@@ -40,7 +40,7 @@ func (p *planner) cleanUp(outcome *jobs.Outcome) {
 		p.plan.DeletePods([]*corev1.Pod{pod})
 	}
 	gone := func(index int32) bool { return !stays[index] }
-	p.plan.Writes = append(p.plan.Writes, p.deleteServices(gone)...)
+	p.plan.Add(p.deleteServices(gone)...)
 	if ended := p.job.Status.CompletionTime; ended != nil {
 		ttl := p.job.Spec.RunPolicy.TTLSecondsAfterFinished
 		p.plan.Expire(p.seen.Job, ended.Time, ttl, p.seen.Now, metav1.DeletePropagationBackground)
@@ -103,7 +103,7 @@ func (p *planner) stop(pod *corev1.Pod) (stays bool) {
 	if seconds := pod.Spec.ActiveDeadlineSeconds; seconds == nil || *seconds > 1 {
 		stopped := pod.DeepCopy()
 		stopped.Spec.ActiveDeadlineSeconds = ptr.To[int64](1)
-		p.plan.Writes = append(p.plan.Writes, write.Change(pod, stopped))
+		p.plan.Add(write.Change(pod, stopped))
 	}
 	return true
 }

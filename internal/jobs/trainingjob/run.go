@@ -20,14 +20,14 @@ func (p *planner) run() {
 	}
 	p.plan.DeletePods(p.roster.Outdated())
 	p.plan.DeletePods(p.lost)
-	p.plan.Writes = append(p.plan.Writes, p.roundSizes()...)
+	p.plan.Add(p.roundSizes()...)
 	if p.seen.Admission.MayStart() {
 		p.plan.CreateServices(p.roster, p.seen.Children, p.newService)
 		p.plan.CreateReplicas(p.roster, p.seen.Admission, p.podFor)
 		jobs.JoinGangs(p.seen, p.settings.kind(), map[string]int32{worker: sizesOf(p.job).least}, p.plan)
 	}
 	gone := func(index int32) bool { return p.roster.Get(worker, index) == nil }
-	p.plan.Writes = append(p.plan.Writes, p.deleteServices(gone)...)
+	p.plan.Add(p.deleteServices(gone)...)
 }
 
 // podFor returns the pod to create for a worker, nil if it cannot be created. Then the events say why.

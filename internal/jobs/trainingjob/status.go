@@ -138,7 +138,7 @@ func (rep *reporter) dropCondition(kind breezeml.JobConditionType) {
 // message returns a message with the name of the job.
 func (v *view) message(message string) string { return fmt.Sprintf(message, v.job.Name) }
 
-func (rep *reporter) addEvent(e write.Event) { rep.plan.Events = append(rep.plan.Events, e) }
+func (rep *reporter) addEvent(e write.Event) { rep.plan.AddEvents(e) }
 
 func condition(job *breezeml.TrainingJob, kind breezeml.JobConditionType) *breezeml.JobCondition {
 	for i := range job.Status.ExecStatus.Conditions {

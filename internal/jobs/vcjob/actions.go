@@ -56,7 +56,7 @@ func (rep *reporter) execute(d pendingAction) {
 }
 
 func (rep *reporter) note(action bus.Action, why string) {
-	rep.plan.Events = append(rep.plan.Events, write.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
+	rep.plan.AddEvents(write.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
 // restartJob makes all pods outdated, also finished ones. The restart counts are kept: attempts are told

@@ -35,13 +35,13 @@ func (p *planner) executeCommand() bool {
 		p.status.restartJob(why)
 	case awaitsOutcome(p.job), stopped(p.job) && command.Action == bus.AbortJobAction,
 		command.Action == bus.ResumeJobAction:
-		p.plan.Events = append(p.plan.Events, write.Normal(actionReason,
+		p.plan.AddEvents(write.Normal(actionReason,
 			fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, p.job.Status.State.Phase, why)))
 	case command.Action == bus.AbortJobAction, command.Action == bus.RestartJobAction,
 		command.Action == bus.TerminateJobAction, command.Action == bus.CompleteJobAction:
 		p.status.execute(pendingAction{action: command.Action, why: why})
 	default:
-		p.plan.Events = append(p.plan.Events, write.Warning(actionReason, fmt.Sprintf("%q is not an action that a Command"+
+		p.plan.AddEvents(write.Warning(actionReason, fmt.Sprintf("%q is not an action that a Command"+
 			" can request; the actions are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
 	}
 	return true
@@ -58,7 +58,7 @@ func (p *planner) deleteCommands() {
 		if command.DeletionTimestamp.IsZero() &&
 			(hasOutcome(p.job) || p.isStale(command) ||
 				p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
-			p.plan.Writes = append(p.plan.Writes, write.Delete(command, metav1.DeletePropagationBackground))
+			p.plan.Add(write.Delete(command, metav1.DeletePropagationBackground))
 		}
 	}
 }

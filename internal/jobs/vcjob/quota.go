@@ -137,7 +137,7 @@ func (rep *reporter) noteTaskWithoutQuota() {
 	state.Reason = taskWithoutQuotaReason
 	state.Message = had + ": they start once the others have ended, or when the job is aborted and resumed"
 	if before.Reason != state.Reason || before.Message != state.Message {
-		rep.plan.Events = append(rep.plan.Events, write.Warning(taskWithoutQuotaReason, state.Message))
+		rep.plan.AddEvents(write.Warning(taskWithoutQuotaReason, state.Message))
 	}
 }
 

@@ -97,7 +97,7 @@ func (p *planner) createPods() {
 	}
 	p.createsPods = p.plan.CreateReplicas(p.roster, p.seen.Admission, newPod)
 	if p.createsPods {
-		p.plan.First = append(p.plan.First, p.objects.missing()...)
+		p.plan.AddFirst(p.objects.missing()...)
 	}
 }
 

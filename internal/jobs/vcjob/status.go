@@ -25,7 +25,7 @@ func (rep *reporter) noteMissingClass() {
 	if _, known := rep.seen.Facts.Priorities.OfPods(name); known || hasOutcome(rep.job) {
 		return
 	}
-	rep.plan.Events = append(rep.plan.Events, write.Obstacle(missingClassReason, fmt.Sprintf(
+	rep.plan.AddEvents(write.Obstacle(missingClassReason, fmt.Sprintf(
 		"PriorityClass %s, which spec.priorityClassName names, does not exist: it has no effect on the job's place in the queue and on its pods", name)))
 }
 
@@ -185,9 +185,9 @@ func (rep *reporter) setDerivedPhase(phase volcano.JobPhase, reason, message str
 func (rep *reporter) recordPhase(phase volcano.JobPhase, message string) {
 	switch phase {
 	case volcano.Failed, volcano.Terminated:
-		rep.plan.Events = append(rep.plan.Events, write.Warning(string(phase), message))
+		rep.plan.AddEvents(write.Warning(string(phase), message))
 	case volcano.Completed, volcano.Aborted:
-		rep.plan.Events = append(rep.plan.Events, write.Normal(string(phase), message))
+		rep.plan.AddEvents(write.Normal(string(phase), message))
 	}
 }
 

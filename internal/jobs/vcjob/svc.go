@@ -139,7 +139,7 @@ func (o *objects) updateHosts() {
 		OrRevert(func(status client.Object) {
 			setRecord(&status.(*volcano.Job).Status, hostsKey, before)
 		})
-	o.plan.First = append(o.plan.First, update)
+	o.plan.AddFirst(update)
 }
 
 // podsOf returns the selector of the job's pods.

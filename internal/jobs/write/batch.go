@@ -31,11 +31,20 @@ type Batch struct {
 	Events []Event
 }
 
+// Add adds writes to Writes.
+func (b *Batch) Add(writes ...Write) { b.Writes = append(b.Writes, writes...) }
+
+// AddFirst adds writes to First.
+func (b *Batch) AddFirst(writes ...Write) { b.First = append(b.First, writes...) }
+
+// AddEvents adds events to Events.
+func (b *Batch) AddEvents(events ...Event) { b.Events = append(b.Events, events...) }
+
 // DeletePods adds writes that delete the pods, but for the ones that are terminating already.
 func (b *Batch) DeletePods(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp.IsZero() {
-			b.Writes = append(b.Writes, Delete(pod, metav1.DeletePropagationBackground))
+			b.Add(Delete(pod, metav1.DeletePropagationBackground))
 		}
 	}
 }
@@ -71,6 +80,6 @@ func (b *Batch) ControlledBy(child client.Object, owner metav1.OwnerReference) {
 	if at >= 0 {
 		b.Writes[at] = change
 	} else {
-		b.Writes = append(b.Writes, change)
+		b.Add(change)
 	}
 }
