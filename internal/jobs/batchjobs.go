@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // What a batch/v1 Job says of itself, for the APIs whose pods the Job controller creates.
@@ -54,8 +55,8 @@ func ReadyOrSucceeded(job *batchv1.Job) int32 {
 
 // TrueCondition returns the Job's condition of this type if it is True, else nil.
 func TrueCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for i := range job.Status.Conditions {
-		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+	for c := range pointers.To(job.Status.Conditions) {
+		if c.Type == kind && c.Status == corev1.ConditionTrue {
 			return c
 		}
 	}

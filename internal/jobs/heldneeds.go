@@ -11,6 +11,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // isFor reports whether the quota is for pods with the needs of this template.
@@ -38,8 +39,8 @@ func NeedsDigest(podSets []kueue.PodSet) string {
 		Needs corev1.PodSpec
 	}
 	all := make([]podSetNeeds, 0, len(podSets))
-	for i := range podSets {
-		all = append(all, podSetNeeds{podSets[i].Name, podspec.Needs(&podSets[i].Template.Spec)})
+	for podSet := range pointers.To(podSets) {
+		all = append(all, podSetNeeds{podSet.Name, podspec.Needs(&podSet.Template.Spec)})
 	}
 	text, err := json.Marshal(all)
 	if err != nil {

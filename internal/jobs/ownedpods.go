@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -70,8 +71,7 @@ func (p *Plan) CreateServices(
 	for _, service := range ChildrenOf[*corev1.Service](children) {
 		there[service.Name] = true
 	}
-	for i := range roster.Replicas {
-		r := &roster.Replicas[i]
+	for r := range pointers.To(roster.Replicas) {
 		if there[r.Name] {
 			continue
 		}

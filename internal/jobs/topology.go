@@ -12,6 +12,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Ranks says by which labels the pods of a pod set are ordered.
@@ -214,8 +215,7 @@ func readGroup(r *kueue.PodSetTopologyRequest, annotations map[string]string) st
 // checkGroups returns a mistake if pod sets of one group ask for different domains.
 func checkGroups(podSets []kueue.PodSet) *write.Event {
 	first := map[string]*kueue.PodSet{}
-	for i := range podSets {
-		podSet := &podSets[i]
+	for podSet := range pointers.To(podSets) {
 		if podSet.TopologyRequest == nil || podSet.TopologyRequest.PodSetGroupName == nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // These bound the required node affinity of pods, which is matched with each node of the cluster, for each shape of
@@ -23,8 +24,8 @@ const (
 func (c *checker) checkAffinity() {
 	terms := RequiredTerms(c.spec)
 	requirements, values := 0, 0
-	for i := range terms {
-		for _, list := range [][]corev1.NodeSelectorRequirement{terms[i].MatchExpressions, terms[i].MatchFields} {
+	for term := range pointers.To(terms) {
+		for _, list := range [][]corev1.NodeSelectorRequirement{term.MatchExpressions, term.MatchFields} {
 			for j := range list {
 				if requirements++; list[j].Key != jobset.NamespacedJobKey {
 					values += len(list[j].Values)

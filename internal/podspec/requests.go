@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Requests returns the requests of one pod of the spec, without LimitRanges and RuntimeClasses. The list may be one of
@@ -50,17 +52,17 @@ func withNormalized(pod *corev1.Pod) *corev1.Pod {
 
 func normalizedContainers(containers []corev1.Container) []corev1.Container {
 	out := slices.Clone(containers)
-	for i := range out {
-		out[i].Resources = *normalizedResources(&out[i].Resources)
+	for of := range pointers.To(out) {
+		of.Resources = *normalizedResources(&of.Resources)
 	}
 	return out
 }
 
 func normalizedStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	out := slices.Clone(statuses)
-	for i := range out {
-		out[i].AllocatedResources, out[i].Resources = normalizedOrSame(out[i].AllocatedResources),
-			normalizedResources(out[i].Resources)
+	for of := range pointers.To(out) {
+		of.AllocatedResources, of.Resources = normalizedOrSame(of.AllocatedResources),
+			normalizedResources(of.Resources)
 	}
 	return out
 }

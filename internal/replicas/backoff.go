@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Delays of restarts. A program that ends at once would otherwise be started over and over, each time with several
@@ -63,8 +65,8 @@ func EndOf(pod *corev1.Pod) (last time.Time) {
 
 // LastTransition returns when a condition of the pod changed last, but at the earliest since.
 func LastTransition(pod *corev1.Pod, since time.Time) time.Time {
-	for i := range pod.Status.Conditions {
-		if at := pod.Status.Conditions[i].LastTransitionTime; at.After(since) {
+	for condition := range pointers.To(pod.Status.Conditions) {
+		if at := condition.LastTransitionTime; at.After(since) {
 			since = at.Time
 		}
 	}
@@ -74,8 +76,8 @@ func LastTransition(pod *corev1.Pod, since time.Time) time.Time {
 // Settled reports whether a container of the pod has run for so long before it ended that the pod's end is not one of a
 // row.
 func Settled(pod *corev1.Pod) bool {
-	for i := range pod.Status.ContainerStatuses {
-		ended := pod.Status.ContainerStatuses[i].State.Terminated
+	for container := range pointers.To(pod.Status.ContainerStatuses) {
+		ended := container.State.Terminated
 		if ended != nil && !ended.StartedAt.IsZero() && ended.FinishedAt.Sub(ended.StartedAt.Time) >= settledAfter {
 			return true
 		}

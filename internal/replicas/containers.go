@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Container is the state of one container of a pod.
@@ -28,8 +30,7 @@ const (
 // them.
 func Containers(pod *corev1.Pod) []Container {
 	out := make([]Container, 0, len(pod.Status.ContainerStatuses))
-	for i := range pod.Status.ContainerStatuses {
-		s := &pod.Status.ContainerStatuses[i]
+	for s := range pointers.To(pod.Status.ContainerStatuses) {
 		out = append(out, Container{Name: s.Name, State: stateOf(&s.State), ExitCode: exitCodeOf(&s.State)})
 	}
 	return out
@@ -85,9 +86,9 @@ func failedContainers(pod *corev1.Pod) []*corev1.ContainerStateTerminated {
 	var out []*corev1.ContainerStateTerminated
 	s := &pod.Status
 	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
-		for i := range list {
-			ended := list[i].State.Terminated
-			if ended == nil || ended.ExitCode == 0 || isSidecar(pod, list[i].Name) ||
+		for container := range pointers.To(list) {
+			ended := container.State.Terminated
+			if ended == nil || ended.ExitCode == 0 || isSidecar(pod, container.Name) ||
 				ended.Reason == reasonStatusUnknown && s.Reason != "" {
 				continue
 			}

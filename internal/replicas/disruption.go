@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // rejectionDelay is how long a failed pod that ran no program stays: a node may reject its replacement at once, too,
@@ -13,8 +15,7 @@ const rejectionDelay = 10 * time.Second
 // RestartDisrupted returns the pods that were disrupted, for the caller to delete, and starts the attempts of their
 // replicas again. This counts as no restart. next is when more of them may be replaced, zero if no more are.
 func (r *Roster) RestartDisrupted(now time.Time) (disrupted []*corev1.Pod, next time.Time) {
-	for i := range r.Replicas {
-		replica := &r.Replicas[i]
+	for replica := range pointers.To(r.Replicas) {
 		if replica.Phase != Failed || replica.UID() == "" || !Disrupted(replica.Pod) {
 			continue
 		}
@@ -73,13 +74,13 @@ func NeverRan(pod *corev1.Pod) bool {
 	if s.Reason == "" || s.Reason == reasonDeadlineExceeded {
 		return false
 	}
-	for i := range s.InitContainerStatuses {
-		if c := &s.InitContainerStatuses[i]; hasRun(c) && (c.State.Terminated == nil || c.State.Terminated.ExitCode != 0) {
+	for c := range pointers.To(s.InitContainerStatuses) {
+		if hasRun(c) && (c.State.Terminated == nil || c.State.Terminated.ExitCode != 0) {
 			return false
 		}
 	}
-	for i := range s.ContainerStatuses {
-		if hasRun(&s.ContainerStatuses[i]) {
+	for container := range pointers.To(s.ContainerStatuses) {
+		if hasRun(container) {
 			return false
 		}
 	}
@@ -103,8 +104,8 @@ func LostByNode(pod *corev1.Pod) bool {
 	if pod.Status.Reason == reasonTerminated || pod.Status.Reason == reasonNodeShutdown {
 		return true
 	}
-	for i := range pod.Status.ContainerStatuses {
-		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil && ended.Reason == reasonStatusUnknown {
+	for container := range pointers.To(pod.Status.ContainerStatuses) {
+		if ended := container.State.Terminated; ended != nil && ended.Reason == reasonStatusUnknown {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // KeepIndices returns the indices, ascending, of the replicas to keep in a group of the given size: the indices of pods
@@ -30,8 +31,7 @@ func KeepIndices(job, group string, count int32, pods []*corev1.Pod, places pods
 		return cmp.Or(cmp.Compare(b.progress, a.progress), cmp.Compare(a.index, b.index))
 	})
 	free := capacities(places)
-	for i := range candidates {
-		h := &candidates[i]
+	for h := range pointers.To(candidates) {
 		switch {
 		case len(places) == 0 || h.pod.Status.Phase == corev1.PodSucceeded:
 			h.placed = 1 // it needs none

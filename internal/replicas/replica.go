@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Group is a set of replicas made from the same template.
@@ -181,8 +182,8 @@ func finishedBeforeDeletion(pod *corev1.Pod) bool {
 		return false
 	}
 	deletedAt := pod.DeletionTimestamp.Add(-time.Duration(*grace) * time.Second)
-	for i := range pod.Status.ContainerStatuses {
-		terminated := pod.Status.ContainerStatuses[i].State.Terminated
+	for container := range pointers.To(pod.Status.ContainerStatuses) {
+		terminated := container.State.Terminated
 		if terminated == nil || !terminated.FinishedAt.Time.Before(deletedAt) {
 			return false
 		}
@@ -208,8 +209,8 @@ func isReady(pod *corev1.Pod) bool {
 
 // Condition returns the condition of the pod, nil if the pod has none of the kind.
 func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == kind {
+	for c := range pointers.To(pod.Status.Conditions) {
+		if c.Type == kind {
 			return c
 		}
 	}

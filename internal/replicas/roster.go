@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Roster is all replicas of a job, and the job's pods that belong to none.
@@ -78,8 +80,7 @@ func (r *Roster) Get(group string, index int32) *Replica {
 // replicas as they were before. next is when the next restart is due, zero if none waits. The caller must
 // write the counts of restarts and the values of Settled to the status before it acts on the new state.
 func (r *Roster) Restart(now time.Time) (before []Replica, next time.Time) {
-	for i := range r.Replicas {
-		replica := &r.Replicas[i]
+	for replica := range pointers.To(r.Replicas) {
 		if !replica.NeedsRestart {
 			continue
 		}
@@ -102,8 +103,8 @@ func (r *Roster) Restart(now time.Time) (before []Replica, next time.Time) {
 // Outdated returns the pods to delete: pods of earlier attempts and of no replica, unless they are terminating.
 func (r *Roster) Outdated() []*corev1.Pod {
 	var out []*corev1.Pod
-	for i := range r.Replicas {
-		if replica := &r.Replicas[i]; replica.outdated() && !IsTerminating(replica.Pod) {
+	for replica := range pointers.To(r.Replicas) {
+		if replica.outdated() && !IsTerminating(replica.Pod) {
 			out = append(out, replica.Pod)
 		}
 	}
@@ -118,8 +119,8 @@ func (r *Roster) Outdated() []*corev1.Pod {
 // Missing returns the replicas that need a pod and have none, not even a terminating one.
 func (r *Roster) Missing() []*Replica {
 	var out []*Replica
-	for i := range r.Replicas {
-		if replica := &r.Replicas[i]; replica.Pod == nil && !replica.Phase.Finished() {
+	for replica := range pointers.To(r.Replicas) {
+		if replica.Pod == nil && !replica.Phase.Finished() {
 			out = append(out, replica)
 		}
 	}
@@ -134,8 +135,8 @@ func (r *Roster) Pods(unfinishedOnly bool) []*corev1.Pod {
 			out = append(out, pod)
 		}
 	}
-	for i := range r.Replicas {
-		take(r.Replicas[i].Pod)
+	for replica := range pointers.To(r.Replicas) {
+		take(replica.Pod)
 	}
 	for _, pod := range r.Surplus {
 		take(pod)
@@ -145,8 +146,8 @@ func (r *Roster) Pods(unfinishedOnly bool) []*corev1.Pod {
 
 // Active reports whether a pod may still use its resources.
 func (r *Roster) Active() bool {
-	for i := range r.Replicas {
-		if pod := r.Replicas[i].Pod; pod != nil && !IsFinished(pod) {
+	for replica := range pointers.To(r.Replicas) {
+		if pod := replica.Pod; pod != nil && !IsFinished(pod) {
 			return true
 		}
 	}
@@ -155,9 +156,9 @@ func (r *Roster) Active() bool {
 
 // First returns the first replica for which holds is true, nil if there is none.
 func (r *Roster) First(holds func(*Replica) bool) *Replica {
-	for i := range r.Replicas {
-		if holds(&r.Replicas[i]) {
-			return &r.Replicas[i]
+	for replica := range pointers.To(r.Replicas) {
+		if holds(replica) {
+			return replica
 		}
 	}
 	return nil
@@ -197,9 +198,9 @@ func (r *Roster) All(holds func(*Replica) bool) bool {
 // FinalCounts returns the number of final replicas by group.
 func (r *Roster) FinalCounts() map[string]int32 {
 	out := map[string]int32{}
-	for i := range r.Replicas {
-		if r.Replicas[i].Final() {
-			out[r.Replicas[i].Group]++
+	for replica := range pointers.To(r.Replicas) {
+		if replica.Final() {
+			out[replica.Group]++
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/workloads"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -87,12 +88,12 @@ func (r *reconciler[T]) observe(ctx context.Context, job T) (o observed[T], err 
 // an elastic pod set, the engine would wait for ever for the pods that it should give up.
 func (r *reconciler[T]) described(job T, facts jobs.Facts) jobs.Description {
 	described := r.api.Describe(job, facts)
-	for i := range described.PodSets {
+	for podSet := range pointers.To(described.PodSets) {
 		if !r.api.Abilities.Resizes {
-			jobs.DropAnnotation(&described.PodSets[i], muster.MinReplicasAnnotation)
+			jobs.DropAnnotation(podSet, muster.MinReplicasAnnotation)
 		}
 		if !r.api.Abilities.AnyPods {
-			jobs.DropAnnotation(&described.PodSets[i], muster.MinPodsAnnotation)
+			jobs.DropAnnotation(podSet, muster.MinPodsAnnotation)
 		}
 	}
 	return described

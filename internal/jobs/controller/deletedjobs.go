@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -50,8 +51,8 @@ func (r *reconciler[T]) endDeleted(ctx context.Context, job T) (wait time.Durati
 		func(child *batchv1.Job) bool { return !mayCreatePods(child) })
 	of := r.inQueue(job)
 	var errs []error
-	for i := range list {
-		if w := &list[i]; of.Controls(w) && !workload.IsFinished(w) {
+	for w := range pointers.To(list) {
+		if of.Controls(w) && !workload.IsFinished(w) {
 			again, err := r.endDeletedIn(ctx, job, w, creating)
 			wait, errs = earlierRetry(wait, again), append(errs, err)
 		}
@@ -105,8 +106,7 @@ func stopPods(pods []metav1.PartialObjectMetadata, creating []*batchv1.Job) (wri
 			suspending[job.UID] = true
 		}
 	}
-	for i := range pods {
-		pod := &pods[i]
+	for pod := range pointers.To(pods) {
 		if c := metav1.GetControllerOfNoCopy(pod); pod.DeletionTimestamp.IsZero() && (c == nil || !suspending[c.UID]) {
 			writes = append(writes, write.Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, metav1.DeletePropagationBackground))
 		}

@@ -15,6 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs/workloads"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -30,8 +31,8 @@ func (r *reader[T]) workloads(ctx context.Context,
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range list {
-		if w := &list[i]; job.Controls(w) {
+	for w := range pointers.To(list) {
+		if job.Controls(w) {
 			others = append(others, w)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/controller/waiting"
 	"github.com/musterhq/muster/internal/jobs/workloads"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -160,8 +161,7 @@ func (o *orphans) jobsLeft(ctx context.Context, w *kueue.Workload) (left []*batc
 		return nil, fmt.Errorf("listing the Jobs that the job of Workload %s has left: %w",
 			client.ObjectKeyFromObject(w), err)
 	}
-	for i := range all.Items {
-		job := &all.Items[i]
+	for job := range pointers.To(all.Items) {
 		if metav1.GetControllerOfNoCopy(job) != nil && job.Annotations[muster.QueuedAnnotation] != muster.QueuedByOwner {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Anyone who may write events in a namespace, as the role edit may, can write any number of events that report refused
@@ -84,8 +85,8 @@ func (r *reader[T]) refusals(ctx context.Context, job T,
 	out := map[types.UID][]jobs.Refusal{}
 	events, err := r.refusalEvents(ctx, job.GetNamespace(), client.Limit(int64(len(owners)+1)))
 	if err == nil && len(events) <= len(owners) {
-		for i := range events {
-			out[events[i].InvolvedObject.UID] = append(out[events[i].InvolvedObject.UID], refusalOf(&events[i]))
+		for event := range pointers.To(events) {
+			out[event.InvolvedObject.UID] = append(out[event.InvolvedObject.UID], refusalOf(event))
 		}
 		return out, nil
 	}
@@ -93,8 +94,8 @@ func (r *reader[T]) refusals(ctx context.Context, job T,
 		if err == nil {
 			events, err = r.refusalEvents(ctx, job.GetNamespace(), client.MatchingFields{refusalIndex: string(uid)})
 		}
-		for i := range events {
-			out[uid] = append(out[uid], refusalOf(&events[i]))
+		for event := range pointers.To(events) {
+			out[uid] = append(out[uid], refusalOf(event))
 		}
 	}
 	return out, err

@@ -17,6 +17,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs/workloads"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -66,8 +67,7 @@ func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.Namespa
 		errs   []error
 		wait   time.Duration
 	)
-	for i := range list {
-		w := &list[i]
+	for w := range pointers.To(list) {
 		if w.DeletionTimestamp.IsZero() || lives && metav1.IsControlledBy(w, job) {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -31,8 +32,7 @@ func (p *planner) cleanUp() {
 // queue has given it to other jobs, as it does with an elastic type that runs. As then, the highest ranks go first.
 func (v *view) withoutQuota() []*corev1.Pod {
 	var out []*corev1.Pod
-	for i := range v.job.Spec.ReplicaSpecs {
-		spec := &v.job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(v.job.Spec.ReplicaSpecs) {
 		granted, queued := v.seen.Admission.PodSets[spec.Type]
 		if !queued || !granted.Bounds(boundsOf(spec)).Elastic {
 			continue

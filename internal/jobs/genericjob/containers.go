@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -59,9 +60,9 @@ func stopped(containers []tensorstack.ContainerStatus) []tensorstack.ContainerSt
 		return containers
 	}
 	out := slices.Clone(containers)
-	for i := range out {
-		if runs(out[i]) {
-			out[i].State = tensorstack.ContainerTerminated
+	for c := range pointers.To(out) {
+		if runs(*c) {
+			c.State = tensorstack.ContainerTerminated
 		}
 	}
 	return out

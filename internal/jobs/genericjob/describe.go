@@ -7,6 +7,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // describe returns what a GenericJob requests: one pod set for each type.
@@ -15,8 +16,7 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 	if s := t9k(job); s != nil {
 		d.Priority = ptr.To(s.Priority)
 	}
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
 		template := *spec.Template.DeepCopy()
 		template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)

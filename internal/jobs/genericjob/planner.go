@@ -6,6 +6,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -20,8 +21,8 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 	*job = *seen.Job
 	v, plan := &view{seen: seen, job: job,
 		specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}, &jobs.Plan{}
-	for i := range job.Spec.ReplicaSpecs {
-		v.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
+		v.specs[spec.Type] = spec
 	}
 	pods := jobs.ChildrenOf[*corev1.Pod](seen.Children)
 	v.sizes = sizesOf(job, seen.Admission, pods)
@@ -61,8 +62,7 @@ func (p *planner) progress(outcome *jobs.Outcome) jobs.Progress {
 // A pod set that has given quota back otherwise is not resized any more. So a type reports its succeeded replicas as
 // reclaimable only once fewer than its minimum are left: of 4 replicas, at least 2, when 3 have succeeded.
 func (v *view) elasticProgress(p *jobs.Progress, outcome *jobs.Outcome) {
-	for i := range v.job.Spec.ReplicaSpecs {
-		spec := &v.job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(v.job.Spec.ReplicaSpecs) {
 		granted := v.seen.Admission.PodSets[spec.Type]
 		b := granted.Bounds(boundsOf(spec))
 		if !b.Elastic {

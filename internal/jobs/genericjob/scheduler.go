@@ -10,6 +10,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Resources that are served where the scheduler that uses them is installed.
@@ -72,8 +73,7 @@ func podGroup(job *tensorstack.GenericJob, facts jobs.Facts) *unstructured.Unstr
 	}
 	var all int64
 	var roles []any
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
 		least := int64(boundsOf(spec).Least)
 		all += least
 		roles = append(roles, map[string]any{"name": spec.Type, "minMember": least})

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -25,8 +26,7 @@ func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas
 // decide how much memory a plan takes.
 func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*corev1.Pod) map[string]int32 {
 	out, left := make(map[string]int32, len(job.Spec.ReplicaSpecs)), int32(mostReplicas)
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
 		granted := admission.PodSets[spec.Type]
 		b, size := granted.Bounds(boundsOf(spec)), count(spec)
 		switch last := taskOf(&job.Status, spec.Type); {
@@ -88,8 +88,7 @@ func sizeAfterSuccess(last int32, succeeded map[int32]bool, quota int32) (size i
 // groups returns the types as groups of replicas.
 func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Group {
 	out := make([]replicas.Group, 0, len(job.Spec.ReplicaSpecs))
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
 		out = append(out, replicas.Group{Name: spec.Type, Count: sizes[spec.Type], Restart: restart(spec.RestartPolicy)})
 	}
 	return out
@@ -128,8 +127,7 @@ func (v *view) ready() bool {
 // least returns the minimum number of replicas of each type for the job to run.
 func (v *view) least() map[string]int32 {
 	out := make(map[string]int32, len(v.sizes))
-	for i := range v.job.Spec.ReplicaSpecs {
-		spec := &v.job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(v.job.Spec.ReplicaSpecs) {
 		out[spec.Type] = v.sizes[spec.Type]
 		if b := v.seen.Admission.PodSets[spec.Type].Bounds(boundsOf(spec)); b.Elastic {
 			out[spec.Type] = min(out[spec.Type], b.Least)
@@ -141,8 +139,7 @@ func (v *view) least() map[string]int32 {
 // badSize returns what is wrong with the job's numbers of replicas, "" if nothing is.
 func badSize(job *tensorstack.GenericJob) string {
 	total := int64(0)
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
 		if count(spec) < 0 {
 			return fmt.Sprintf("replicas of type %s must not be negative, and are %d", spec.Type, count(spec))
 		}

@@ -5,6 +5,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -36,8 +37,7 @@ func (v *view) tasks(ended bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 	tasks := make([]tensorstack.Tasks, 0, len(v.job.Spec.ReplicaSpecs))
 	counts := &tensorstack.Aggregate{}
 	at := 0
-	for i := range v.job.Spec.ReplicaSpecs {
-		spec := &v.job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(v.job.Spec.ReplicaSpecs) {
 		task := tensorstack.Tasks{Type: spec.Type, Replicas: make([]tensorstack.ReplicaStatus, 0, v.sizes[spec.Type])}
 		old := taskOf(&v.job.Status, spec.Type)
 		for range v.sizes[spec.Type] {
@@ -101,8 +101,8 @@ func add(counts *tensorstack.Aggregate, phase tensorstack.ReplicaPhase) {
 // recordsOf returns the records of all replicas in the status.
 func recordsOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Record {
 	tasks := make(map[string]*tensorstack.Tasks, len(status.Tasks))
-	for i := range status.Tasks {
-		tasks[status.Tasks[i].Type] = &status.Tasks[i]
+	for task := range pointers.To(status.Tasks) {
+		tasks[task.Type] = task
 	}
 	return func(group string, index int32) replicas.Record {
 		task := tasks[group]
@@ -115,9 +115,9 @@ func recordsOf(status *tensorstack.GenericJobStatus) func(string, int32) replica
 }
 
 func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorstack.Tasks {
-	for i := range status.Tasks {
-		if status.Tasks[i].Type == replicaType {
-			return &status.Tasks[i]
+	for task := range pointers.To(status.Tasks) {
+		if task.Type == replicaType {
+			return task
 		}
 	}
 	return nil
@@ -130,8 +130,7 @@ func (v *view) isDerivedFromPods() bool {
 	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
 		return false
 	}
-	for i := range v.roster.Replicas {
-		r := &v.roster.Replicas[i]
+	for r := range pointers.To(v.roster.Replicas) {
 		was := reported(before, r)
 		if was == nil {
 			return false

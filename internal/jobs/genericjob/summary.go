@@ -8,13 +8,13 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Summary returns what lists of jobs say of a GenericJob, with the counts of pods in its status.
 func Summary(job *tensorstack.GenericJob) jobs.Summary {
 	s := jobs.Summary{Queue: cmp.Or(job.Labels[kueue.QueueLabel], queueOf(job)), PartName: "replicas"}
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
+	for spec := range pointers.To(job.Spec.ReplicaSpecs) {
 		s.Ask(count(spec), &spec.Template)
 	}
 	if counts := job.Status.Aggregate; counts != nil {

@@ -8,6 +8,7 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -29,8 +30,8 @@ func (v variables) expandAll(spec *corev1.PodSpec) {
 		for i := range c.Args {
 			c.Args[i] = v.expand(c.Args[i])
 		}
-		for i := range c.Env {
-			c.Env[i].Value = v.expand(c.Env[i].Value)
+		for variable := range pointers.To(c.Env) {
+			variable.Value = v.expand(variable.Value)
 		}
 	}
 }
@@ -93,8 +94,8 @@ func (v variables) value(name string) (string, bool) {
 }
 
 func (v variables) count(replicaType string) (int32, bool) {
-	for i := range v.job.Spec.ReplicaSpecs {
-		if spec := &v.job.Spec.ReplicaSpecs[i]; spec.Type == replicaType {
+	for spec := range pointers.To(v.job.Spec.ReplicaSpecs) {
+		if spec.Type == replicaType {
 			if n, known := v.sizes[replicaType]; known {
 				return n, true
 			}
@@ -105,8 +106,8 @@ func (v variables) count(replicaType string) (int32, bool) {
 }
 
 func (v variables) port(name string) (string, bool) {
-	for i := range v.job.Spec.Service.Ports {
-		if port := &v.job.Spec.Service.Ports[i]; port.Name == name {
+	for port := range pointers.To(v.job.Spec.Service.Ports) {
+		if port.Name == name {
 			return strconv.Itoa(int(port.Port)), true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // wantsAgent reports whether the agent is to be added to the pods of a replicated job. The annotation of the replicated
@@ -33,8 +34,8 @@ func round(js *jobset.JobSet) podspec.Round {
 		return podspec.Round{Index: -1, MaxRestarts: ptr.To[int32](-1)}
 	}
 	var least, most int32
-	for i := range js.Spec.ReplicatedJobs {
-		if rj := &js.Spec.ReplicatedJobs[i]; wantsAgent(js, rj) {
+	for rj := range pointers.To(js.Spec.ReplicatedJobs) {
+		if wantsAgent(js, rj) {
 			b := boundsOf(js, rj)
 			least, most = least+b.Least, most+b.Most
 		}
@@ -58,8 +59,7 @@ func (v *view) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSp
 // noAgent says why an agent that was asked for cannot be added, "" if it can. No pods are started then, because without
 // agents they would run alone instead of together.
 func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
-	for i := range js.Spec.ReplicatedJobs {
-		rj := &js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(js.Spec.ReplicatedJobs) {
 		if !wantsAgent(js, rj) {
 			continue
 		}
@@ -83,8 +83,8 @@ func (v *view) cannotStart() string {
 			started++
 		}
 	}
-	for i := range v.js.Spec.ReplicatedJobs {
-		started -= v.js.Spec.ReplicatedJobs[i].Replicas
+	for rj := range pointers.To(v.js.Spec.ReplicatedJobs) {
+		started -= rj.Replicas
 	}
 	if started >= 0 {
 		return ""

@@ -13,6 +13,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // API is the JobSet API. A JobSet without a queue starts at once.
@@ -65,8 +66,8 @@ func createsJob(js *jobset.JobSet, other client.Object) bool {
 		return false
 	}
 	name, index, ok := splitJobName(js, other.GetName())
-	for i := range js.Spec.ReplicatedJobs {
-		if rj := &js.Spec.ReplicatedJobs[i]; ok && rj.Name == name {
+	for rj := range pointers.To(js.Spec.ReplicatedJobs) {
+		if ok && rj.Name == name {
 			return index < rj.Replicas
 		}
 	}

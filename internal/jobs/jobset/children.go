@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // view is what a plan is made from. Policies read it; the status of js is brought up to date by reporter, and children
@@ -62,8 +63,8 @@ func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	single, whole := singleRestarts(js), jobs.RestartsWhole(js)
 	c := children{byName: make(map[string]*batchv1.Job, len(list))}
 	replicas := make(map[string]int32, len(js.Spec.ReplicatedJobs))
-	for i := range js.Spec.ReplicatedJobs {
-		replicas[js.Spec.ReplicatedJobs[i].Name] = js.Spec.ReplicatedJobs[i].Replicas
+	for rj := range pointers.To(js.Spec.ReplicatedJobs) {
+		replicas[rj.Name] = rj.Replicas
 	}
 	for _, job := range list {
 		if name, index, ok := splitJobName(js, job.Name); !ok || index >= replicas[name] || jobs.IsNobodys(job) {
@@ -128,8 +129,8 @@ func singleRestarts(js *jobset.JobSet) map[string]int32 {
 
 // singleRestartsOf returns how often the Job of this index was restarted alone.
 func singleRestartsOf(js *jobset.JobSet, replicatedJob string, index int32) int32 {
-	for i := range js.Status.ReplicatedJobsStatus {
-		if entry := &js.Status.ReplicatedJobsStatus[i]; entry.Name == replicatedJob && int(index) < len(entry.JobRestarts) {
+	for entry := range pointers.To(js.Status.ReplicatedJobsStatus) {
+		if entry.Name == replicatedJob && int(index) < len(entry.JobRestarts) {
 			return entry.JobRestarts[index]
 		}
 	}

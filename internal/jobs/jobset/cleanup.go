@@ -8,6 +8,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // cleanUp deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended
@@ -22,8 +23,7 @@ func (p *planner) cleanUp() {
 
 // removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
 func (p *planner) removeExpired() {
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
 			if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && job.DeletionTimestamp.IsZero() {
 				ttl := rj.Template.Spec.TTLSecondsAfterFinished

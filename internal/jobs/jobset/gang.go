@@ -11,6 +11,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // gangs decides which pods kube-scheduler binds together, and the PodGroups for that.
@@ -118,8 +119,7 @@ func (g *gangs) excluded() (out []*batchv1.Job, due time.Time) {
 // that still have to run: if it counted pods that have succeeded, the gang would wait for them forever. Once all its
 // pods are ready, MinCount does not matter and is not updated.
 func (g *gangs) ensure() (writes []write.Write) {
-	for i := range g.js.Spec.ReplicatedJobs {
-		rj := &g.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(g.js.Spec.ReplicatedJobs) {
 		pods, waiting := g.sizes.podsToRun(rj)
 		if pods == 0 {
 			continue

@@ -11,6 +11,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // podsInPlace selects the pods of JobSets that restart in place: pods whose agent has reported an attempt.
@@ -99,8 +100,8 @@ func attemptsOf(pods []*corev1.Pod) (of []int32) {
 
 // expectedPods returns how many pods there are to be, as the Jobs say: a pod that has succeeded may be gone.
 func (s *sizes) expectedPods() (sum int32) {
-	for i := range s.js.Spec.ReplicatedJobs {
-		pods, _ := s.podsToRun(&s.js.Spec.ReplicatedJobs[i])
+	for rj := range pointers.To(s.js.Spec.ReplicatedJobs) {
+		pods, _ := s.podsToRun(rj)
 		sum += pods
 	}
 	return sum

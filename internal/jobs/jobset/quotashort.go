@@ -9,6 +9,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // A Job that is missing is created again, though it may have succeeded before someone, or its own time to live, deleted
@@ -37,8 +38,8 @@ type usage struct {
 func (s *sizes) usageOf(rj *jobset.ReplicatedJob) usage {
 	if s.usages == nil {
 		s.usages = make(map[string]*usage, len(s.js.Spec.ReplicatedJobs))
-		for i := range s.js.Spec.ReplicatedJobs {
-			s.usages[s.js.Spec.ReplicatedJobs[i].Name] = &usage{}
+		for rj := range pointers.To(s.js.Spec.ReplicatedJobs) {
+			s.usages[rj.Name] = &usage{}
 		}
 		for _, job := range s.children.previous {
 			name, _, _ := splitJobName(s.js, job.Name)

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // run brings a JobSet that has neither failed nor succeeded closer to its spec.
@@ -53,8 +54,7 @@ func (p *planner) createJobs() {
 	if blocking(p.js) && len(p.children.previous) > 0 {
 		return
 	}
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		if !p.dependenciesMet(rj) {
 			continue
 		}
@@ -80,8 +80,7 @@ func blocking(js *jobset.JobSet) bool {
 // resumeJobs resumes suspended Jobs, in the order that dependencies and the startup policy require, with the pod
 // templates that new Jobs would get: nothing of what an earlier admission added is left.
 func (p *planner) resumeJobs() {
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		if !p.dependenciesMet(rj) {
 			continue
 		}
@@ -246,8 +245,7 @@ const (
 // itself.
 func (p *planner) resizeJobs() {
 	sizes, most, resizable := map[string]int32{}, map[string]int32{}, map[string]*jobset.ReplicatedJob{}
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		if !elastic(&rj.Template.Spec) {
 			if p.seen.Admission.Grant == jobs.Admitted {
 				most[rj.Name] = ptr.Deref(rj.Template.Spec.Parallelism, 1)

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // createServices creates missing headless Services: the one of the subdomain, which gives the pods their host names,
@@ -27,8 +28,7 @@ func (p *planner) createServices() {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](p.seen.Children) {
 		there[service.Name] = true
 	}
-	for i := range p.js.Spec.ReplicatedJobs {
-		rj := &p.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		name := p.js.Name + "-" + rj.Name
 		if there[name] || dnsHostnames(p.js) && name == subdomain(p.js) {
 			continue
@@ -99,8 +99,8 @@ func (v *view) relatedService(name string) *corev1.Service {
 
 // selectsPods reports whether the Service selects the pods of every replicated job.
 func (p *planner) selectsPods(service *corev1.Service) bool {
-	for i := range p.js.Spec.ReplicatedJobs {
-		labels := p.newJob(&p.js.Spec.ReplicatedJobs[i], 0).Spec.Template.Labels
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
+		labels := p.newJob(rj, 0).Spec.Template.Labels
 		for key, value := range service.Spec.Selector {
 			if labels[key] != value {
 				return false

@@ -9,6 +9,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // sizes knows how many pods Jobs may run, and for which of them quota is left.
@@ -31,8 +32,8 @@ const mostJobs = 10000
 // memory for each.
 func tooLarge(js *jobset.JobSet) string {
 	total := int64(0)
-	for i := range js.Spec.ReplicatedJobs {
-		total += int64(max(0, js.Spec.ReplicatedJobs[i].Replicas)) // a negative number must not make up for others
+	for rj := range pointers.To(js.Spec.ReplicatedJobs) {
+		total += int64(max(0, rj.Replicas)) // a negative number must not make up for others
 	}
 	if total <= mostJobs {
 		return ""
@@ -123,8 +124,7 @@ func (v *view) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 // Job has not been resized yet, or has not reported yet which pods it has.
 func (s *sizes) podsInUse() map[string]int32 {
 	var out map[string]int32
-	for i := range s.js.Spec.ReplicatedJobs {
-		rj := &s.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(s.js.Spec.ReplicatedJobs) {
 		if !boundsOf(s.js, rj).Elastic {
 			continue
 		}
@@ -156,8 +156,7 @@ func (s *sizes) reclaimable() map[string]int32 {
 	if s.held() && s.restartsWhole() {
 		return out
 	}
-	for i := range s.js.Spec.ReplicatedJobs {
-		rj := &s.js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(s.js.Spec.ReplicatedJobs) {
 		asked := podCount(rj)
 		if granted, ok := s.seen.Admission.PodSets[rj.Name]; ok {
 			asked = granted.Asked

@@ -11,6 +11,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // dependenciesMet reports whether every replicated job that rj depends on has reached the required state. Until then,
@@ -69,8 +70,8 @@ func (r *reporter) endStartup() {
 // endCondition sets a condition of the startup policy to False because the opposite one has become True. Reason and
 // message stay unchanged, as in the JobSet controller.
 func (r *reporter) endCondition(kind jobset.JobSetConditionType) {
-	for i := range r.js.Status.Conditions {
-		if c := &r.js.Status.Conditions[i]; c.Type == string(kind) && c.Status == metav1.ConditionTrue {
+	for c := range pointers.To(r.js.Status.Conditions) {
+		if c.Type == string(kind) && c.Status == metav1.ConditionTrue {
 			c.Status = metav1.ConditionFalse
 			c.LastTransitionTime = metav1.NewTime(r.seen.Now)
 		}

@@ -12,6 +12,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Summary returns what lists of jobs say of a JobSet with these Jobs.
@@ -21,8 +22,7 @@ func Summary(js *jobset.JobSet, children []*batchv1.Job) jobs.Summary {
 		Restarts: js.Status.Restarts, PartName: "single Jobs",
 		Suspended: ptr.Deref(js.Spec.Suspend, false), SizeFromSpec: true,
 	}
-	for i := range js.Spec.ReplicatedJobs {
-		rj := &js.Spec.ReplicatedJobs[i]
+	for rj := range pointers.To(js.Spec.ReplicatedJobs) {
 		s.Parts = append(s.Parts, jobs.SummaryPart{Name: kueue.PodSetReference(rj.Name), Pods: podCount(rj)})
 		s.Ask(podCount(rj), &rj.Template.Spec.Template)
 	}
@@ -39,8 +39,8 @@ func Summary(js *jobset.JobSet, children []*batchv1.Job) jobs.Summary {
 		c.Status == metav1.ConditionTrue {
 		s.Blocked = c.Message
 	}
-	for i := range js.Status.ReplicatedJobsStatus {
-		for _, restarts := range js.Status.ReplicatedJobsStatus[i].JobRestarts {
+	for entry := range pointers.To(js.Status.ReplicatedJobsStatus) {
+		for _, restarts := range entry.JobRestarts {
 			s.PartRestarts += restarts
 		}
 	}

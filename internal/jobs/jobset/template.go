@@ -14,6 +14,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // podTemplate returns the pod template of a replicated job with JobSet's default: pods restart on failure unless the
@@ -77,8 +78,7 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 	var all, before, inGroup, inGroupBefore int32
 	group := groupOf(rj)
 	reached := false
-	for i := range js.Spec.ReplicatedJobs {
-		other := &js.Spec.ReplicatedJobs[i]
+	for other := range pointers.To(js.Spec.ReplicatedJobs) {
 		reached = reached || other.Name == rj.Name
 		all += other.Replicas
 		if !reached {

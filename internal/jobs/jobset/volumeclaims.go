@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // claim is a volume claim that the Jobs of a JobSet share.
@@ -23,8 +24,7 @@ type claim struct {
 
 func claimsOf(js *jobset.JobSet) []claim {
 	var out []claim
-	for i := range js.Spec.VolumeClaimPolicies {
-		policy := &js.Spec.VolumeClaimPolicies[i]
+	for policy := range pointers.To(js.Spec.VolumeClaimPolicies) {
 		retained := policy.RetentionPolicy != nil &&
 			ptr.Deref(policy.RetentionPolicy.WhenDeleted, jobset.RetentionPolicyDelete) == jobset.RetentionPolicyRetain
 		for j := range policy.Templates {

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 const (
@@ -52,8 +53,8 @@ func (v *view) removeFromGraph() (out []write.Write) {
 	if !v.seen.Facts.Served[compile.MeshMembers] {
 		return nil
 	}
-	for i := range v.vcjob.Spec.Tasks {
-		out = append(out, write.Remove(compile.MeshMember(v.job, v.vcjob.Spec.Tasks[i].Name)))
+	for task := range pointers.To(v.vcjob.Spec.Tasks) {
+		out = append(out, write.Remove(compile.MeshMember(v.job, task.Name)))
 	}
 	return out
 }
@@ -83,9 +84,9 @@ func (v *view) recordsDomains() bool {
 // templatesHaveDomains reports whether a VCJob without that record has the domains in its templates: it was made
 // by an operator of an earlier version.
 func templatesHaveDomains(vcjob *volcano.Job, domains map[string]string) bool {
-	for i := range vcjob.Spec.Tasks {
+	for task := range pointers.To(vcjob.Spec.Tasks) {
 		for key, value := range domains {
-			if vcjob.Spec.Tasks[i].Template.Annotations[key] != value {
+			if task.Template.Annotations[key] != value {
 				return false
 			}
 		}

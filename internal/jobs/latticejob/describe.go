@@ -7,6 +7,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // describe returns what a LatticeJob requests of a queue. That is nothing if its VCJob or its runs queue, if its queue
@@ -38,8 +39,7 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	case len(result.Missing) > 0 && job.Status.Phase != lattice.Running:
 		return jobs.Description{Paused: true} // none of its objects could be created
 	}
-	for i := range result.VCJob.Spec.Tasks {
-		task := &result.VCJob.Spec.Tasks[i]
+	for task := range pointers.To(result.VCJob.Spec.Tasks) {
 		if task.Replicas == 0 {
 			continue // the task has no pods
 		}

@@ -4,6 +4,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // planner makes one plan for a LatticeJob: it holds the observed state and what is planned so far.
@@ -49,8 +50,8 @@ func (p *planner) report() {
 func (p *planner) noteRefusedPods() {
 	status := &p.vcjob.Status
 	missing := -(status.Pending + status.Running + status.Succeeded + status.Failed + status.Terminating + status.Unknown)
-	for i := range p.vcjob.Spec.Tasks {
-		missing += p.vcjob.Spec.Tasks[i].Replicas
+	for task := range pointers.To(p.vcjob.Spec.Tasks) {
+		missing += task.Replicas
 	}
 	if missing > 0 {
 		p.plan.DueBy(p.seen.NoteRefusals(&p.plan.Progress, p.vcjob.UID, missing))

@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/refusal"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -87,8 +88,7 @@ func (p *planner) apply(result *compile.Result) {
 	}
 	p.plan.AddFirst(p.removeOfEarlierSpecs(result)...)
 	if p.seen.Admission.Grant == jobs.Admitted {
-		for i := range result.VCJob.Spec.Tasks {
-			task := &result.VCJob.Spec.Tasks[i]
+		for task := range pointers.To(result.VCJob.Spec.Tasks) {
 			if granted, ok := p.seen.Admission.PodSets[task.Name]; ok {
 				task.Template = granted.For(granted.All()).Inject(task.Template)
 			}

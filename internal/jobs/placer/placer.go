@@ -22,6 +22,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -117,12 +118,12 @@ func givesPlaces(w *kueue.Workload) bool {
 func (p *placer) assign(ctx context.Context, w *kueue.Workload,
 	items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
 	bySet := map[string][]*corev1.Pod{}
-	for i := range items {
-		if _, byHand := items[i].Spec.NodeSelector[jobset.NamespacedJobKey]; byHand {
+	for pod := range pointers.To(items) {
+		if _, byHand := pod.Spec.NodeSelector[jobset.NamespacedJobKey]; byHand {
 			continue // users have chosen the nodes of these by labels
 		}
-		name := items[i].Labels[kueue.PodSetLabel]
-		bySet[name] = append(bySet[name], &items[i])
+		name := pod.Labels[kueue.PodSetLabel]
+		bySet[name] = append(bySet[name], pod)
 	}
 	shrinks := workload.ShrinksTo(w)
 	for _, a := range w.Status.Admission.PodSetAssignments {

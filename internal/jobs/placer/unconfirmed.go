@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // unconfirmed holds the pods for which a patch was sent but not answered. As long as the cache shows the gate of the
@@ -49,9 +51,9 @@ func (u *unconfirmed) keep(workload client.ObjectKey, cached []corev1.Pod) bool 
 		return false
 	}
 	left := sets.New[types.UID]()
-	for i := range cached {
-		if pods.Has(cached[i].UID) && gated(&cached[i]) {
-			left.Insert(cached[i].UID)
+	for pod := range pointers.To(cached) {
+		if pods.Has(pod.UID) && gated(pod) {
+			left.Insert(pod.UID)
 		}
 	}
 	u.byWorkload[workload] = left

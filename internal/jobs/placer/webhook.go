@@ -19,6 +19,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // webhookPath is the path of the webhook, which charts/muster/webhook/pod-places.yaml names.
@@ -127,8 +128,8 @@ func (p *placer) podsAt(ctx context.Context, workload client.ObjectKey, place po
 			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing the pods of Workload %s on %s: %w", workload, place.Node(), err)
 		}
-		for i := range list.Items {
-			if pod := &list.Items[i]; !podspec.HasEnded(pod) && !gated(pod) &&
+		for pod := range pointers.To(list.Items) {
+			if !podspec.HasEnded(pod) && !gated(pod) &&
 				place.KeyOf(nodeLabelsOf(pod, known)) == place.Key() {
 				found[pod.UID] = pod
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -73,8 +74,8 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 // have.
 func (v *view) roundSizes() (writes []write.Write) {
 	sizes := roundOf(v.job, 0).Sizes()
-	for i := range v.roster.Replicas {
-		pod := v.roster.Replicas[i].Pod
+	for r := range pointers.To(v.roster.Replicas) {
+		pod := r.Pod
 		if pod == nil || !replicas.IsLive(pod) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -26,8 +27,8 @@ import (
 func (p *planner) goOnWith(keeps func(*replicas.Replica) bool, why string, atLeast time.Time) bool {
 	s := &p.job.Status
 	indices := []int32{}
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; keeps(r) {
+	for r := range pointers.To(p.roster.Replicas) {
+		if keeps(r) {
 			indices = append(indices, r.Index)
 		}
 	}

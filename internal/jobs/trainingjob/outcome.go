@@ -8,6 +8,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -64,8 +65,8 @@ func (v *view) failedForGood() (int, *corev1.Pod) {
 			first = pod
 		}
 	}
-	for i := range v.roster.Replicas {
-		if r := &v.roster.Replicas[i]; r.Phase == replicas.Failed && !r.NeedsRestart {
+	for r := range pointers.To(v.roster.Replicas) {
+		if r.Phase == replicas.Failed && !r.NeedsRestart {
 			note(r.Pod)
 		}
 	}
@@ -92,8 +93,7 @@ func (v *view) backoffExceeded() *jobs.Outcome {
 	for _, n := range v.job.Status.Restarts {
 		restarts += int64(n)
 	}
-	for i := range v.roster.Replicas {
-		r := &v.roster.Replicas[i]
+	for r := range pointers.To(v.roster.Replicas) {
 		if r.UID() == "" {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -52,8 +53,8 @@ func exitCodeOf(pod *corev1.Pod) (code int32, ended bool) {
 // restartsInPlace returns how often containers of the pod were restarted on their node.
 func restartsInPlace(pod *corev1.Pod) int64 {
 	var n int64
-	for i := range pod.Status.ContainerStatuses {
-		n += int64(pod.Status.ContainerStatuses[i].RestartCount)
+	for container := range pointers.To(pod.Status.ContainerStatuses) {
+		n += int64(container.RestartCount)
 	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -49,8 +50,8 @@ func (p *planner) restart() {
 	var next time.Time
 	p.restarting, next = p.roster.Restart(p.seen.Now)
 	p.plan.DueBy(next)
-	for i := range p.roster.Replicas {
-		if r := &p.roster.Replicas[i]; r.NeedsRestart {
+	for r := range pointers.To(p.roster.Replicas) {
+		if r.NeedsRestart {
 			p.waiting = append(p.waiting, *r)
 		}
 	}

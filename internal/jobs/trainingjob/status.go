@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -24,8 +25,8 @@ type reporter struct {
 // countWorkers counts the workers by state.
 func (rep *reporter) countWorkers() {
 	counts := breezeml.ReplicaStatus{Ready: new(int32)}
-	for i := range rep.roster.Replicas {
-		switch r := &rep.roster.Replicas[i]; r.Phase {
+	for r := range pointers.To(rep.roster.Replicas) {
+		switch r.Phase {
 		case replicas.Running:
 			counts.Active++
 			if r.Ready { // a pod whose container ends again and again is running, and not ready
@@ -141,8 +142,8 @@ func (v *view) message(message string) string { return fmt.Sprintf(message, v.jo
 func (rep *reporter) addEvent(e write.Event) { rep.plan.AddEvents(e) }
 
 func condition(job *breezeml.TrainingJob, kind breezeml.JobConditionType) *breezeml.JobCondition {
-	for i := range job.Status.ExecStatus.Conditions {
-		if c := &job.Status.ExecStatus.Conditions[i]; c.Type == kind {
+	for c := range pointers.To(job.Status.ExecStatus.Conditions) {
+		if c.Type == kind {
 			return c
 		}
 	}

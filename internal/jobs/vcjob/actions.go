@@ -10,6 +10,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -102,8 +103,8 @@ func (rep *reporter) restartTasksAndPods(pending []pendingAction) {
 
 // markOutdated makes the pods for which holds is true outdated.
 func (rep *reporter) markOutdated(holds func(*replicas.Replica) bool) {
-	for i := range rep.roster.Replicas {
-		if r := &rep.roster.Replicas[i]; holds(r) {
+	for r := range pointers.To(rep.roster.Replicas) {
+		if holds(r) {
 			at := slot(r.Group, r.Index)
 			rep.records.restarts[at]++
 			delete(rep.records.ended, at)

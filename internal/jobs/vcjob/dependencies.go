@@ -2,6 +2,7 @@ package vcjob
 
 import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -72,8 +73,8 @@ func (v *view) isUsable(name string) bool {
 // finished; "" if there is none.
 func (v *view) blockedTask() string {
 	waits, ended := "", false
-	for i := range v.roster.Replicas {
-		switch r := &v.roster.Replicas[i]; {
+	for r := range pointers.To(v.roster.Replicas) {
+		switch {
 		case r.Phase.Finished():
 			ended = true
 		case r.Pod != nil || v.mayStart(v.tasks[r.Group]):

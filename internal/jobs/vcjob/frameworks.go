@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -221,8 +222,8 @@ const hcclRankKey = "hccl/rankIndex"
 func hcclrank(arguments map[string]string) effect {
 	master, worker := arguments["master"], arguments["worker"]
 	return effect{annotate: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) map[string]string {
-		for i := range spec.Containers {
-			for _, v := range spec.Containers[i].Env {
+		for container := range pointers.To(spec.Containers) {
+			for _, v := range container.Env {
 				if v.Name == "RANK" && v.Value != "" {
 					return map[string]string{hcclRankKey: v.Value}
 				}
@@ -258,8 +259,8 @@ func (e effect) openPorts(job *volcano.Job, task string, spec *corev1.PodSpec) {
 			return slices.ContainsFunc(c.Ports,
 				func(p corev1.ContainerPort) bool { return p.Name == port.Name || p.ContainerPort == port.ContainerPort })
 		}
-		for i := range spec.Containers {
-			if c := &spec.Containers[i]; !lists(*c) && !(spec.HostNetwork && slices.ContainsFunc(spec.Containers, lists)) {
+		for c := range pointers.To(spec.Containers) {
+			if !lists(*c) && !(spec.HostNetwork && slices.ContainsFunc(spec.Containers, lists)) {
 				c.Ports = append(c.Ports, port)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -58,8 +59,8 @@ func (v *view) count(task string, phases ...replicas.Phase) int32 {
 // startOf returns when the first pod of the task that exists was created, zero if there is none.
 func (v *view) startOf(task string) (first time.Time) {
 	members := v.roster.Group(task)
-	for i := range members {
-		if pod := members[i].Pod; pod != nil && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
+	for r := range pointers.To(members) {
+		if pod := r.Pod; pod != nil && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
 			first = pod.CreationTimestamp.Time
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -94,9 +95,9 @@ func (v *view) policyFor(h policyEvent) *volcano.LifecyclePolicy {
 // firstPolicyFor returns the first matching policy of the task, or else of the job.
 func (v *view) firstPolicyFor(h policyEvent) *volcano.LifecyclePolicy {
 	for _, list := range [][]volcano.LifecyclePolicy{v.tasks[h.task].Policies, v.job.Spec.Policies} {
-		for i := range list {
-			if isFor(&list[i], h) {
-				return &list[i]
+		for policy := range pointers.To(list) {
+			if isFor(policy, h) {
+				return policy
 			}
 		}
 	}
@@ -149,8 +150,7 @@ func (po *policies) isDue(p *volcano.LifecyclePolicy, h policyEvent) bool {
 // recur, as its pods are outdated.
 func (v *view) policyEvents() []policyEvent {
 	var out []policyEvent
-	for i := range v.roster.Replicas {
-		r := &v.roster.Replicas[i]
+	for r := range pointers.To(v.roster.Replicas) {
 		at := slot(r.Group, r.Index)
 		if _, waits := v.records.evicted[at]; waits && notStarted(r) ||
 			r.Phase == replicas.Creating && r.Pod == nil && v.records.alive[at] {
@@ -222,8 +222,7 @@ func (v *view) partlyRunning() []policyEvent {
 	if v.count("", replicas.Running) == 0 {
 		return nil
 	}
-	for i := range v.roster.Replicas {
-		r := &v.roster.Replicas[i]
+	for r := range pointers.To(v.roster.Replicas) {
 		if r.UID() == "" || r.Phase != replicas.Creating {
 			continue
 		}
@@ -237,8 +236,8 @@ func (v *view) partlyRunning() []policyEvent {
 
 func (v *view) restartsOfTask(task string) (n int32) {
 	members := v.roster.Group(task)
-	for i := range members {
-		if r := &members[i]; r.UID() != "" && !r.Phase.Finished() {
+	for r := range pointers.To(members) {
+		if r.UID() != "" && !r.Phase.Finished() {
 			n += restartsOf(r.Pod)
 		}
 	}
@@ -248,8 +247,8 @@ func (v *view) restartsOfTask(task string) (n int32) {
 // lastEnd returns when the task's last pod finished, as far as its pods still exist.
 func (v *view) lastEnd(task string) (last time.Time) {
 	members := v.roster.Group(task)
-	for i := range members {
-		if r := &members[i]; r.UID() != "" {
+	for r := range pointers.To(members) {
+		if r.UID() != "" {
 			if at := replicas.EndOf(r.Pod); at.After(last) {
 				last = at
 			}
@@ -261,8 +260,7 @@ func (v *view) lastEnd(task string) (last time.Time) {
 // startOf returns when the pod's first container started; zero if none has. The status of a container that was
 // restarted once also has its previous run; if one was restarted more often, it is when the kubelet accepted the pod.
 func startOf(pod *corev1.Pod) (first time.Time) {
-	for i := range pod.Status.ContainerStatuses {
-		status := &pod.Status.ContainerStatuses[i]
+	for status := range pointers.To(pod.Status.ContainerStatuses) {
 		if status.RestartCount > 1 && pod.Status.StartTime != nil {
 			return pod.Status.StartTime.Time
 		}

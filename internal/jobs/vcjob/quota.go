@@ -9,6 +9,7 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -52,8 +53,8 @@ func (s *sizes) leastWhileAdmitted(i int) int32 {
 func (s *sizes) needed(name string) int32 {
 	task, members := s.tasks[name], s.roster.Group(name)
 	needed := countOf(task) + s.roster.InUse(name) - s.roster.Alive(name)
-	for i := range members {
-		if members[i].Final() && s.endedForGood(task, &members[i]) {
+	for r := range pointers.To(members) {
+		if r.Final() && s.endedForGood(task, r) {
 			needed--
 		}
 	}

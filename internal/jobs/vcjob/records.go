@@ -9,6 +9,7 @@ import (
 	"time"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -100,8 +101,7 @@ func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
 // replicas that run again are dropped.
 func recordEvictions(status *volcano.JobStatus, evicted map[string]time.Time, roster *replicas.Roster, mayRun bool) {
 	values := map[string]int64{}
-	for i := range roster.Replicas {
-		r := &roster.Replicas[i]
+	for r := range pointers.To(roster.Replicas) {
 		at := slot(r.Group, r.Index)
 		if since, waits := evicted[at]; waits && mayRun && isInactive(r) {
 			values[at] = since.Unix()
@@ -132,8 +132,7 @@ func recordMatching(status *volcano.JobStatus, key string, roster *replicas.Rost
 		}
 		indices = nil
 	}
-	for i := range roster.Replicas {
-		r := &roster.Replicas[i]
+	for r := range pointers.To(roster.Replicas) {
 		if r.Group != task {
 			flush()
 			task = r.Group

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // sizes knows how many pods of each task may run, must run and are needed.
@@ -45,13 +46,11 @@ func within(job *volcano.Job) *volcano.Job {
 		return job
 	}
 	out, left := job.DeepCopy(), int32(mostPods)
-	for i := range out.Spec.Tasks {
-		task := &out.Spec.Tasks[i]
+	for task := range pointers.To(out.Spec.Tasks) {
 		task.Replicas = max(0, min(task.Replicas, left))
 		left -= task.Replicas
 	}
-	for i := range out.Spec.Tasks {
-		task := &out.Spec.Tasks[i]
+	for task := range pointers.To(out.Spec.Tasks) {
 		if _, most, isSet := annotated(task); isSet {
 			most = min(most, task.Replicas+left)
 			left -= most - task.Replicas

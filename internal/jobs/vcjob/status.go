@@ -12,6 +12,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -81,8 +82,7 @@ func (rep *reporter) countPods() {
 			}
 		}
 	}
-	for i := range rep.roster.Replicas {
-		r := &rep.roster.Replicas[i]
+	for r := range pointers.To(rep.roster.Replicas) {
 		of(r.Group, r.Pod, r.Phase)
 	}
 	for _, pod := range rep.roster.Surplus {
@@ -119,8 +119,8 @@ func (v *view) isDerivedFromPods() bool {
 // not ready, it also returns which of the tasks with dependencies began last.
 func (s *sizes) readiness() (ready bool, last *jobs.Stage) {
 	done := map[string]int32{}
-	for i := range s.roster.Replicas {
-		if r := &s.roster.Replicas[i]; r.Ready || r.Phase.Finished() {
+	for r := range pointers.To(s.roster.Replicas) {
+		if r.Ready || r.Phase.Finished() {
 			done[r.Group]++
 		}
 	}

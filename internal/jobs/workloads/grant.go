@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -47,11 +48,10 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 	out := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}, UnreadySince: unreadySince(w),
 		NeedsDigest: w.Annotations[muster.AskedAnnotation]}
 	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
-	for i := range w.Spec.PodSets {
-		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
+	for podSet := range pointers.To(w.Spec.PodSets) {
+		podSets[podSet.Name] = podSet
 	}
-	for i := range w.Status.Admission.PodSetAssignments {
-		a := &w.Status.Admission.PodSetAssignments[i]
+	for a := range pointers.To(w.Status.Admission.PodSetAssignments) {
 		podSet := podSets[a.Name]
 		if podSet == nil {
 			continue // the API rejects an assignment like this

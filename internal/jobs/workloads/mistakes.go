@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // Mistake says, for users, why the job is not queued as it is, "" if it is. A mistake made after the job got its
@@ -54,8 +55,7 @@ func withConsequence(e write.Event, hasWorkload bool) write.Event {
 
 // speedMistake returns what is wrong with the speed exponent of an elastic pod set, nil if nothing is.
 func speedMistake(podSets []kueue.PodSet) *write.Event {
-	for i := range podSets {
-		podSet := &podSets[i]
+	for podSet := range pointers.To(podSets) {
 		if !jobs.IsElasticTemplate(&podSet.Template) {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -63,8 +64,7 @@ func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload
 	out := *w
 	out.Annotations = nil // the job must not trust a digest that someone else recorded
 	out.Spec.PodSets = slices.Clone(w.Spec.PodSets)
-	for i := range out.Spec.PodSets {
-		podSet := &out.Spec.PodSets[i]
+	for podSet := range pointers.To(out.Spec.PodSets) {
 		if own := slices.IndexFunc(podSets, func(ps kueue.PodSet) bool { return ps.Name == podSet.Name }); own >= 0 {
 			granted := podspec.Needs(&podSet.Template.Spec)
 			podSets[own].Template.DeepCopyInto(&podSet.Template)

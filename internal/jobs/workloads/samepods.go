@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // asksTheSame reports whether the pod sets of a Workload ask for the same numbers of pods as the pod sets of a job,
@@ -62,8 +63,8 @@ func topologyMeaning(request *kueue.PodSetTopologyRequest) (out kueue.PodSetTopo
 func meaningOf(spec *corev1.PodSpec) corev1.PodSpec {
 	out := podspec.Needs(spec)
 	out.Tolerations = slices.Clone(out.Tolerations)
-	for i := range out.Tolerations {
-		out.Tolerations[i].Operator = cmp.Or(out.Tolerations[i].Operator, corev1.TolerationOpEqual)
+	for toleration := range pointers.To(out.Tolerations) {
+		toleration.Operator = cmp.Or(toleration.Operator, corev1.TolerationOpEqual)
 	}
 	slices.SortFunc(out.Tolerations, byText)
 	if out.Affinity != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -161,8 +162,7 @@ func respecified(seen, described *kueue.Workload, progress jobs.Progress) *kueue
 // set whose quota follows from how many pods it asks for asks for no more: where its admission does not say how many
 // pods it has, and where some have given their quota back (workload.PodsHoldingQuota).
 func raise(out, described *kueue.Workload) {
-	for i := range out.Spec.PodSets {
-		was := &out.Spec.PodSets[i]
+	for was := range pointers.To(out.Spec.PodSets) {
 		if !jobs.IsElasticTemplate(&was.Template) || !saysGranted(out, was.Name) || workload.Reclaimed(out, was) > 0 {
 			continue
 		}
@@ -187,8 +187,7 @@ func saysGranted(w *kueue.Workload, podSet kueue.PodSetReference) bool {
 // these. One that has ended wants only the pods that run on: it creates no more. If all are being stopped, it keeps its
 // grant until they are gone, which is soon.
 func lowered(seen, described *kueue.Workload, progress jobs.Progress) int32 {
-	for i := range seen.Spec.PodSets {
-		was := &seen.Spec.PodSets[i]
+	for was := range pointers.To(seen.Spec.PodSets) {
 		if !jobs.IsElasticTemplate(&was.Template) {
 			continue
 		}

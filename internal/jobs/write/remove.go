@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // remove deletes the object of this name if the job controls it. It reads the object from the API server: it was never
@@ -49,11 +51,11 @@ func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) e
 			}
 			return err
 		}
-		for i := range found.Items {
-			if slices.Contains(w.except, found.Items[i].GetName()) {
+		for object := range pointers.To(found.Items) {
+			if slices.Contains(w.except, object.GetName()) {
 				continue
 			}
-			if err := ex.removeOwn(ctx, job, &found.Items[i]); err != nil {
+			if err := ex.removeOwn(ctx, job, object); err != nil {
 				return err
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	batch "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 const (
@@ -240,8 +241,7 @@ func (t *task) rank() error {
 		Resources: asks, SecurityContext: securityOf(identityOf(t.spec.Workload.Containers[first.Name].Security)),
 		VolumeMounts: []corev1.VolumeMount{folder},
 	})
-	for i := range t.pod.Containers {
-		c := &t.pod.Containers[i]
+	for c := range pointers.To(t.pod.Containers) {
 		if _, ours := t.spec.Workload.Containers[c.Name]; !ours {
 			continue // a sidecar
 		}
