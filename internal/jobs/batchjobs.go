@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -55,17 +56,25 @@ func ReadyOrSucceeded(job *batchv1.Job) int32 {
 
 // TrueCondition returns the Job's condition of this type if it is True, else nil.
 func TrueCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
-	for c := range pointers.To(job.Status.Conditions) {
-		if c.Type == kind && c.Status == corev1.ConditionTrue {
-			return c
-		}
-	}
-	return nil
+	return pointers.First(job.Status.Conditions, func(c *batchv1.JobCondition) bool {
+		return c.Type == kind && c.Status == corev1.ConditionTrue
+	})
 }
 
 // HasEnded reports whether the Job controller has declared the Job complete or failed.
 func HasEnded(job *batchv1.Job) bool {
-	return TrueCondition(job, batchv1.JobComplete) != nil || TrueCondition(job, batchv1.JobFailed) != nil
+	return EndCondition(job) != nil
+}
+
+// EndCondition returns the condition that says how the Job has ended, nil if it has not.
+func EndCondition(job *batchv1.Job) *batchv1.JobCondition {
+	return cmp.Or(TrueCondition(job, batchv1.JobComplete), TrueCondition(job, batchv1.JobFailed))
+}
+
+// IsDecided reports whether it is decided how the Job ends, even if some of its pods still run.
+func IsDecided(job *batchv1.Job) bool {
+	return HasEnded(job) || TrueCondition(job, batchv1.JobSuccessCriteriaMet) != nil ||
+		TrueCondition(job, batchv1.JobFailureTarget) != nil
 }
 
 // HasNoPods reports whether a Job has no pods and will get none: it has ended, or it is suspended and the Job

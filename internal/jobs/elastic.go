@@ -52,7 +52,7 @@ func (b Bounds) Ask(podSet *kueue.PodSet) {
 		return
 	}
 	podSet.Count, podSet.MinCount = b.Most, ptr.To(b.Least)
-	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(b.Most)))
+	SetNumber(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, b.Most)
 }
 
 // Size returns how many pods there should be if this many were granted: no more than the job asks for now.
@@ -76,6 +76,11 @@ func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
 // IsElasticTemplate reports whether the template is that of an elastic pod set.
 func IsElasticTemplate(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""
+}
+
+// SetNumber sets an annotation to a number.
+func SetNumber(meta *metav1.ObjectMeta, key string, n int32) {
+	metav1.SetMetaDataAnnotation(meta, key, strconv.Itoa(int(n)))
 }
 
 // DropAnnotation removes the annotation from the template of the pod set. The template may be the job's own: its map

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // Plan is what has to be done for a job. The zero value is nothing.
@@ -41,9 +42,7 @@ type Plan struct {
 
 // DueBy makes the job be planned again at the given time or earlier. The zero time changes nothing.
 func (p *Plan) DueBy(at time.Time) {
-	if !at.IsZero() && (p.Due.IsZero() || at.Before(p.Due)) {
-		p.Due = at
-	}
+	p.Due = replicas.Earlier(p.Due, at)
 }
 
 // childrenBytes is how much memory the children that one plan creates may take. A single child may take more.

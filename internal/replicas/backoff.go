@@ -37,6 +37,14 @@ func delayOf(n int32) time.Duration {
 	return min(firstDelay<<(n-2), mostDelay)
 }
 
+// Earlier returns the earlier of two times, where the zero time stands for none.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // restartDue returns when the replica may restart; the zero time means at once. Until then it keeps its
 // finished pod, which has all that this follows from, and whose logs can be read meanwhile. A pod that is
 // being deleted is not waited for, as its end is recorded nowhere else.

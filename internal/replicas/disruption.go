@@ -21,9 +21,7 @@ func (r *Roster) RestartDisrupted(now time.Time) (disrupted []*corev1.Pod, next 
 		}
 		replica.Phase, replica.NeedsRestart = Creating, false
 		if due := replaceDue(replica.Pod, now); !due.IsZero() {
-			if next.IsZero() || due.Before(next) {
-				next = due
-			}
+			next = Earlier(next, due)
 			continue
 		}
 		disrupted = append(disrupted, replica.Pod)

@@ -209,12 +209,7 @@ func isReady(pod *corev1.Pod) bool {
 
 // Condition returns the condition of the pod, nil if the pod has none of the kind.
 func Condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for c := range pointers.To(pod.Status.Conditions) {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return nil
+	return pointers.First(pod.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == kind })
 }
 
 // UID returns the UID of the current attempt's pod, "" if there is none.

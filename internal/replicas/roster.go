@@ -85,9 +85,7 @@ func (r *Roster) Restart(now time.Time) (before []Replica, next time.Time) {
 			continue
 		}
 		if due := replica.restartDue(now); now.Before(due) {
-			if next.IsZero() || due.Before(next) {
-				next = due
-			}
+			next = Earlier(next, due)
 			continue
 		}
 		before = append(before, *replica)
@@ -156,27 +154,12 @@ func (r *Roster) Active() bool {
 
 // First returns the first replica for which holds is true, nil if there is none.
 func (r *Roster) First(holds func(*Replica) bool) *Replica {
-	for replica := range pointers.To(r.Replicas) {
-		if holds(replica) {
-			return replica
-		}
-	}
-	return nil
-}
-
-// Count returns for how many of the replicas holds is true.
-func Count(of []Replica, holds func(*Replica) bool) (n int32) {
-	for i := range of {
-		if holds(&of[i]) {
-			n++
-		}
-	}
-	return n
+	return pointers.First(r.Replicas, holds)
 }
 
 // Alive counts the pods of the group's replicas that have not finished.
 func (r *Roster) Alive(group string) int32 {
-	return Count(r.Group(group), func(r *Replica) bool { return r.Pod != nil && !IsFinished(r.Pod) })
+	return pointers.Count(r.Group(group), func(r *Replica) bool { return r.Pod != nil && !IsFinished(r.Pod) })
 }
 
 // InUse counts the pods of the group that may still use quota, including surplus pods that have not terminated yet.

@@ -8,10 +8,8 @@ import (
 
 // outcomeOf returns how the Job ended, nil if it has not.
 func outcomeOf(job *batchv1.Job) *jobs.Outcome {
-	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if c := jobs.TrueCondition(job, kind); c != nil {
-			return &jobs.Outcome{Succeeded: kind == batchv1.JobComplete, Message: c.Message}
-		}
+	if c := jobs.EndCondition(job); c != nil {
+		return &jobs.Outcome{Succeeded: c.Type == batchv1.JobComplete, Message: c.Message}
 	}
 	return nil
 }

@@ -56,13 +56,7 @@ func isToRestart(job *batchv1.Job) bool {
 // isPartlyDone reports whether some indexes of the Job are done, and some are to be run. The end of a Job may be
 // decided before all are.
 func isPartlyDone(job *batchv1.Job) bool {
-	for _, decided := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed,
-		batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget} {
-		if jobs.TrueCondition(job, decided) != nil {
-			return false
-		}
-	}
-	return doneIndexes(job) > 0 && jobs.FinalCompletions(job) < ptr.Deref(job.Spec.Completions, 0)
+	return !jobs.IsDecided(job) && doneIndexes(job) > 0 && jobs.FinalCompletions(job) < ptr.Deref(job.Spec.Completions, 0)
 }
 
 func doneIndexes(job *batchv1.Job) int32 {

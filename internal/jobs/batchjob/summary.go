@@ -21,10 +21,11 @@ func Summary(job *batchv1.Job) jobs.Summary {
 	}
 	s.Ask(jobs.PodsAtATime(&job.Spec), &job.Spec.Template)
 	s.CountPodsOf(job)
-	if c := jobs.TrueCondition(job, batchv1.JobComplete); c != nil {
-		s.Outcome = &jobs.SummaryOutcome{Succeeded: true, At: c.LastTransitionTime}
-	} else if c := jobs.TrueCondition(job, batchv1.JobFailed); c != nil {
-		s.Outcome = &jobs.SummaryOutcome{Reason: c.Reason, Message: c.Message, At: c.LastTransitionTime}
+	if c := jobs.EndCondition(job); c != nil {
+		s.Outcome = &jobs.SummaryOutcome{Succeeded: c.Type == batchv1.JobComplete, At: c.LastTransitionTime}
+		if !s.Outcome.Succeeded {
+			s.Outcome.Reason, s.Outcome.Message = c.Reason, c.Message
+		}
 	}
 	s.NoteManager(job.Spec.ManagedBy, batchv1.JobControllerName)
 	return s

@@ -66,8 +66,8 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 
 // recordGrant notes how many pods the Job asked for, and how many it was granted: users cannot give it more than that.
 func recordGrant(out *batchv1.Job, granted jobs.PodSetAdmission) {
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedPodsAnnotation, strconv.Itoa(int(granted.Asked)))
-	metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.GrantedPodsAnnotation, strconv.Itoa(int(granted.Count)))
+	jobs.SetNumber(&out.ObjectMeta, muster.AskedPodsAnnotation, granted.Asked)
+	jobs.SetNumber(&out.ObjectMeta, muster.GrantedPodsAnnotation, granted.Count)
 }
 
 // boundsUsers reports whether the Job notes how many pods it was granted, or fewer.
@@ -146,13 +146,10 @@ func recordReplaced(job *batchv1.Job, b replacedFields) {
 	if err != nil {
 		panic("encoding what was replaced in a Job: " + err.Error()) // plain data cannot fail to encode
 	}
-	annotations := map[string]string{}
-	maps.Copy(annotations, job.Annotations)
-	annotations[muster.BeforeAdmissionAnnotation] = string(text)
+	metav1.SetMetaDataAnnotation(&job.ObjectMeta, muster.BeforeAdmissionAnnotation, string(text))
 	if b.Size != nil {
-		annotations[muster.WantedPodsAnnotation] = strconv.Itoa(int(b.wanted()))
+		jobs.SetNumber(&job.ObjectMeta, muster.WantedPodsAnnotation, b.wanted())
 	}
-	job.Annotations = annotations
 }
 
 // recordedIn returns what the annotation of the Job records, nothing if it has none or one that cannot be parsed.

@@ -46,15 +46,9 @@ const (
 
 // awaitsAnswer reports whether the status of the Job shows no trace of what its spec says now.
 func awaitsAnswer(job *batchv1.Job) bool {
-	if !job.DeletionTimestamp.IsZero() ||
+	if !job.DeletionTimestamp.IsZero() || jobs.IsDecided(job) ||
 		ptr.Deref(job.Spec.ManagedBy, batchv1.JobControllerName) != batchv1.JobControllerName {
 		return false
-	}
-	for _, decided := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobFailureTarget,
-		batchv1.JobSuccessCriteriaMet} {
-		if jobs.TrueCondition(job, decided) != nil {
-			return false
-		}
 	}
 	if ptr.Deref(job.Spec.Suspend, false) {
 		return job.Generation > 1 && jobs.TrueCondition(job, batchv1.JobSuspended) == nil

@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -101,12 +102,7 @@ func (v *view) setConditions(states map[tensorstack.JobConditionType]conditionSt
 }
 
 func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) *tensorstack.JobCondition {
-	for i := range job.Status.Conditions {
-		if job.Status.Conditions[i].Type == kind {
-			return &job.Status.Conditions[i]
-		}
-	}
-	return nil
+	return pointers.First(job.Status.Conditions, func(c *tensorstack.JobCondition) bool { return c.Type == kind })
 }
 
 func isTrue(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) bool {

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // paused reports whether the user has paused the job. A pause takes precedence over debug mode.
@@ -72,12 +73,7 @@ func resumeOf(job *tensorstack.GenericJob, replicaType string) *tensorstack.Resu
 		return nil
 	}
 	specs := job.Spec.RunMode.Pause.ResumeSpecs
-	for i := range specs {
-		if specs[i].Type == replicaType {
-			return &specs[i]
-		}
-	}
-	return nil
+	return pointers.First(specs, func(spec *tensorstack.ResumeSpec) bool { return spec.Type == replicaType })
 }
 
 func skipInit(spec *corev1.PodSpec, skip bool) {

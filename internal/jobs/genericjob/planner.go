@@ -104,7 +104,7 @@ func (p *planner) report(outcome *jobs.Outcome) {
 	had := outcomeOf(p.job) != nil
 	p.job.Status.Tasks, p.job.Status.Aggregate = p.tasks(outcome != nil)
 	// A pod whose container ends again and again is running, and not ready.
-	p.job.Status.Ready = ptr.To(replicas.Count(p.roster.Replicas, func(r *replicas.Replica) bool {
+	p.job.Status.Ready = ptr.To(pointers.Count(p.roster.Replicas, func(r *replicas.Replica) bool {
 		return r.Ready && r.Phase == replicas.Running
 	}))
 	if !had {

@@ -108,7 +108,7 @@ func (v *view) succeeded(spec *tensorstack.ReplicaSpec) int32 {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
-	return replicas.Count(v.roster.Group(spec.Type),
+	return pointers.Count(v.roster.Group(spec.Type),
 		func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
 }
 
@@ -116,7 +116,7 @@ func (v *view) succeeded(spec *tensorstack.ReplicaSpec) int32 {
 // tolerate a failed replica can be ready without it.
 func (v *view) ready() bool {
 	for replicaType, need := range v.least() {
-		up := replicas.Count(v.roster.Group(replicaType), func(r *replicas.Replica) bool { return r.Ready || r.Final() })
+		up := pointers.Count(v.roster.Group(replicaType), func(r *replicas.Replica) bool { return r.Ready || r.Final() })
 		if up < need {
 			return false
 		}

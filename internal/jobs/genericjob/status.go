@@ -115,12 +115,7 @@ func recordsOf(status *tensorstack.GenericJobStatus) func(string, int32) replica
 }
 
 func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorstack.Tasks {
-	for task := range pointers.To(status.Tasks) {
-		if task.Type == replicaType {
-			return task
-		}
-	}
-	return nil
+	return pointers.First(status.Tasks, func(task *tensorstack.Tasks) bool { return task.Type == replicaType })
 }
 
 // isDerivedFromPods reports whether the changes of the status can also be derived from the pods. Records of pods that

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/pointers"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // gangs decides which pods kube-scheduler binds together, and the PodGroups for that.
@@ -108,8 +109,8 @@ func (g *gangs) excluded() (out []*batchv1.Job, due time.Time) {
 		// The cache may not show a new class yet, and pods of the old default may be about to become ready.
 		if at := job.CreationTimestamp.Add(pollInterval); !g.seen.Now.Before(at) {
 			out = append(out, job)
-		} else if due.IsZero() || at.Before(due) {
-			due = at
+		} else {
+			due = replicas.Earlier(due, at)
 		}
 	}
 	return out, due

@@ -12,6 +12,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/pointers"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // dependenciesMet reports whether every replicated job that rj depends on has reached the required state. Until then,
@@ -116,9 +117,8 @@ func (v *view) readiness() (ready bool, last *jobs.Stage) {
 // that is not known yet.
 func (v *view) startOf(rj *jobset.ReplicatedJob) (first time.Time) {
 	for _, job := range v.children.current() {
-		at := job.Status.StartTime
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && at != nil && (first.IsZero() || at.Time.Before(first)) {
-			first = at.Time
+		if at := job.Status.StartTime; job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && at != nil {
+			first = replicas.Earlier(first, at.Time)
 		}
 	}
 	return first

@@ -144,10 +144,8 @@ func (p *placer) assign(ctx context.Context, w *kueue.Workload,
 
 // requestOf returns the topology request of a pod set.
 func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTopologyRequest {
-	for i := range w.Spec.PodSets {
-		if w.Spec.PodSets[i].Name == podSet {
-			return w.Spec.PodSets[i].TopologyRequest
-		}
+	if asked := pointers.First(w.Spec.PodSets, func(ps *kueue.PodSet) bool { return ps.Name == podSet }); asked != nil {
+		return asked.TopologyRequest
 	}
 	return nil
 }

@@ -1,10 +1,8 @@
 package trainingjob
 
 import (
-	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -33,8 +31,8 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	// A job of a single size is elastic too: it may be stopped for a higher priority, whatever the preemption policy of
 	// its queue.
 	podSet := kueue.PodSet{Name: worker, Count: size.most, MinCount: ptr.To(size.least), Template: templateOf(job)}
-	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
-	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
+	jobs.SetNumber(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, size.least)
+	jobs.SetNumber(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, size.most)
 	if limit := limitOf(job); job.Status.Stage == breezeml.StageRunning && limit > 0 {
 		d.Wanted = max(limit, size.least)
 	}

@@ -7,6 +7,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -49,7 +50,7 @@ func (p *planner) progress(outcome *jobs.Outcome) jobs.Progress {
 		return progress
 	}
 	progress.Reclaimable = p.reclaimable()
-	up := replicas.Count(p.roster.Replicas,
+	up := pointers.Count(p.roster.Replicas,
 		func(r *replicas.Replica) bool { return r.Ready || r.Phase == replicas.Succeeded })
 	least := sizesOf(p.job).least
 	progress.Ready = p.job.Status.Stage == breezeml.StageRunning && up >= least

@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -53,13 +54,9 @@ const datasetVolume = "muster-dataset"
 
 // trainingContainer returns the training container, nil if there is none.
 func trainingContainer(spec *corev1.PodSpec) *corev1.Container {
-	for i := range spec.Containers {
-		if spec.Containers[i].Name == breezeml.DefaultContainerName {
-			return &spec.Containers[i]
-		}
-	}
-	if len(spec.Containers) == 0 {
-		return nil
+	named := pointers.First(spec.Containers, func(c *corev1.Container) bool { return c.Name == breezeml.DefaultContainerName })
+	if named != nil || len(spec.Containers) == 0 {
+		return named
 	}
 	return &spec.Containers[0]
 }

@@ -127,13 +127,9 @@ func (rep *reporter) setCondition(kind breezeml.JobConditionType, is bool, reaso
 }
 
 func (rep *reporter) dropCondition(kind breezeml.JobConditionType) {
-	list := &rep.job.Status.ExecStatus.Conditions
-	for i := range *list {
-		if (*list)[i].Type == kind {
-			*list = append((*list)[:i:i], (*list)[i+1:]...)
-			return
-		}
-	}
+	status := &rep.job.Status.ExecStatus
+	status.Conditions = slices.DeleteFunc(slices.Clone(status.Conditions),
+		func(c breezeml.JobCondition) bool { return c.Type == kind })
 }
 
 // message returns a message with the name of the job.
@@ -142,12 +138,8 @@ func (v *view) message(message string) string { return fmt.Sprintf(message, v.jo
 func (rep *reporter) addEvent(e write.Event) { rep.plan.AddEvents(e) }
 
 func condition(job *breezeml.TrainingJob, kind breezeml.JobConditionType) *breezeml.JobCondition {
-	for c := range pointers.To(job.Status.ExecStatus.Conditions) {
-		if c.Type == kind {
-			return c
-		}
-	}
-	return nil
+	return pointers.First(job.Status.ExecStatus.Conditions,
+		func(c *breezeml.JobCondition) bool { return c.Type == kind })
 }
 
 func isTrue(job *breezeml.TrainingJob, kind breezeml.JobConditionType) bool {

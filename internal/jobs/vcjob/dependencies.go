@@ -11,17 +11,17 @@ func cyclicTask(job *volcano.Job) string {
 	free := map[string]bool{}
 	for range job.Spec.Tasks {
 		before := len(free)
-		for i := range job.Spec.Tasks {
-			if waits := dependenciesWhere(&job.Spec.Tasks[i], func(name string) bool { return !free[name] }); len(waits) == 0 {
-				free[nameOf(job, i)] = true
+		for task, spec := range tasksIn(job) {
+			if waits := dependenciesWhere(spec, func(name string) bool { return !free[name] }); len(waits) == 0 {
+				free[task] = true
 			}
 		}
 		if len(free) == before {
 			break
 		}
 	}
-	for i := range job.Spec.Tasks {
-		if name := nameOf(job, i); !free[name] {
+	for name := range tasksIn(job) {
+		if !free[name] {
 			return name
 		}
 	}
@@ -62,7 +62,7 @@ func (v *view) isUsable(name string) bool {
 	if is, known := v.usable[name]; known {
 		return is
 	}
-	usable := replicas.Count(v.roster.Group(name), func(r *replicas.Replica) bool {
+	usable := pointers.Count(v.roster.Group(name), func(r *replicas.Replica) bool {
 		return r.Ready || r.Phase == replicas.Succeeded
 	})
 	v.usable[name] = usable >= taskMinimum(task)

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -49,12 +47,11 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		}
 		delete(set.Template.Annotations, muster.MinPodsAnnotation)
 		if optional[i] {
-			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinPodsAnnotation, strconv.Itoa(int(max(together, 1))))
+			jobs.SetNumber(&set.Template.ObjectMeta, muster.MinPodsAnnotation, max(together, 1))
 		}
 		delete(set.Template.Annotations, muster.MinReplicasAnnotation) // only one task is resized, and which is said here
 		if i == elastic {
-			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinReplicasAnnotation,
-				strconv.Itoa(int(*set.MinCount)))
+			jobs.SetNumber(&set.Template.ObjectMeta, muster.MinReplicasAnnotation, *set.MinCount)
 		}
 		d.PodSets = append(d.PodSets, set)
 	}

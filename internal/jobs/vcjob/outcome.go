@@ -60,8 +60,7 @@ func (rep *reporter) setOutcomeWhenAllEnded() bool {
 	}
 	least := minAvailable(rep.job)
 	if least >= tasksMinimum(rep.job) {
-		for i := range rep.job.Spec.Tasks {
-			task, name := &rep.job.Spec.Tasks[i], nameOf(rep.job, i)
+		for name, task := range tasksIn(rep.job) {
 			if want := taskMinimum(task); rep.count(name, replicas.Succeeded) < want {
 				rep.setPhase(volcano.Failed, "TooFewSucceeded",
 					rep.withFailure(fmt.Sprintf("task %s: succeeded pods: %d, required: %d", name,

@@ -272,9 +272,9 @@ func addEnv(c *corev1.Container, v corev1.EnvVar) {
 
 // taskReplicas returns the number of pods of the task, 0 if it does not exist.
 func taskReplicas(job *volcano.Job, task string) int32 {
-	for i := range job.Spec.Tasks {
-		if nameOf(job, i) == task {
-			return countOf(&job.Spec.Tasks[i])
+	for name, spec := range tasksIn(job) {
+		if name == task {
+			return countOf(spec)
 		}
 	}
 	return 0
@@ -283,8 +283,8 @@ func taskReplicas(job *volcano.Job, task string) int32 {
 // hostOf returns the host name by which other pods of the job reach a pod.
 func hostOf(job *volcano.Job, task string, index int32) string {
 	name := replicas.Name(job.Name, task, index)
-	for i := range job.Spec.Tasks {
-		if t := &job.Spec.Tasks[i].Template.Spec; nameOf(job, i) == task {
+	for of, spec := range tasksIn(job) {
+		if t := &spec.Template.Spec; of == task {
 			if t.Hostname != "" {
 				name = t.Hostname
 			}

@@ -3,6 +3,8 @@ package vcjob
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -33,11 +35,7 @@ type view struct {
 
 // tasksOf returns the tasks of the job by name.
 func tasksOf(job *volcano.Job) map[string]*volcano.TaskSpec {
-	out := make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks))
-	for i := range job.Spec.Tasks {
-		out[nameOf(job, i)] = &job.Spec.Tasks[i]
-	}
-	return out
+	return maps.Collect(tasksIn(job))
 }
 
 // observe computes the roster, again if the status has changed.
@@ -53,15 +51,15 @@ func (v *view) count(task string, phases ...replicas.Phase) int32 {
 	if task != "" {
 		members = v.roster.Group(task)
 	}
-	return replicas.Count(members, func(r *replicas.Replica) bool { return slices.Contains(phases, r.Phase) })
+	return pointers.Count(members, func(r *replicas.Replica) bool { return slices.Contains(phases, r.Phase) })
 }
 
 // startOf returns when the first pod of the task that exists was created, zero if there is none.
 func (v *view) startOf(task string) (first time.Time) {
 	members := v.roster.Group(task)
 	for r := range pointers.To(members) {
-		if pod := r.Pod; pod != nil && (first.IsZero() || pod.CreationTimestamp.Time.Before(first)) {
-			first = pod.CreationTimestamp.Time
+		if r.Pod != nil {
+			first = replicas.Earlier(first, r.Pod.CreationTimestamp.Time)
 		}
 	}
 	return first
@@ -89,8 +87,8 @@ func (s *sizes) granted(task string) int32 {
 func (s *sizes) least() map[string]int32 {
 	out := make(map[string]int32, len(s.tasks))
 	together, optional := anyPods(s.job)
-	for i := range s.job.Spec.Tasks {
-		together -= s.granted(nameOf(s.job, i))
+	for name := range tasksIn(s.job) {
+		together -= s.granted(name)
 	}
 	for i, least := range leastOf(s.job) {
 		name := nameOf(s.job, i)
@@ -179,8 +177,8 @@ func unschedulableSince(pod *corev1.Pod) time.Time {
 // groups returns the tasks as groups of replicas. They have no restart policy of their own: the job's policies decide.
 func groups(job *volcano.Job) []replicas.Group {
 	out := make([]replicas.Group, 0, len(job.Spec.Tasks))
-	for i := range job.Spec.Tasks {
-		out = append(out, replicas.Group{Name: nameOf(job, i), Count: countOf(&job.Spec.Tasks[i])})
+	for name, task := range tasksIn(job) {
+		out = append(out, replicas.Group{Name: name, Count: countOf(task)})
 	}
 	return out
 }
@@ -191,6 +189,17 @@ func queueOf(job *volcano.Job) string { return cmp.Or(job.Spec.Queue, volcano.De
 // nameOf returns the name of a task, which is Volcano's default if it has none.
 func nameOf(job *volcano.Job, i int) string {
 	return cmp.Or(job.Spec.Tasks[i].Name, fmt.Sprintf("%s%d", volcano.DefaultTaskPrefix, i))
+}
+
+// tasksIn visits the tasks of the job, each with its name, in their order.
+func tasksIn(job *volcano.Job) iter.Seq2[string, *volcano.TaskSpec] {
+	return func(yield func(string, *volcano.TaskSpec) bool) {
+		for i := range job.Spec.Tasks {
+			if !yield(nameOf(job, i), &job.Spec.Tasks[i]) {
+				return
+			}
+		}
+	}
 }
 
 // kind is the kind of VCJobs.

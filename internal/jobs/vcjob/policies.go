@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -159,13 +160,12 @@ func (v *view) policyEvents() []policyEvent {
 		out = append(out, podEvents(r)...)
 	}
 	out = append(out, v.partlyRunning()...)
-	for i := range v.job.Spec.Tasks {
-		task, name := &v.job.Spec.Tasks[i], nameOf(v.job, i)
+	for name, task := range tasksIn(v.job) {
 		if count := countOf(task); count > 0 && v.count(name, replicas.Succeeded) == count {
 			out = append(out, policyEvent{event: bus.TaskCompletedEvent, task: name, since: v.lastEnd(name),
 				description: "all pods of task " + name + " have succeeded"})
 		}
-		if n := v.restartsOfTask(name); n > 0 && n >= maxRetryOrDefault(task.MaxRetry) {
+		if n := v.restartsOfTask(name); n > 0 && n >= cmp.Or(task.MaxRetry, volcano.DefaultMaxRetry) {
 			out = append(out, policyEvent{event: bus.TaskFailedEvent, task: name,
 				description: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
 		}
@@ -175,13 +175,6 @@ func (v *view) policyEvents() []policyEvent {
 
 func evicted(r *replicas.Replica) string { return "pod " + r.Name + " was evicted or deleted" }
 
-func maxRetryOrDefault(n int32) int32 {
-	if n == 0 {
-		return volcano.DefaultMaxRetry
-	}
-	return n
-}
-
 func podEvents(r *replicas.Replica) []policyEvent {
 	if r.UID() == "" {
 		return nil
@@ -190,7 +183,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	switch {
 	case r.Phase == replicas.Failed:
 		h.event, h.since, h.description = bus.PodFailedEvent,
-			firstNonZero(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failures.Of(r)
+			cmp.Or(replicas.EndOf(r.Pod), lastTransition(r.Pod)), failures.Of(r)
 		h.exitCodes = replicas.ExitCodes(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			why := ": it was evicted from its node"
@@ -209,7 +202,7 @@ func podEvents(r *replicas.Replica) []policyEvent {
 	case r.Phase == replicas.Unknown:
 		h.event, h.since, h.description = bus.JobUnknownEvent, lastTransition(r.Pod), "the state of pod "+r.Name+" is unknown"
 	case r.Phase == replicas.Running:
-		h.event, h.since, h.description = bus.PodRunningEvent, firstNonZero(startOf(r.Pod), lastTransition(r.Pod)),
+		h.event, h.since, h.description = bus.PodRunningEvent, cmp.Or(startOf(r.Pod), lastTransition(r.Pod)),
 			"pod "+r.Name+" runs"
 	default:
 		h.event, h.since, h.description = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
@@ -272,9 +265,7 @@ func startOf(pod *corev1.Pod) (first time.Time) {
 			case state.Terminated != nil:
 				at = state.Terminated.StartedAt.Time
 			}
-			if !at.IsZero() && (first.IsZero() || at.Before(first)) {
-				first = at
-			}
+			first = replicas.Earlier(first, at)
 		}
 	}
 	return first
@@ -283,16 +274,6 @@ func startOf(pod *corev1.Pod) (first time.Time) {
 // lastTransition returns the time of the last change of the pod's conditions, or its creation time if it has none.
 func lastTransition(pod *corev1.Pod) time.Time {
 	return replicas.LastTransition(pod, pod.CreationTimestamp.Time)
-}
-
-// firstNonZero returns the first of the times that is not zero.
-func firstNonZero(times ...time.Time) time.Time {
-	for _, at := range times {
-		if !at.IsZero() {
-			return at
-		}
-	}
-	return time.Time{}
 }
 
 // isDelayed reports whether the action is a restart that must wait, as others came before it, and then

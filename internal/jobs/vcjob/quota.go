@@ -146,8 +146,7 @@ func (rep *reporter) noteTaskWithoutQuota() {
 // none of these pods fitted.
 func (s *sizes) admittedWithout(task string) string {
 	tasks := []string{task}
-	for i := range s.job.Spec.Tasks {
-		name := nameOf(s.job, i)
+	for name := range tasksIn(s.job) {
 		if granted, asked := s.seen.Admission.PodSets[name]; asked && name != task && granted.Asked > 0 &&
 			granted.Count == 0 && s.roster.InUse(name) == 0 && s.needed(name) > 0 {
 			tasks = append(tasks, name)

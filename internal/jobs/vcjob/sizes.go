@@ -3,9 +3,7 @@ package vcjob
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
@@ -24,10 +22,9 @@ const mostPods = 10000
 // badSize returns what is wrong with the job's numbers of pods, "" if nothing is.
 func badSize(job *volcano.Job) string {
 	total := int64(0)
-	for i := range job.Spec.Tasks {
-		task := &job.Spec.Tasks[i]
+	for name, task := range tasksIn(job) {
 		if task.Replicas < 0 {
-			return fmt.Sprintf("replicas of task %s must not be negative, and are %d", nameOf(job, i), task.Replicas)
+			return fmt.Sprintf("replicas of task %s must not be negative, and are %d", name, task.Replicas)
 		}
 		total += int64(countOf(task))
 	}
@@ -54,7 +51,7 @@ func within(job *volcano.Job) *volcano.Job {
 		if _, most, isSet := annotated(task); isSet {
 			most = min(most, task.Replicas+left)
 			left -= most - task.Replicas
-			metav1.SetMetaDataAnnotation(&task.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(most)))
+			jobs.SetNumber(&task.Template.ObjectMeta, muster.MaxReplicasAnnotation, most)
 		}
 	}
 	return out
@@ -62,8 +59,8 @@ func within(job *volcano.Job) *volcano.Job {
 
 // totalOf returns the number of pods of the job.
 func totalOf(job *volcano.Job) (total int32) {
-	for i := range job.Spec.Tasks {
-		total += countOf(&job.Spec.Tasks[i])
+	for task := range pointers.To(job.Spec.Tasks) {
+		total += countOf(task)
 	}
 	return total
 }
@@ -90,8 +87,7 @@ func annotated(task *volcano.TaskSpec) (least, most int32, isSet bool) {
 // invalidSize returns what is wrong with these annotations, "" if nothing is.
 func invalidSize(job *volcano.Job) string {
 	elastic := 0
-	for i := range job.Spec.Tasks {
-		task := &job.Spec.Tasks[i]
+	for name, task := range tasksIn(job) {
 		_, fewest := task.Template.Annotations[muster.MinReplicasAnnotation]
 		_, most := task.Template.Annotations[muster.MaxReplicasAnnotation]
 		if !fewest && !most {
@@ -100,7 +96,7 @@ func invalidSize(job *volcano.Job) string {
 		_, isNumber := jobs.ReplicasIn(task.Template.Annotations, muster.MaxReplicasAnnotation)
 		if _, _, isSet := annotated(task); !isSet || most && !isNumber {
 			return fmt.Sprintf("the annotations %s and, if it is there, %s of task %s must be numbers up to %d of which replicas is not below the first nor above the second",
-				muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, nameOf(job, i), jobs.MostReplicas)
+				muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, name, jobs.MostReplicas)
 		}
 		elastic++
 	}
@@ -140,8 +136,8 @@ func minAvailable(job *volcano.Job) (sum int32) {
 }
 
 func tasksMinimum(job *volcano.Job) (sum int32) {
-	for i := range job.Spec.Tasks {
-		sum += taskMinimum(&job.Spec.Tasks[i])
+	for task := range pointers.To(job.Spec.Tasks) {
+		sum += taskMinimum(task)
 	}
 	return sum
 }
@@ -190,15 +186,10 @@ func leastOf(job *volcano.Job) []int32 {
 // as they would never start. Nor is there a choice for a job with pods of one task.
 func anyPods(job *volcano.Job) (together int32, optional []bool) {
 	optional = make([]bool, len(job.Spec.Tasks))
-	fixed, tasks := annotatedTask(job), 0
-	for i := range job.Spec.Tasks {
-		if countOf(&job.Spec.Tasks[i]) > 0 {
-			tasks++
-		}
-	}
-	if tasks < 2 {
+	if pointers.Count(job.Spec.Tasks, func(task *volcano.TaskSpec) bool { return countOf(task) > 0 }) < 2 {
 		return 0, optional
 	}
+	fixed := annotatedTask(job)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
 		optional[i] = i != fixed && countOf(task) > 0 && (taskMinimum(task) == 0 || isBelowTasks(job)) &&

@@ -80,8 +80,8 @@ func keysName(job *volcano.Job) string { return job.Name + "-ssh" }
 func sshConfig(job *volcano.Job, port string) []byte {
 	var out bytes.Buffer
 	out.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
-	for i := range job.Spec.Tasks {
-		for _, host := range hostsOf(job, nameOf(job, i)) {
+	for task := range tasksIn(job) {
+		for _, host := range hostsOf(job, task) {
 			short, _, _ := strings.Cut(host, ".")
 			fmt.Fprintf(&out, "Host %s\n  HostName %s\n  Port %s\n", short, host, port)
 		}

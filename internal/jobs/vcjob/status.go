@@ -96,7 +96,7 @@ func (rep *reporter) countPods() {
 func (rep *reporter) recordReady() {
 	value := ""
 	if rep.job.Status.Running > 0 {
-		ready := replicas.Count(rep.roster.Replicas, func(r *replicas.Replica) bool {
+		ready := pointers.Count(rep.roster.Replicas, func(r *replicas.Replica) bool {
 			return r.Ready && !replicas.IsTerminating(r.Pod)
 		})
 		value = strconv.Itoa(int(ready))

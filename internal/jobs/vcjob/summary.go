@@ -12,9 +12,8 @@ import (
 // Summary returns what lists of jobs say of a VCJob, with the counts of pods in its status.
 func Summary(job *volcano.Job) jobs.Summary {
 	s := jobs.Summary{Queue: cmp.Or(job.Labels[kueue.QueueLabel], queueOf(job)), SizeFromSpec: true}
-	for i := range job.Spec.Tasks {
-		task := &job.Spec.Tasks[i]
-		s.Parts = append(s.Parts, jobs.SummaryPart{Name: kueue.PodSetReference(nameOf(job, i)), Pods: task.Replicas})
+	for name, task := range tasksIn(job) {
+		s.Parts = append(s.Parts, jobs.SummaryPart{Name: kueue.PodSetReference(name), Pods: task.Replicas})
 		s.Ask(task.Replicas, &task.Template)
 	}
 	status := &job.Status

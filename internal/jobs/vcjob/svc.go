@@ -37,8 +37,8 @@ func svc(arguments map[string]string) effect {
 			}
 		},
 		lists: func(job *volcano.Job) (out []hostList) {
-			for i := range job.Spec.Tasks {
-				if name := nameOf(job, i); isTrue(arguments["inject-hosts-env"]) {
+			for name := range tasksIn(job) {
+				if isTrue(arguments["inject-hosts-env"]) {
 					out = append(out, hostList{variable: hostsVariable(name), tasks: []string{name}, perHost: len(","),
 						remedy: ": with --inject-hosts-env=false pods have them in files only"})
 				}
@@ -91,8 +91,8 @@ func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 				LocalObjectReference: corev1.LocalObjectReference{Name: hostsConfigMapName(job)}, Key: key}}
 	}
 	for c := range podspec.Containers(spec) {
-		for i := range job.Spec.Tasks {
-			hosts, number := hostsVariable(nameOf(job, i)), "VC_"+variableOf(nameOf(job, i))+"_NUM"
+		for task := range tasksIn(job) {
+			hosts, number := hostsVariable(task), "VC_"+variableOf(task)+"_NUM"
 			addEnv(c, corev1.EnvVar{Name: hosts, ValueFrom: from(hosts)})
 			addEnv(c, corev1.EnvVar{Name: number, ValueFrom: from(number)})
 		}
@@ -103,8 +103,7 @@ func addHostsEnv(job *volcano.Job, spec *corev1.PodSpec) {
 // of files; the unchanged name works as well.
 func hostsConfigMap(v *view) *corev1.ConfigMap {
 	data := map[string]string{}
-	for i := range v.job.Spec.Tasks {
-		task := nameOf(v.job, i)
+	for task := range tasksIn(v.job) {
 		hosts := hostsOf(v.job, task)
 		data[task+".host"] = strings.Join(hosts, "\n")
 		data[strings.ReplaceAll(task, "-", "_")+".host"] = data[task+".host"]
@@ -126,8 +125,8 @@ const (
 // needs; new pods get them in their variables, too. A job that was never changed has the right hosts from its start.
 func (o *objects) updateHosts() {
 	var sizes []string
-	for i := range o.job.Spec.Tasks {
-		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(o.job, i), countOf(&o.job.Spec.Tasks[i])))
+	for name, task := range tasksIn(o.job) {
+		sizes = append(sizes, fmt.Sprintf("%s=%d", name, countOf(task)))
 	}
 	before, now := o.job.Status.ControlledResources[hostsKey], strings.Join(sizes, ";")
 	hasHosts := slices.ContainsFunc(o.plugins(), func(p effect) bool { return p.name == "svc" })

@@ -25,8 +25,7 @@ func (t *task) containers() error {
 	if len(workload) == 0 {
 		return errors.New("a task needs a container: workload.containers of it, or of the job's defaults, must have one")
 	}
-	for _, name := range slices.Sorted(maps.Keys(workload)) {
-		spec := workload[name]
+	for name, spec := range inOrder(workload) {
 		c, err := t.container(name, &spec.SidecarContainer)
 		if err == nil {
 			err = t.variables(c, &spec)
@@ -42,11 +41,10 @@ func (t *task) containers() error {
 		}
 		t.pod.Containers = append(t.pod.Containers, *c)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.spec.Sidecars)) {
+	for name, spec := range inOrder(t.spec.Sidecars) {
 		if _, taken := workload[name]; taken {
 			return fmt.Errorf("invalid container '%s': a sidecar has the name of a container", name)
 		}
-		spec := t.spec.Sidecars[name]
 		if err := t.sidecar(name, &spec); err != nil {
 			return err
 		}
@@ -61,11 +59,11 @@ func (t *task) sidecar(name string, spec *lattice.SidecarSpec) error {
 	if err != nil {
 		return err
 	}
-	for _, variable := range slices.Sorted(maps.Keys(spec.Variables)) {
+	for variable, value := range inOrder(spec.Variables) {
 		if len(validation.IsRelaxedEnvVarName(variable)) > 0 {
 			return wrongVariable(name, variable)
 		}
-		c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: spec.Variables[variable]})
+		c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: value})
 	}
 	if err := t.finish(c, &spec.SidecarContainer); err != nil {
 		return err
@@ -123,9 +121,9 @@ func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.C
 // finish compiles the files and volumes of a container. Their paths must not be nested: below a mounted
 // file there can be no directory.
 func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error {
-	paths := slices.AppendSeq(slices.Sorted(maps.Keys(spec.Files)), maps.Keys(spec.Volumes))
+	paths := slices.AppendSeq(slices.Collect(maps.Keys(spec.Files)), maps.Keys(spec.Volumes))
 	slices.Sort(paths)
-	for _, at := range slices.Sorted(maps.Keys(spec.Files)) {
+	for at := range inOrder(spec.Files) {
 		if _, both := spec.Volumes[at]; both {
 			return fmt.Errorf("invalid container '%s': '%s' is a file and a volume", c.Name, at)
 		}
@@ -144,12 +142,12 @@ func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error
 func (t *task) variables(c *corev1.Container, spec *lattice.ContainerSpec) error {
 	plain := map[string]string{}
 	mixed := map[string]*rendering{}
-	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
+	for name, value := range inOrder(spec.Variables) {
 		if len(validation.IsConfigMapKey(name)) > 0 || len(validation.IsEnvVarName(name)) > 0 {
 			return wrongVariable(c.Name, name)
 		}
 		what := fmt.Sprintf("variable '%s'", name)
-		x, err := t.expandText(what, spec.Variables[name], expand)
+		x, err := t.expandText(what, value, expand)
 		if err != nil {
 			return err
 		}
@@ -234,8 +232,7 @@ func (t *task) containerPorts() []corev1.ContainerPort {
 	}
 	var out []corev1.ContainerPort
 	ports := t.spec.Workload.Service.Ports
-	for _, name := range slices.Sorted(maps.Keys(ports)) {
-		port := ports[name]
+	for name, port := range inOrder(ports) {
 		number, protocol := ptr.Deref(port.TargetPort, port.Port), cmp.Or(port.Protocol, corev1.ProtocolTCP)
 		if !slices.ContainsFunc(out,
 			func(p corev1.ContainerPort) bool { return p.ContainerPort == number && p.Protocol == protocol }) {

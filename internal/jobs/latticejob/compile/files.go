@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -38,8 +36,7 @@ func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) er
 	textSet, binarySet := fileSet{volume: filesVolume(c.Name, "-files")},
 		fileSet{volume: filesVolume(c.Name, "-files-bin")}
 	keys := map[string]string{}
-	for _, at := range slices.Sorted(maps.Keys(files)) {
-		f := files[at]
+	for at, f := range inOrder(files) {
 		fail := func(err error) error {
 			return fmt.Errorf("file compilation error: container '%s': file '%s': %w", c.Name, shortened(at), err)
 		}

@@ -106,8 +106,8 @@ func taskPorts(spec *lattice.JobTaskSpec) []ServicePort {
 	if spec.Workload.Service == nil {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(spec.Workload.Service.Ports)) {
-		out = append(out, ServicePort{Name: name, Port: spec.Workload.Service.Ports[name].Port})
+	for name, port := range inOrder(spec.Workload.Service.Ports) {
+		out = append(out, ServicePort{Name: name, Port: port.Port})
 	}
 	return out
 }
@@ -258,8 +258,7 @@ func meshPorts(service *lattice.ServiceSpec) []any {
 		return nil
 	}
 	ports := service.Ports
-	for _, name := range slices.Sorted(maps.Keys(ports)) {
-		port := ports[name]
+	for name, port := range inOrder(ports) {
 		out = append(out, map[string]any{"name": name, "port": int64(ptr.Deref(port.TargetPort, port.Port)),
 			"peerAuth": "Strict"})
 	}

@@ -221,8 +221,8 @@ func (ep *externalParams) endpoints() ([]endpoint, error) {
 		return nil, errors.New("params.endpoints must name at least one URL")
 	}
 	var out []endpoint
-	for _, name := range slices.Sorted(maps.Keys(ep.Endpoints)) {
-		e, err := parseEndpoint(ep.Endpoints[name])
+	for name, url := range inOrder(ep.Endpoints) {
+		e, err := parseEndpoint(url)
 		if err != nil {
 			return nil, fmt.Errorf("params.endpoints.%s must be a URL such as https://api.example.com:443: %w",
 				shortened(name), err)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,19 +76,13 @@ func (t *task) identity() error {
 			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{lattice.NameLabel: t.full}},
 		}},
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.spec.Sysctls)) {
-		t.pod.SecurityContext.Sysctls = append(t.pod.SecurityContext.Sysctls,
-			corev1.Sysctl{Name: name, Value: t.spec.Sysctls[name]})
+	for name, value := range inOrder(t.spec.Sysctls) {
+		t.pod.SecurityContext.Sysctls = append(t.pod.SecurityContext.Sysctls, corev1.Sysctl{Name: name, Value: value})
 	}
 	return nil
 }
 
-func spreadBy(facts *Facts) string {
-	if facts.SpreadBy == "" {
-		return hostnameLabel
-	}
-	return facts.SpreadBy
-}
+func spreadBy(facts *Facts) string { return cmp.Or(facts.SpreadBy, hostnameLabel) }
 
 // dependency is a resource of the task with its params parsed.
 type dependency struct {

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +35,7 @@ func (t *task) tracing() error {
 		binaries[shell] = true // the containers' commands read their rank with it
 	}
 	var values []any
-	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
+	for binary := range inOrder(binaries) {
 		values = append(values, binary)
 	}
 	t.addOf(TracingPolicies, !t.facts.NeedTracing,

@@ -71,18 +71,16 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 		return fmt.Errorf("the name of a job that trains must begin with a letter on this cluster, not '%s': its pods find each other by a Service of that name, and Kubernetes before 1.36 refuses other names of Services",
 			shortened(c.job.Name))
 	}
-	names := slices.Sorted(maps.Keys(c.tasks))
-	for _, name := range names {
-		task := c.tasks[name]
+	for name, task := range inOrder(c.tasks) {
 		if err := canTrain(name, &task); err != nil {
 			return err
 		}
 		t.offsets[name] = t.nodes
 		t.nodes += replicas(&task)
 	}
-	tasks := make(map[string]lattice.JobTaskSpec, len(names))
-	for _, name := range names {
-		tasks[name] = t.prepare(name, c.tasks[name])
+	tasks := make(map[string]lattice.JobTaskSpec, len(c.tasks))
+	for name, task := range c.tasks {
+		tasks[name] = t.prepare(name, task)
 	}
 	c.tasks, c.training = tasks, t
 	return nil
@@ -101,8 +99,7 @@ func canTrain(name string, task *lattice.JobTaskSpec) error {
 		return fmt.Errorf("training task '%s' has a container '%s': it is that which tells ranks, give yours another name",
 			name, rankContainer)
 	}
-	for _, container := range slices.Sorted(maps.Keys(task.Workload.Containers)) {
-		spec := task.Workload.Containers[container]
+	for container, spec := range inOrder(task.Workload.Containers) {
 		_, file := spec.Files[rankFolder]
 		_, volume := spec.Volumes[rankFolder]
 		switch {
@@ -171,8 +168,8 @@ func (t *training) variables(task *lattice.JobTaskSpec) map[string]string {
 
 // gpuOf returns the GPUs of the task. Errors are reported when its resources are read.
 func gpuOf(task *lattice.JobTaskSpec) (gpu gpuParams, has bool) {
-	for _, name := range slices.Sorted(maps.Keys(task.Workload.Resources)) {
-		if r := task.Workload.Resources[name]; r.Type == lattice.GPUResource {
+	for _, r := range inOrder(task.Workload.Resources) {
+		if r.Type == lattice.GPUResource {
 			_, err := read(r.Params, &gpu)
 			return gpu, err == nil
 		}

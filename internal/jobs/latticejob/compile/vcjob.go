@@ -3,8 +3,6 @@ package compile
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,8 +39,7 @@ func (c *compiler) vcjob() (*batch.Job, error) {
 		out.Spec.Plugins = trainingPlugins()
 	}
 	var all int32
-	for _, name := range slices.Sorted(maps.Keys(c.tasks)) {
-		task := c.tasks[name]
+	for name, task := range inOrder(c.tasks) {
 		n := replicas(&task)
 		if last := fmt.Sprintf("%s-%s-%d", c.job.Name, name, max(n-1, 0)); len(last) > maxPodName {
 			return nil, fmt.Errorf("the name of pod %s would exceed %d characters: give the job or task '%s' a shorter name",

@@ -2,9 +2,7 @@ package compile
 
 import (
 	"fmt"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,8 +111,7 @@ func (v *volumes) named(name string) bool {
 
 // mount mounts the volumes of a container.
 func (t *task) mount(c *corev1.Container, mounts map[string]lattice.VolumeMount) error {
-	for _, at := range slices.Sorted(maps.Keys(mounts)) {
-		m := mounts[at]
+	for at, m := range inOrder(mounts) {
 		if err := checkMountPath(at); err != nil {
 			return fmt.Errorf("invalid volume config: container '%s': %w", c.Name, err)
 		}
