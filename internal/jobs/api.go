@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs/write"
 )
 
@@ -21,8 +21,6 @@ import (
 type API[T client.Object] struct {
 	// Kind is the kind of the jobs.
 	Kind schema.GroupVersionKind
-	// New returns an empty object of the kind.
-	New func() T
 	// Describe returns what the job asks of a queue.
 	Describe func(job T, facts Facts) Description
 	// Plan returns what has to be done, given the observed state.
@@ -37,12 +35,15 @@ type API[T client.Object] struct {
 	Abilities Abilities
 	// StatusDelay is how long a status that can wait is held back. Zero means one second.
 	StatusDelay time.Duration
-	// PodLabels returns labels that select exactly the pods of the job with this UID.
-	PodLabels func(uid types.UID) map[string]string
-	// UnlabelledPods selects, by the job's name, pods without PodLabels, which an earlier version of Muster created.
+	// PodLabel is a label that exactly the pods of a job have with its UID.
+	PodLabel string
+	// UnlabelledPods selects, by the job's name, pods without PodLabel, which an earlier version of Muster created.
 	// The name alone does not tell jobs of the same name apart. Nil if there are none.
 	UnlabelledPods func(name string) labels.Selector
 }
+
+// New returns an empty object of the kind.
+func (a API[T]) New() T { return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) }
 
 // Watch says which objects belong to a job, and which of their changes matter.
 type Watch struct {
@@ -173,8 +174,3 @@ type OptionalKind struct {
 // PodBatchDelay is the BatchDelay of jobs that own their pods: too short for users to notice, and long enough that a
 // job of thousands of pods is reconciled ten times a second, not once for each pod.
 const PodBatchDelay = 100 * time.Millisecond
-
-// LabelsOfUID returns the labels of the pods of a job whose pods Muster labels with the job's UID.
-func LabelsOfUID(uid types.UID) map[string]string {
-	return map[string]string{muster.JobUIDLabel: string(uid)}
-}

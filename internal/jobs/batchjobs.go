@@ -94,14 +94,14 @@ func HasNoPods(job *batchv1.Job) bool {
 // resumed, but may have created pods, the status still says that the Job is suspended, which would count as the answer
 // to this suspension. Therefore that is removed first; the Job is suspended in the next plan, with the event
 // that says why, if any.
-func Stop(job *batchv1.Job, why *write.Event) write.Write {
+func Stop(job *batchv1.Job, why ...write.Event) write.Write {
 	if TrueCondition(job, batchv1.JobSuspended) != nil {
 		stopped := job.DeepCopy()
 		stopped.Status.Conditions = slices.DeleteFunc(stopped.Status.Conditions,
 			func(c batchv1.JobCondition) bool { return c.Type == batchv1.JobSuspended })
 		return write.ChangeStatus(job, stopped)
 	}
-	return withEvent(Suspend(job), why)
+	return Suspend(job).WithEvent(why...)
 }
 
 // Suspend returns the write that sets spec.suspend of the Job.
@@ -123,19 +123,11 @@ func Stops(writes []write.Write, job *batchv1.Job) bool {
 // which size it is: while it counts fewer pods than the Job is to have, the Job controller may have created more, and
 // once the Job is smaller these would seem to be gone. Therefore all of them are counted first, until the Job
 // controller writes its next status; the Job is made smaller in the next plan, with the event that says why, if any.
-func Shrink(job, smaller *batchv1.Job, why *write.Event) write.Write {
+func Shrink(job, smaller *batchv1.Job, why ...write.Event) write.Write {
 	if pods := PodsLeft(job); job.Status.Active < pods {
 		counted := job.DeepCopy()
 		counted.Status.Active = pods
 		return write.ChangeStatus(job, counted)
 	}
-	return withEvent(write.Change(job, smaller), why)
-}
-
-// withEvent returns the write with the event, nil for none.
-func withEvent(w write.Write, event *write.Event) write.Write {
-	if event == nil {
-		return w
-	}
-	return w.WithEvent(*event)
+	return write.Change(job, smaller).WithEvent(why...)
 }

@@ -103,11 +103,8 @@ func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now tim
 // end cannot be undone.
 func (p *Plan) ReportOutcome(o *Outcome, succeededReason, failedReason string) {
 	p.StatusFirst = true
-	e := write.Event{Type: corev1.EventTypeNormal, Reason: succeededReason, Message: o.Message}
-	if !o.Succeeded {
-		e.Type, e.Reason = corev1.EventTypeWarning, failedReason
-	}
-	p.AddEvents(e)
+	eventType := o.Reason(corev1.EventTypeNormal, corev1.EventTypeWarning)
+	p.AddEvents(write.Event{Type: eventType, Reason: o.Reason(succeededReason, failedReason), Message: o.Message})
 }
 
 // SetOutcome records in the progress that the job has ended. Pods that still run keep their quota until they end, and

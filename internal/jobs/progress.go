@@ -69,3 +69,11 @@ type Outcome struct {
 	Succeeded bool
 	Message   string
 }
+
+// Reason returns the first of the reasons if the job has succeeded, else the second.
+func (o *Outcome) Reason(succeeded, failed string) string {
+	if o.Succeeded {
+		return succeeded
+	}
+	return failed
+}

@@ -79,6 +79,14 @@ func (s *Summary) CountPodsOf(job *batchv1.Job) {
 	}
 }
 
+// End says that the job has ended, and, if it has failed, why.
+func (s *Summary) End(succeeded bool, reason, message string, at metav1.Time) {
+	s.Outcome = &SummaryOutcome{Succeeded: succeeded, At: at}
+	if !succeeded {
+		s.Outcome.Reason, s.Outcome.Message = reason, message
+	}
+}
+
 // NoteManager notes that the job names another controller than ours to run it, if it does.
 func (s *Summary) NoteManager(named *string, ours string) {
 	if named != nil && *named != ours {

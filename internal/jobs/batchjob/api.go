@@ -2,7 +2,6 @@ package batchjob
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -11,11 +10,8 @@ import (
 
 // API is the batch/v1 Job API. Jobs without a queue are left alone.
 var API = jobs.API[*batchv1.Job]{
-	Kind: batchv1.SchemeGroupVersion.WithKind("Job"),
-	New:  func() *batchv1.Job { return &batchv1.Job{} },
-	PodLabels: func(uid types.UID) map[string]string {
-		return map[string]string{batchv1.ControllerUidLabel: string(uid)}
-	},
+	Kind:     batchv1.SchemeGroupVersion.WithKind("Job"),
+	PodLabel: batchv1.ControllerUidLabel,
 	Describe: describe,
 	Plan:     plan,
 	Queueing: jobs.Queueing[*batchv1.Job]{

@@ -12,7 +12,7 @@ import (
 func hold(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	switch job := seen.Job; {
 	case !suspended(job) && hasStarted(job): // it was admitted before
-		p.Add(jobs.Stop(job, nil))
+		p.Add(jobs.Stop(job))
 	case !suspended(job):
 		// It holds no quota that others might get too early, and is stopped at once.
 		change := jobs.Suspend(job)

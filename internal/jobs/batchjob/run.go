@@ -42,10 +42,10 @@ func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 		p.Add(resumed)
 	case !fits && !hasStarted(job):
 		// It runs without the node selectors of its quota.
-		p.Add(jobs.Stop(job, nil))
+		p.Add(jobs.Stop(job))
 	case !granted.All().Reached(job.Spec.Template):
 		// A repair gave it other nodes. The template can only be changed while there are no pods.
-		p.Add(jobs.Stop(job, ptr.To(write.Warning(movedReason, movedMessage))))
+		p.Add(jobs.Stop(job, write.Warning(movedReason, movedMessage)))
 	case bounds.Elastic && !isSettled(job):
 		resize(p, job, bounds, granted)
 	case jobs.PodsLeft(job) > granted.Left:
@@ -66,18 +66,18 @@ func limited(job *batchv1.Job, granted jobs.PodSetAdmission, elastic bool) write
 	if elastic {
 		recordReplaced(fewer, replaced(restored(job), fewer).sized(pods).keeping(recordedIn(job)))
 	}
-	var reverted *write.Event
+	var reverted []write.Event
 	if !elastic || recordedIn(job).setByUser(job) {
-		reverted = ptr.To(write.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods)))
+		reverted = []write.Event{write.Warning(queueDecidesReason, fmt.Sprintf(limitedMessage, pods))}
 	}
-	return changeSize(job, fewer, granted, reverted)
+	return changeSize(job, fewer, granted, reverted...)
 }
 
 // requeue stops a Job that now asks for other pods than it has quota for, and returns its quota once no pods are left.
 func requeue(p *jobs.Plan, job *batchv1.Job, why string) {
 	switch p.Progress.Requeue = jobs.HasNoPods(job); {
 	case !suspended(job): // it was changed and resumed in one update
-		p.Add(jobs.Stop(job, nil))
+		p.Add(jobs.Stop(job))
 	case !jobs.HasNoPods(job):
 		return
 	}

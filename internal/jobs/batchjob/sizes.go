@@ -78,16 +78,17 @@ func resize(p *jobs.Plan, job *batchv1.Job, b jobs.Bounds, granted jobs.PodSetAd
 	} else {
 		recordReplaced(resized, replaced(original, resized).sized(size))
 	}
-	var reverted *write.Event
+	var reverted []write.Event
 	if asked := jobs.PodsAtATime(&original.Spec); recordedIn(job).setByUser(job) && asked != size {
 		why := fmt.Sprintf("the queue chooses how many pods this Job has, from %d to %d until it is admitted anew", b.Least,
 			min(b.Most, granted.Asked))
 		if granted.Tied {
 			why = "pods that are placed in slices or a group do not become more until the Job is admitted anew"
 		}
-		reverted = ptr.To(write.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why)))
+		reverted = []write.Event{
+			write.Warning(queueDecidesReason, fmt.Sprintf("spec.parallelism is %d again: %s", size, why))}
 	}
-	p.Add(changeSize(job, resized, granted, reverted))
+	p.Add(changeSize(job, resized, granted, reverted...))
 }
 
 // wantsMore reports whether the user of the Job of this size has set a larger one, which the API server has put back.
@@ -99,15 +100,11 @@ func wantsMore(job *batchv1.Job, size int32) bool {
 // changeSize returns the write that changes the size of a running Job, with the event that says why, if any. Where the
 // queue chose more pods before, the quota of the pods that it takes back is released once they are gone. Pods that only
 // the user has added never had quota, and are removed at once.
-func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why *write.Event) write.Write {
+func changeSize(job, resized *batchv1.Job, granted jobs.PodSetAdmission, why ...write.Event) write.Write {
 	if before := recordedIn(job).Size; before != nil && granted.Count < *before {
-		return jobs.Shrink(job, resized, why)
+		return jobs.Shrink(job, resized, why...)
 	}
-	change := write.Change(job, resized)
-	if why != nil {
-		change = change.WithEvent(*why)
-	}
-	return change
+	return write.Change(job, resized).WithEvent(why...)
 }
 
 // elasticProgress completes the progress of a running elastic Job: its minimum of pods is enough, so that growing does

@@ -22,10 +22,7 @@ func Summary(job *batchv1.Job) jobs.Summary {
 	s.Ask(jobs.PodsAtATime(&job.Spec), &job.Spec.Template)
 	s.CountPodsOf(job)
 	if c := jobs.EndCondition(job); c != nil {
-		s.Outcome = &jobs.SummaryOutcome{Succeeded: c.Type == batchv1.JobComplete, At: c.LastTransitionTime}
-		if !s.Outcome.Succeeded {
-			s.Outcome.Reason, s.Outcome.Message = c.Reason, c.Message
-		}
+		s.End(c.Type == batchv1.JobComplete, c.Reason, c.Message, c.LastTransitionTime)
 	}
 	s.NoteManager(job.Spec.ManagedBy, batchv1.JobControllerName)
 	return s

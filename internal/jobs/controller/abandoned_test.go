@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -30,10 +29,7 @@ import (
 
 // abandonedAPI is an API whose pods are labelled with their job's UID.
 func abandonedAPI() jobs.API[*corev1.ConfigMap] {
-	return jobs.API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"),
-		PodLabels: func(uid types.UID) map[string]string {
-			return map[string]string{"job": string(uid)}
-		}}
+	return jobs.API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), PodLabel: "job"}
 }
 
 // noon is the time of tests, and eleven an hour earlier.

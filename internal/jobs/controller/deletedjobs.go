@@ -72,7 +72,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	case !evicted && since < podsLeftPoll:
 		return podsLeftPoll - since, nil // the garbage collector ends most jobs by then
 	}
-	pods, err := runningPods(ctx, r.read.live, w, client.MatchingLabels(r.api.PodLabels(job.GetUID())))
+	pods, err := runningPods(ctx, r.read.live, w, r.api.podLabels(job.GetUID()))
 	if err != nil {
 		return 0, err
 	}
@@ -149,7 +149,7 @@ func (r *reconciler[T]) stopDeletedJobs(ctx context.Context, seen *jobs.Seen[T],
 	if len(deleted) == 0 {
 		return nil, time.Time{}, nil
 	}
-	pods, err := runningPods(ctx, r.read.live, own, client.MatchingLabels(r.api.PodLabels(seen.Job.GetUID())))
+	pods, err := runningPods(ctx, r.read.live, own, r.api.podLabels(seen.Job.GetUID()))
 	if err != nil {
 		return nil, time.Time{}, err
 	}

@@ -107,7 +107,7 @@ func (r *reader[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, erro
 		return false, nil
 	}
 	owner := metav1.GetControllerOf(w)
-	left, err := runningPods(ctx, r.live, w, client.MatchingLabels(r.api.PodLabels(owner.UID)), client.Limit(1))
+	left, err := runningPods(ctx, r.live, w, r.api.podLabels(owner.UID), client.Limit(1))
 	if err != nil || len(left) > 0 || r.api.UnlabelledPods == nil {
 		return len(left) > 0, err
 	}

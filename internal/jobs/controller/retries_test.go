@@ -122,7 +122,6 @@ func failingReconciler(t *testing.T, now *testingclock.FakeClock, failure *error
 		edit(&p)
 		return p
 	}
-	r.api.New = func() *corev1.ConfigMap { return &corev1.ConfigMap{} }
 	r.api.Describe = func(*corev1.ConfigMap, jobs.Facts) jobs.Description { return jobs.Description{} }
 	return r
 }

@@ -22,7 +22,6 @@ func TestAllJobsLearnOfANewBound(t *testing.T) {
 	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns"}}
 	r := &router[*corev1.ConfigMap]{
 		read: &reader[*corev1.ConfigMap]{client: fake.NewClientBuilder().WithObjects(job).Build()}}
-	r.api.New = func() *corev1.ConfigMap { return &corev1.ConfigMap{} }
 	bounded := func(text string) *kueue.ClusterQueue {
 		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq",
 			Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}

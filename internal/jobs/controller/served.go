@@ -27,7 +27,7 @@ type Served interface {
 	kind() schema.GroupKind
 	owned(podGroups bool) []client.Object
 	controllerOf(object client.Object) []string
-	podLabels(uid types.UID) map[string]string
+	podLabels(uid types.UID) client.MatchingLabels
 	madeFor(object client.Object) types.UID
 	queuesFor(ctx context.Context, c client.Reader, object client.Object) (bool, error)
 	addTo(mgr ctrl.Manager, watches *watching.SharedWatches, x *write.Executor, settings Settings, owns []client.Object,
@@ -62,7 +62,9 @@ func (s served[T]) madeFor(object client.Object) types.UID {
 
 func (s served[T]) kind() schema.GroupKind { return s.Kind.GroupKind() }
 
-func (s served[T]) podLabels(uid types.UID) map[string]string { return s.PodLabels(uid) }
+func (s served[T]) podLabels(uid types.UID) client.MatchingLabels {
+	return client.MatchingLabels{s.PodLabel: string(uid)}
+}
 
 // owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that PodGroups
 // left from an earlier start are loosened.

@@ -114,7 +114,7 @@ func (r *reconciler[T]) lookAtSilent(ctx context.Context, seen *jobs.Seen[T], ow
 // withoutPods returns the batch Jobs of which all pods have ended or are gone, as the API server says.
 func (r *reader[T]) withoutPods(ctx context.Context, job T, own *kueue.Workload,
 	of []*batchv1.Job) ([]*batchv1.Job, error) {
-	pods, err := runningPods(ctx, r.live, own, client.MatchingLabels(r.api.PodLabels(job.GetUID())))
+	pods, err := runningPods(ctx, r.live, own, r.api.podLabels(job.GetUID()))
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 )
@@ -14,10 +15,9 @@ import (
 // API is the GenericJob API. A GenericJob without a queue starts at once.
 var API = jobs.API[*tensorstack.GenericJob]{
 	Kind: kind,
-	New:  func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
 	// Pods start and end one by one, and the status lists each of them.
 	StatusDelay: 5 * time.Second,
-	PodLabels:   jobs.LabelsOfUID,
+	PodLabel:    muster.JobUIDLabel,
 	Describe:    describe,
 	Plan:        plan,
 	Watch: jobs.Watch{

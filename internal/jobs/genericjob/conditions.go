@@ -34,14 +34,11 @@ func (v *view) conditions(outcome *jobs.Outcome, running bool) map[tensorstack.J
 		tensorstack.JobPaused:         v.pausedNow(),
 	}
 	switch {
-	case outcome != nil && outcome.Succeeded:
-		out[tensorstack.JobRunning] = conditionState{false, tensorstack.SucceededReason, outcome.Message}
-		out[tensorstack.JobFailed] = conditionState{false, tensorstack.SucceededReason, outcome.Message}
-		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.SucceededReason, outcome.Message}
 	case outcome != nil:
-		out[tensorstack.JobRunning] = conditionState{false, tensorstack.FailedReason, outcome.Message}
-		out[tensorstack.JobFailed] = conditionState{true, tensorstack.FailedReason, outcome.Message}
-		out[tensorstack.JobCompleted] = conditionState{true, tensorstack.FailedReason, outcome.Message}
+		reason := outcome.Reason(tensorstack.SucceededReason, tensorstack.FailedReason)
+		out[tensorstack.JobRunning] = conditionState{false, reason, outcome.Message}
+		out[tensorstack.JobFailed] = conditionState{!outcome.Succeeded, reason, outcome.Message}
+		out[tensorstack.JobCompleted] = conditionState{true, reason, outcome.Message}
 	case paused(v.job):
 		out[tensorstack.JobRunning] = conditionState{false, tensorstack.PausedReason, tensorstack.PausedMessage}
 	case running:

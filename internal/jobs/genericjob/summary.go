@@ -29,11 +29,8 @@ func Summary(job *tensorstack.GenericJob) jobs.Summary {
 	}
 	switch outcome := outcomeOf(job); {
 	case outcome != nil:
-		s.Outcome = &jobs.SummaryOutcome{Succeeded: outcome.Succeeded,
-			At: condition(job, tensorstack.JobCompleted).LastTransitionTime}
-		if !outcome.Succeeded {
-			s.Outcome.Message = condition(job, tensorstack.JobFailed).Message
-		}
+		at := condition(job, tensorstack.JobCompleted).LastTransitionTime
+		s.End(outcome.Succeeded, "", outcome.Message, at)
 	case paused(job):
 		s.Held = "paused: spec.runMode.pause.enabled is true"
 	}

@@ -18,11 +18,8 @@ import (
 
 // API is the JobSet API. A JobSet without a queue starts at once.
 var API = jobs.API[*jobset.JobSet]{
-	Kind: kind,
-	New:  func() *jobset.JobSet { return &jobset.JobSet{} },
-	PodLabels: func(uid types.UID) map[string]string {
-		return map[string]string{jobset.JobSetUIDKey: string(uid)}
-	},
+	Kind:     kind,
+	PodLabel: jobset.JobSetUIDKey,
 	Describe: describe,
 	Plan:     plan,
 	Watch: jobs.Watch{

@@ -51,7 +51,7 @@ func (p *planner) suspendJobs() {
 		if suspended(job) || !job.DeletionTimestamp.IsZero() {
 			continue
 		}
-		stop := jobs.Stop(job, nil)
+		stop := jobs.Stop(job)
 		if p.seen.Admission.Grant != jobs.Unqueued {
 			stop = stop.Marked(muster.QueuedByOwner)
 		}

@@ -133,7 +133,7 @@ func (p *planner) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 		}
 		message = fmt.Sprintf(movedDomainMessage, job.Name, label, selected, is)
 	}
-	p.plan.Add(jobs.Stop(job, ptr.To(write.Warning(movedReason, message))))
+	p.plan.Add(jobs.Stop(job, write.Warning(movedReason, message)))
 	p.moved[job.Name] = true
 }
 
@@ -279,7 +279,7 @@ func (p *planner) resizeJobs() {
 		}
 		change := write.Change(job, resized)
 		if p.seen.Admission.HoldsQuota() && size < jobs.PodsAtATime(&job.Spec) {
-			change = jobs.Shrink(job, resized, nil)
+			change = jobs.Shrink(job, resized)
 		}
 		p.plan.Add(change)
 	}

@@ -30,10 +30,7 @@ func Summary(js *jobset.JobSet, children []*batchv1.Job) jobs.Summary {
 		s.CountPodsOf(job)
 	}
 	if c := outcomeCondition(js); c != nil {
-		s.Outcome = &jobs.SummaryOutcome{Succeeded: c.Type == string(jobset.JobSetCompleted), At: c.LastTransitionTime}
-		if !s.Outcome.Succeeded {
-			s.Outcome.Reason, s.Outcome.Message = c.Reason, c.Message
-		}
+		s.End(c.Type == string(jobset.JobSetCompleted), c.Reason, c.Message, c.LastTransitionTime)
 	}
 	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil &&
 		c.Status == metav1.ConditionTrue {

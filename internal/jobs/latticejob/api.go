@@ -18,8 +18,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	c := controller{settings}
 	api := jobs.API[*lattice.LatticeJob]{
 		Kind:           kind,
-		New:            func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
-		PodLabels:      jobs.LabelsOfUID,
+		PodLabel:       muster.JobUIDLabel,
 		UnlabelledPods: unlabelledPods,
 		Describe:       c.describe,
 		Plan:           c.plan,
@@ -50,7 +49,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 }
 
 // unlabelledPods selects the pods that Volcano creates for a VCJob with the name that was made before
-// pods had jobs.LabelsOfUID.
+// pods had a label with the UID of their job.
 func unlabelledPods(name string) labels.Selector {
 	of, err := labels.NewRequirement(volcano.JobNameKey, selection.Equals, []string{name})
 	if err != nil {

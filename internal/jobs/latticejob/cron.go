@@ -40,13 +40,13 @@ func (p *planner) planSchedule() {
 	switch {
 	case err != nil && p.job.Status.Phase != lattice.Running:
 		p.status.setStatus(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(p.job.Generation),
-			ptr.To(write.Warning(compileFailedReason, err.Error())))
+			write.Warning(compileFailedReason, err.Error()))
 		return
 	case times == schedule.Schedule{}:
 		// The schedule was changed to an invalid one: the status says so, and runs resume once it is fixed.
 		last := p.job.Status.LastScheduleTime
 		p.status.setStatus(lattice.Running, err.Error(), ptr.To(p.job.Generation),
-			ptr.To(write.Warning(compileFailedReason, err.Error())))
+			write.Warning(compileFailedReason, err.Error()))
 		p.job.Status.LastScheduleTime = last
 		return
 	}
@@ -158,11 +158,11 @@ func (p *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPha
 // reportRuns sets the status to how many runs are active, and to the last scheduled time that was run.
 func (rep *reporter) reportRuns(running int, last time.Time) {
 	status := rep.runsStatus(running, last)
-	var event *write.Event
+	var event []write.Event
 	if rep.job.Status.Phase != lattice.Running {
-		event = ptr.To(write.Normal(submittedReason, status.Message))
+		event = []write.Event{write.Normal(submittedReason, status.Message)}
 	}
-	rep.setStatus(status.Phase, status.Message, status.ObservedGeneration, event)
+	rep.setStatus(status.Phase, status.Message, status.ObservedGeneration, event...)
 	rep.job.Status.LastScheduleTime = status.LastScheduleTime
 }
 

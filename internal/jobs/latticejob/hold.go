@@ -2,7 +2,6 @@ package latticejob
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -19,14 +18,14 @@ func waiting(why string) string {
 // wait reports why the VCJob has no quota: not yet, or no longer.
 func (p *planner) wait(message string) {
 	if p.job.Status.Phase == lattice.Running {
-		p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent())
+		p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent()...)
 		p.relabelIfChanged()
 		return
 	}
 	if p.resubmitIfChanged() {
 		return
 	}
-	p.status.setStatus(lattice.Pending, message, nil, nil)
+	p.status.pend(message)
 	if p.vcjob.Annotations[gpusAnnotation] != "" {
 		p.plan.DueBy(p.seen.Now.Add(gpuRecheckInterval))
 	}
@@ -41,7 +40,7 @@ func (p *planner) wait(message string) {
 // queued themselves, and now Volcano would run it.
 func (p *planner) deleteQueuedVCJob() {
 	p.deleteVCJob(metav1.DeletePropagationBackground)
-	p.status.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
+	p.status.pend(waiting(p.seen.Admission.Why))
 }
 
 // evict stops a job that lost its quota. The job is submitted again once it is admitted. The status is written first: a
@@ -55,5 +54,5 @@ func (p *planner) evict() {
 		return // the status is written, and the remaining pods are terminating
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
-	p.status.setStatus(lattice.Pending, message, nil, ptr.To(write.Normal(evictedReason, message)))
+	p.status.pend(message, write.Normal(evictedReason, message))
 }

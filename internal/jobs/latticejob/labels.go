@@ -8,20 +8,18 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/pointers"
 )
 
 // labelPods labels the VCJob's pods as the LatticeJob's, so that their usage counts as the job's until
 // they are gone, even if it is deleted.
 func (v *view) labelPods(vcjob *volcano.Job) {
-	for i := range vcjob.Spec.Tasks {
-		template := &vcjob.Spec.Tasks[i].Template
-		for key, value := range jobs.LabelsOfUID(v.job.UID) {
-			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
-		}
+	for task := range pointers.To(vcjob.Spec.Tasks) {
+		metav1.SetMetaDataLabel(&task.Template.ObjectMeta, muster.JobUIDLabel, string(v.job.UID))
 	}
 }
 

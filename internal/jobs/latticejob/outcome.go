@@ -26,7 +26,7 @@ func hasOutcome(job *lattice.LatticeJob) bool {
 // gone.
 func (rep *reporter) setOutcome(phase lattice.JobPhase, message string, event write.Event) {
 	before := rep.job.DeepCopy()
-	rep.setStatus(phase, message, ptr.To(rep.job.Generation), &event)
+	rep.setStatus(phase, message, ptr.To(rep.job.Generation), event)
 	rep.plan.Add(rep.removeFromGraph()...)
 	if len(rep.plan.Writes) > 0 {
 		rep.keepStatusOnError(before)
@@ -47,7 +47,7 @@ func (v *view) whyFailed() string {
 // everything of the job is removed from the service graph.
 func (rep *reporter) failCompile(message string) {
 	before := rep.job.DeepCopy()
-	rep.setStatus(lattice.Failed, message, ptr.To(rep.job.Generation), ptr.To(write.Warning(compileFailedReason, message)))
+	rep.setStatus(lattice.Failed, message, ptr.To(rep.job.Generation), write.Warning(compileFailedReason, message))
 	if rep.seen.Facts.Served[compile.MeshMembers] {
 		rep.plan.Add(write.RemoveAll(compile.MeshMembersIn(rep.job.Namespace)))
 		rep.keepStatusOnError(before)
@@ -82,7 +82,7 @@ func (rep *reporter) failLost() {
 		rep.plan.StatusFirst = true
 	}
 	rep.setStatus(lattice.Running, lattice.LostMessage, rep.job.Status.ObservedGeneration,
-		ptr.To(write.Warning(lostReason, lattice.LostMessage)))
+		write.Warning(lostReason, lattice.LostMessage))
 	if rep.seen.Admission.Grant != jobs.Unqueued {
 		rep.plan.Progress.Outcome = &jobs.Outcome{Message: lattice.LostMessage}
 	}

@@ -46,10 +46,10 @@ func (p *planner) submit() {
 	switch {
 	case errors.As(err, &missing) && p.seen.Now.Before(since):
 		p.plan.Due = since
-		p.status.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+		p.status.pend(fmt.Sprintf(lattice.RetryCompileMessage, err))
 	case awaitsSharedGPUs(p.job, err):
 		p.recheckGPUs()
-		p.status.setStatus(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+		p.status.pend(fmt.Sprintf(lattice.RetryCompileMessage, err))
 	case err != nil:
 		p.status.failCompile(fmt.Sprintf(lattice.CompileFailedMessage, err))
 	case p.wasTooLarge():
@@ -61,18 +61,17 @@ func (p *planner) submit() {
 		}
 		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: it continues once that is installed",
 			kinds(missing))
-		p.status.setStatus(lattice.Pending, message, nil, ptr.To(write.Warning(missingKindReason, message)))
+		p.status.pend(message, write.Warning(missingKindReason, message))
 	case !p.settings.External && isHard(p.job.Spec.Topology):
-		p.status.setStatus(lattice.Pending, hardTopology, nil, ptr.To(write.Warning(jobs.InvalidJob, hardTopology)))
+		p.status.pend(hardTopology, write.Warning(jobs.InvalidJob, hardTopology))
 	case p.seen.Mistake != "":
-		p.status.setStatus(lattice.Pending, p.seen.Mistake, nil, nil)
+		p.status.pend(p.seen.Mistake)
 	case !p.seen.Admission.MayStart():
 		p.recheckGPUs()
-		p.status.setStatus(lattice.Pending, waiting(p.seen.Admission.Why), nil, nil)
+		p.status.pend(waiting(p.seen.Admission.Why))
 	case p.requestChanged():
 		p.plan.Progress.Requeue = true
-		p.status.setStatus(lattice.Pending,
-			"The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests", nil, nil)
+		p.status.pend("The spec was changed after the job was admitted: it gives up its quota, and queues with its current requests")
 	case p.refused() != "":
 		p.plan.Progress.Refused = p.refused()
 	default:
@@ -157,9 +156,9 @@ func (p *planner) running() {
 		message += ". " + p.vcjob.Status.State.Message
 	}
 	if p.job.Status.Phase != lattice.Running {
-		p.status.setStatus(lattice.Running, message, ptr.To(p.compiled()), ptr.To(write.Normal(submittedReason, message)))
+		p.status.setStatus(lattice.Running, message, ptr.To(p.compiled()), write.Normal(submittedReason, message))
 	}
-	p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent())
+	p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent()...)
 	p.relabelIfChanged()
 	p.restore()
 }

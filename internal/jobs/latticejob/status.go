@@ -39,15 +39,22 @@ type reporter struct {
 }
 
 // setStatus sets the status, and adds the event if the status is new.
-func (rep *reporter) setStatus(phase lattice.JobPhase, message string, generation *int64, event *write.Event) {
+func (rep *reporter) setStatus(phase lattice.JobPhase, message string, generation *int64, event ...write.Event) {
 	message = workload.Cut(message, messageBytes)
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	rep.setTimes(&status)
-	if event != nil && (rep.job.Status.Phase != phase || rep.job.Status.Message != message) {
-		event.WithStatus = true
-		rep.plan.AddEvents(*event)
+	if rep.job.Status.Phase != phase || rep.job.Status.Message != message {
+		for _, e := range event {
+			e.WithStatus = true
+			rep.plan.AddEvents(e)
+		}
 	}
 	rep.job.Status = status
+}
+
+// pend sets the status of a job that waits.
+func (rep *reporter) pend(message string, event ...write.Event) {
+	rep.setStatus(lattice.Pending, message, nil, event...)
 }
 
 // setTimes sets in the next status when the job began to run, and when it ended.
@@ -75,10 +82,10 @@ func (v *view) ignoredChange() string {
 }
 
 // changeEvent returns the event that a change of the spec is ignored. It is sent once, as the message is new then.
-func (v *view) changeEvent() *write.Event {
+func (v *view) changeEvent() []write.Event {
 	if v.ignoredChange() == "" {
 		return nil
 	}
-	return ptr.To(write.Warning(changeReason,
-		"The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
+	return []write.Event{write.Warning(changeReason,
+		"The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob")}
 }

@@ -5,17 +5,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
 // API returns the TrainingJob API. A TrainingJob that names no queue goes to the queue named default.
 func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	return jobs.API[*breezeml.TrainingJob]{
-		Kind:      s.kind(),
-		New:       func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
-		PodLabels: jobs.LabelsOfUID,
-		Describe:  describe,
-		Plan:      func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
+		Kind:     s.kind(),
+		PodLabel: muster.JobUIDLabel,
+		Describe: describe,
+		Plan:     func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
 		Watch: jobs.Watch{
 			Owns: []client.Object{&corev1.Pod{}, &corev1.Service{}},
 			Matters: jobs.PodChanges(func(was, is *corev1.Pod) bool {

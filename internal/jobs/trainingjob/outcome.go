@@ -113,11 +113,11 @@ func (v *view) backoffExceeded() *jobs.Outcome {
 
 // setOutcome records in the status how the job has ended.
 func (rep *reporter) setOutcome(o *jobs.Outcome) {
-	condition, reason := breezeml.JobSucceeded, breezeml.SucceededReason
+	condition := breezeml.JobSucceeded
 	if !o.Succeeded {
-		condition, reason = breezeml.JobFailed, breezeml.FailedReason
+		condition = breezeml.JobFailed
 	}
-	rep.setCondition(condition, true, reason, o.Message)
+	rep.setCondition(condition, true, o.Reason(breezeml.SucceededReason, breezeml.FailedReason), o.Message)
 	rep.plan.ReportOutcome(o, breezeml.SucceededReason, breezeml.FailedReason)
 	s := &rep.job.Status
 	rep.setStage(breezeml.StageCompleted, 0)

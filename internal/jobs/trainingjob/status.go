@@ -75,12 +75,8 @@ func (rep *reporter) setRunning(outcome *jobs.Outcome) {
 	some := rep.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Running }) != nil
 	switch restarting, refused := isTrue(rep.job, breezeml.JobRestarting), rep.seen.RefusedObjects.Message(); {
 	case outcome != nil:
-		reason := breezeml.SucceededReason
-		if !outcome.Succeeded {
-			reason = breezeml.FailedReason
-		}
 		rep.dropCondition(breezeml.JobRestarting)
-		rep.clear(breezeml.JobRunning, reason, outcome.Message)
+		rep.clear(breezeml.JobRunning, outcome.Reason(breezeml.SucceededReason, breezeml.FailedReason), outcome.Message)
 	case rep.job.Status.Stage != breezeml.StageRunning:
 		rep.dropCondition(breezeml.JobRestarting)
 		rep.clear(breezeml.JobRunning, "TrainingJob"+string(rep.job.Status.Stage), rep.message(breezeml.StoppedMessage))

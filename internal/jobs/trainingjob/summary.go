@@ -31,12 +31,11 @@ func Summary(job *breezeml.TrainingJob) jobs.Summary {
 	}
 	if outcome := outcomeOf(job); outcome != nil {
 		s.Ready = 0 // the status keeps the counts of the time of the end
-		s.Outcome = &jobs.SummaryOutcome{Succeeded: outcome.Succeeded}
-		if outcome.Succeeded {
-			s.Outcome.At = condition(job, breezeml.JobSucceeded).LastTransitionTime
-		} else {
-			s.Outcome.At, s.Outcome.Message = condition(job, breezeml.JobFailed).LastTransitionTime, outcome.Message
+		kind := breezeml.JobSucceeded
+		if !outcome.Succeeded {
+			kind = breezeml.JobFailed
 		}
+		s.End(outcome.Succeeded, "", outcome.Message, condition(job, kind).LastTransitionTime)
 	}
 	s.Held = heldBy(job)
 	s.NoteManager(job.Spec.RunPolicy.ManagedBy, breezeml.ControllerName)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -15,10 +16,9 @@ import (
 // API is the API of VCJobs. A VCJob without a queue uses the queue default.
 var API = jobs.API[*volcano.Job]{
 	Kind: kind,
-	New:  func() *volcano.Job { return &volcano.Job{} },
 	// Pods start and finish one by one, and the status counts them.
 	StatusDelay: countsDelay,
-	PodLabels:   jobs.LabelsOfUID,
+	PodLabel:    muster.JobUIDLabel,
 	Describe:    describe,
 	Plan:        plan,
 	Watch: jobs.Watch{

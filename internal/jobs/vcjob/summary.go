@@ -22,10 +22,8 @@ func Summary(job *volcano.Job) jobs.Summary {
 	switch state := status.State; state.Phase {
 	case volcano.Pending:
 		s.Blocked = state.Message // if it has no Workload, it cannot be queued, and says why
-	case volcano.Completed:
-		s.Outcome = &jobs.SummaryOutcome{Succeeded: true, At: state.LastTransitionTime}
-	case volcano.Failed, volcano.Terminated:
-		s.Outcome = &jobs.SummaryOutcome{At: state.LastTransitionTime, Reason: state.Reason, Message: state.Message}
+	case volcano.Completed, volcano.Failed, volcano.Terminated:
+		s.End(state.Phase == volcano.Completed, state.Reason, state.Message, state.LastTransitionTime)
 	case volcano.Aborting, volcano.Aborted:
 		s.Held = "aborted: a Command ResumeJob starts it again"
 	case volcano.Restarting:

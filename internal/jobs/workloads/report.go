@@ -30,11 +30,7 @@ func report(w *kueue.Workload, progress jobs.Progress, backoff Backoff, now time
 		return
 	}
 	if o := progress.Outcome; o != nil {
-		reason := kueue.WorkloadFinishedReasonFailed
-		if o.Succeeded {
-			reason = kueue.WorkloadFinishedReasonSucceeded
-		}
-		Finish(w, reason, o.Message, now)
+		Finish(w, o.Reason(kueue.WorkloadFinishedReasonSucceeded, kueue.WorkloadFinishedReasonFailed), o.Message, now)
 		return
 	}
 	if progress.FailedToStart != "" {

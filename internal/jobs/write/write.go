@@ -143,8 +143,10 @@ func (w Write) OrRevert(unsay func(status client.Object)) Write {
 }
 
 // WithEvent returns the write with an event that is recorded on the job once the write is done.
-func (w Write) WithEvent(e Event) Write {
-	w.onSuccess = &e
+func (w Write) WithEvent(event ...Event) Write {
+	for _, e := range event {
+		w.onSuccess = &e
+	}
 	return w
 }
 
