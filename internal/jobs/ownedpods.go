@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,12 +113,4 @@ func (p *Progress) SetOutcome(o *Outcome, a Admission) (runsOn bool) {
 		p.Outcome = o
 	}
 	return p.OutcomePending
-}
-
-// Merged returns the entries of both maps; where both have a key, more wins.
-func Merged(base, more map[string]string) map[string]string {
-	out := make(map[string]string, len(base)+len(more))
-	maps.Copy(out, base)
-	maps.Copy(out, more)
-	return out
 }

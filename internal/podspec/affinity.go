@@ -49,11 +49,10 @@ func (c *checker) checkAffinity() {
 
 // RequiredTerms returns the terms of the required node affinity of the pods, nil if the pods have none.
 func RequiredTerms(spec *corev1.PodSpec) []corev1.NodeSelectorTerm {
-	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil ||
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return nil
+	if required := requiredNodes(spec); required != nil {
+		return required.NodeSelectorTerms
 	}
-	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return nil
 }
 
 // HasRequirement reports whether the required node affinity of the pods has a requirement for which holds returns true.

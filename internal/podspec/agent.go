@@ -170,10 +170,7 @@ func withoutNames(added, existing []corev1.EnvVar) []corev1.EnvVar {
 // variables returns the variables that the agent needs. They come before the own variables of the container, which may
 // refer to them.
 func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
-	grace := int64(defaultGraceSeconds)
-	if spec.TerminationGracePeriodSeconds != nil {
-		grace = *spec.TerminationGracePeriodSeconds
-	}
+	grace := ptr.Deref(spec.TerminationGracePeriodSeconds, defaultGraceSeconds)
 	out := []corev1.EnvVar{
 		{Name: "MUSTER_RENDEZVOUS", Value: a.Server},
 		{Name: "MUSTER_RENDEZVOUS_CA", Value: a.CA},
@@ -214,10 +211,10 @@ func (a Agent) label(template *corev1.PodTemplateSpec, round Round) {
 	if round.ID == "" {
 		return
 	}
-	template.Labels = merged(template.Labels, map[string]string{muster.RendezvousLabel: round.ID})
+	template.Labels = Merged(template.Labels, map[string]string{muster.RendezvousLabel: round.ID})
 	annotations := map[string]string{muster.RendezvousSizeAnnotation: round.Sizes()}
 	if round.Index >= 0 {
 		annotations[muster.RendezvousIndexAnnotation] = strconv.Itoa(int(round.Index))
 	}
-	template.Annotations = merged(template.Annotations, annotations)
+	template.Annotations = Merged(template.Annotations, annotations)
 }

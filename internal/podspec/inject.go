@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -24,9 +25,9 @@ type Injection struct {
 // injection wins, as quota was counted for it.
 func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	out := *template.DeepCopy()
-	out.Labels = merged(out.Labels, in.Labels)
-	out.Annotations = merged(out.Annotations, in.Annotations)
-	out.Spec.NodeSelector = merged(out.Spec.NodeSelector, in.NodeSelector)
+	out.Labels = Merged(out.Labels, in.Labels)
+	out.Annotations = Merged(out.Annotations, in.Annotations)
+	out.Spec.NodeSelector = Merged(out.Spec.NodeSelector, in.NodeSelector)
 	for _, t := range in.Tolerations {
 		if !slices.ContainsFunc(out.Spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) }) {
 			out.Spec.Tolerations = append(out.Spec.Tolerations, t)
@@ -49,12 +50,8 @@ func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSp
 // caller's own.
 func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 	only := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
-	if spec.Affinity == nil {
-		spec.Affinity = &corev1.Affinity{}
-	}
-	if spec.Affinity.NodeAffinity == nil {
-		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
+	spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
+	spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})
 	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if *required == nil {
 		*required = &corev1.NodeSelector{
@@ -68,7 +65,8 @@ func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 	}
 }
 
-func merged(base, over map[string]string) map[string]string {
+// Merged returns the entries of both maps; where both have a key, over wins. It returns base itself if over is empty.
+func Merged(base, over map[string]string) map[string]string {
 	if len(over) == 0 {
 		return base
 	}

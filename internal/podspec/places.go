@@ -121,7 +121,7 @@ func (in Injection) WithPlaces(gang Gang, nodes map[string]*corev1.Node) Injecti
 	case gang.Places.Count() < gang.Count:
 		in.Gates = []string{kueue.TopologyGate}
 	case len(gang.Places) == 1:
-		in.NodeSelector = merged(in.NodeSelector, gang.Places[0].Domain)
+		in.NodeSelector = Merged(in.NodeSelector, gang.Places[0].Domain)
 	case !gang.SlicesApart && gang.fillsNodes(nodes):
 		for _, place := range gang.Places {
 			in.Nodes = append(in.Nodes, place.Node())

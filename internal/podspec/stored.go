@@ -101,7 +101,7 @@ func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
 	if class.Scheduling == nil {
 		return
 	}
-	spec.NodeSelector = merged(spec.NodeSelector, class.Scheduling.NodeSelector)
+	spec.NodeSelector = Merged(spec.NodeSelector, class.Scheduling.NodeSelector)
 	spec.Tolerations = slices.Clip(spec.Tolerations) // appending must not write to the given spec
 	for _, t := range class.Scheduling.Tolerations {
 		if !slices.ContainsFunc(spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) }) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -113,10 +114,8 @@ func (r *reader[T]) refusalEvents(ctx context.Context, namespace string,
 
 // refusalOf returns what the event reports, whose message the cache has cut.
 func refusalOf(event *corev1.Event) jobs.Refusal {
-	refusal := jobs.Refusal{Message: event.Message, Last: event.LastTimestamp.Time}
-	if refusal.Last.IsZero() { // events.k8s.io events have no lastTimestamp
-		refusal.Last = event.EventTime.Time
-	}
+	// Events of events.k8s.io have no lastTimestamp.
+	refusal := jobs.Refusal{Message: event.Message, Last: cmp.Or(event.LastTimestamp.Time, event.EventTime.Time)}
 	if event.Series != nil {
 		refusal.Last = event.Series.LastObservedTime.Time
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -121,10 +122,14 @@ func (r *router[T]) concerns(object client.Object) bool {
 func (r *router[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
 	requests := r.prebuiltIndex.JobsNaming(w)
 	if owner := metav1.GetControllerOf(w); jobs.RefersTo(owner, r.api.kind()) {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(),
-			Name: owner.Name}})
+		requests = append(requests, requestFor(w.GetNamespace(), owner.Name)...)
 	}
 	return requests
+}
+
+// requestFor asks for a reconcile of the named job.
+func requestFor(namespace, job string) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: namespace, Name: job}}}
 }
 
 // jobsOfRefusal returns the job whose pods were refused, or the owner of the child whose pods were refused: of a batch
@@ -134,7 +139,7 @@ func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []r
 	key := client.ObjectKey{Namespace: about.Namespace, Name: about.Name}
 	kind := about.GroupVersionKind().GroupKind()
 	if kind == r.api.kind() {
-		return []reconcile.Request{{NamespacedName: key}}
+		return requestFor(key.Namespace, key.Name)
 	}
 	for _, empty := range r.read.childKinds() {
 		gvk, err := apiutil.GVKForObject(empty, r.read.client.Scheme())
@@ -146,7 +151,7 @@ func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []r
 			return nil // one that is gone has no pods
 		}
 		if owner := metav1.GetControllerOf(child); jobs.RefersTo(owner, r.api.kind()) {
-			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}
+			return requestFor(about.Namespace, owner.Name)
 		}
 	}
 	return nil
@@ -154,11 +159,7 @@ func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []r
 
 // jobsOfNamespace returns the jobs of the API in the namespace of a queue, or in a namespace.
 func (r *router[T]) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
-	namespace := object.GetNamespace()
-	if namespace == "" {
-		namespace = object.GetName()
-	}
-	return r.jobs(ctx, client.InNamespace(namespace))
+	return r.jobs(ctx, client.InNamespace(cmp.Or(object.GetNamespace(), object.GetName())))
 }
 
 // jobsOfClusterQueue returns the jobs that may refer to the ClusterQueue by its name.
@@ -223,8 +224,7 @@ func isNewToJob(e event.CreateEvent) bool {
 // requestsOfPods enqueues the job of a pod.
 func requestsOfPods[T client.Object](p *jobs.PodsOf[T]) handler.EventHandler {
 	jobOf := func(_ context.Context, pod client.Object) []reconcile.Request {
-		job := client.ObjectKey{Namespace: pod.GetNamespace(), Name: p.JobOf(pod.(*corev1.Pod))}
-		return []reconcile.Request{{NamespacedName: job}}
+		return requestFor(pod.GetNamespace(), p.JobOf(pod.(*corev1.Pod)))
 	}
 	return watching.BatchRequests(handler.EnqueueRequestsFromMapFunc(jobOf), podsBatchDelay)
 }

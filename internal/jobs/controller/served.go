@@ -135,7 +135,7 @@ func (s served[T]) targets() handler.EventHandler {
 		if name == "" || metav1.GetControllerOf(object) != nil {
 			return nil
 		}
-		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
+		return requestFor(object.GetNamespace(), name)
 	})
 }
 

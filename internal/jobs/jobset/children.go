@@ -151,13 +151,7 @@ func (c children) without(restarted []*batchv1.Job) children {
 		gone[job] = true
 	}
 	left := func(list []*batchv1.Job) []*batchv1.Job {
-		var out []*batchv1.Job
-		for _, job := range list {
-			if !gone[job] {
-				out = append(out, job)
-			}
-		}
-		return out
+		return slices.DeleteFunc(slices.Clone(list), func(job *batchv1.Job) bool { return gone[job] })
 	}
 	previous := slices.Concat(c.previous, restarted)
 	sortByName(previous)
@@ -190,6 +184,11 @@ func (c children) activeJob(name string) *batchv1.Job {
 
 func is(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 	return jobs.TrueCondition(job, kind) != nil
+}
+
+// isOf reports whether the Job is one of the replicated Job's.
+func isOf(job *batchv1.Job, replicatedJob string) bool {
+	return job.Labels[jobset.ReplicatedJobNameKey] == replicatedJob
 }
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }
@@ -227,10 +226,7 @@ func jobName(js *jobset.JobSet, replicatedJob string, index int32) string {
 
 // subdomain returns the name of the headless Service, which is the DNS subdomain of the pods.
 func subdomain(js *jobset.JobSet) string {
-	if js.Spec.Network != nil && js.Spec.Network.Subdomain != "" {
-		return js.Spec.Network.Subdomain
-	}
-	return js.Name
+	return cmp.Or(ptr.Deref(js.Spec.Network, jobset.Network{}).Subdomain, js.Name)
 }
 
 func dnsHostnames(js *jobset.JobSet) bool {

@@ -6,7 +6,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/pointers"
 )
@@ -25,7 +24,7 @@ func (p *planner) cleanUp() {
 func (p *planner) removeExpired() {
 	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
-			if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && job.DeletionTimestamp.IsZero() {
+			if isOf(job, rj.Name) && job.DeletionTimestamp.IsZero() {
 				ttl := rj.Template.Spec.TTLSecondsAfterFinished
 				p.plan.Expire(job, outcomeTime(p.js), ttl, p.seen.Now, metav1.DeletePropagationBackground)
 			}

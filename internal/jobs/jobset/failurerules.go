@@ -80,10 +80,7 @@ func anyOr(list []string, value string) bool { return len(list) == 0 || slices.C
 
 // ruleName returns the name of the rule, or the default name for a rule at this index.
 func ruleName(rule *jobset.FailurePolicyRule, index int) string {
-	if rule.Name != "" {
-		return rule.Name
-	}
-	return fmt.Sprintf("failurePolicyRule%d", index)
+	return cmp.Or(rule.Name, fmt.Sprintf("failurePolicyRule%d", index))
 }
 
 // countsTowardsMax reports whether the action counts against maxRestarts.

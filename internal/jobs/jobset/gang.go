@@ -153,7 +153,7 @@ func (g *gangs) relax(rj *jobset.ReplicatedJob) (writes []write.Write) {
 		pods, keptOut := int32(0), false
 		for _, job := range g.children.active {
 			spec := &job.Spec.Template.Spec
-			if suspended(job) || job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !jobs.IsInPodGroup(spec, there.Name) {
+			if suspended(job) || !isOf(job, rj.Name) || !jobs.IsInPodGroup(spec, there.Name) {
 				continue
 			}
 			pods += jobs.PodsLeft(job)

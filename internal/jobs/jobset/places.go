@@ -1,6 +1,7 @@
 package jobset
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -99,7 +100,7 @@ func newRankLayout(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succe
 func (v *view) succeededOf(replicatedJob string) []int32 {
 	var succeeded []*batchv1.Job
 	for _, job := range v.children.succeeded {
-		if job.Labels[jobset.ReplicatedJobNameKey] == replicatedJob {
+		if isOf(job, replicatedJob) {
 			succeeded = append(succeeded, job)
 		}
 	}
@@ -153,7 +154,7 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 		return fmt.Sprintf("the annotation %s is %q: it must be the key of a node label, such as topology.kubernetes.io/zone",
 			jobset.ExclusiveKey, e.level)
 	}
-	template.Annotations = jobs.Merged(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
+	template.Annotations = podspec.Merged(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
 	if podSet.TopologyRequest == nil {
 		podSet.TopologyRequest = &kueue.PodSetTopologyRequest{}
 		ranksOf(rj).SetOn(podSet.TopologyRequest)
@@ -212,7 +213,7 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 		if isGranted {
 			template = granted.Inject(template)
 		}
-		template.Spec.NodeSelector = jobs.Merged(template.Spec.NodeSelector,
+		template.Spec.NodeSelector = podspec.Merged(template.Spec.NodeSelector,
 			map[string]string{jobset.NamespacedJobKey: namespacedJob(l.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, manualToleration)
 	case isGranted && len(granted.Places) > 0:
@@ -221,11 +222,11 @@ func (l *layouts) place(rj *jobset.ReplicatedJob, index int32, template corev1.P
 			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
 		if ranks := row.annotation(index); ranks != "" {
-			in.Annotations = jobs.Merged(in.Annotations, map[string]string{muster.RanksAnnotation: ranks})
+			in.Annotations = podspec.Merged(in.Annotations, map[string]string{muster.RanksAnnotation: ranks})
 		}
 		template = in.Inject(template)
 		if domain, ok := granted.Domain(apart.level, part); ok && apart.isAutomatic() {
-			template.Spec.NodeSelector = jobs.Merged(template.Spec.NodeSelector, map[string]string{apart.level: domain})
+			template.Spec.NodeSelector = podspec.Merged(template.Spec.NodeSelector, map[string]string{apart.level: domain})
 		}
 	default:
 		if isGranted {
@@ -253,15 +254,9 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 			Values: []string{priority}})
 	}
 	spec := &template.Spec
-	if spec.Affinity == nil {
-		spec.Affinity = &corev1.Affinity{}
-	}
-	if spec.Affinity.PodAffinity == nil {
-		spec.Affinity.PodAffinity = &corev1.PodAffinity{}
-	}
-	if spec.Affinity.PodAntiAffinity == nil {
-		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
-	}
+	spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
+	spec.Affinity.PodAffinity = cmp.Or(spec.Affinity.PodAffinity, &corev1.PodAffinity{})
+	spec.Affinity.PodAntiAffinity = cmp.Or(spec.Affinity.PodAntiAffinity, &corev1.PodAntiAffinity{})
 	with, away := &spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
 		&spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	*with = append(*with, corev1.PodAffinityTerm{TopologyKey: level, NamespaceSelector: everywhere,
@@ -286,15 +281,9 @@ func (l *layouts) otherDomain(rj *jobset.ReplicatedJob, index int32, template co
 // samePodAffinity reports whether two templates have the same pod affinity and anti-affinity, which cannot be changed
 // in a Job.
 func samePodAffinity(a, b corev1.PodSpec) bool {
-	company := func(spec corev1.PodSpec) (with *corev1.PodAffinity, away *corev1.PodAntiAffinity) {
-		if spec.Affinity == nil {
-			return nil, nil
-		}
-		return spec.Affinity.PodAffinity, spec.Affinity.PodAntiAffinity
-	}
-	with, away := company(a)
-	otherWith, otherAway := company(b)
-	return equality.Semantic.DeepEqual(with, otherWith) && equality.Semantic.DeepEqual(away, otherAway)
+	with, other := ptr.Deref(a.Affinity, corev1.Affinity{}), ptr.Deref(b.Affinity, corev1.Affinity{})
+	return equality.Semantic.DeepEqual(with.PodAffinity, other.PodAffinity) &&
+		equality.Semantic.DeepEqual(with.PodAntiAffinity, other.PodAntiAffinity)
 }
 
 // placementKeys returns the annotations about exclusive placement: an annotation of the replicated job takes precedence

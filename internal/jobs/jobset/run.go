@@ -201,21 +201,15 @@ func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 
 // withNodeAffinity returns the affinity with the node affinity of wanted. All else in an affinity is immutable.
 func withNodeAffinity(had, wanted *corev1.Affinity) *corev1.Affinity {
-	var nodes *corev1.NodeAffinity
-	if wanted != nil {
-		nodes = wanted.NodeAffinity
-	}
+	nodes := ptr.Deref(wanted, corev1.Affinity{}).NodeAffinity
 	if had == nil && nodes == nil {
 		return nil
 	}
-	out := &corev1.Affinity{NodeAffinity: nodes}
-	if had != nil {
-		out.PodAffinity, out.PodAntiAffinity = had.PodAffinity, had.PodAntiAffinity
-	}
-	if *out == (corev1.Affinity{}) && wanted == nil {
+	out := ptr.Deref(had, corev1.Affinity{})
+	if out.NodeAffinity = nodes; out == (corev1.Affinity{}) && wanted == nil {
 		return nil
 	}
-	return out
+	return &out
 }
 
 // jobControllerKeys are labels that the API server sets on the pod template of every Job.
@@ -230,7 +224,7 @@ func keepJobControllerKeys(had, wanted map[string]string) map[string]string {
 			keep[key] = value
 		}
 	}
-	return jobs.Merged(wanted, keep)
+	return podspec.Merged(wanted, keep)
 }
 
 // The event for a user whose Jobs can only grow once they get more quota.

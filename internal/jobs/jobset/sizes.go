@@ -128,7 +128,7 @@ func (s *sizes) podsInUse() map[string]int32 {
 		if !boundsOf(s.js, rj).Elastic {
 			continue
 		}
-		its := func(job *batchv1.Job) bool { return job.Labels[jobset.ReplicatedJobNameKey] == rj.Name }
+		its := func(job *batchv1.Job) bool { return isOf(job, rj.Name) }
 		size := s.of(rj)
 		if slices.ContainsFunc(s.children.active, func(job *batchv1.Job) bool {
 			return its(job) && !suspended(job) && (job.Status.StartTime == nil || jobs.PodsAtATime(&job.Spec) > size)

@@ -117,7 +117,7 @@ func (v *view) readiness() (ready bool, last *jobs.Stage) {
 // that is not known yet.
 func (v *view) startOf(rj *jobset.ReplicatedJob) (first time.Time) {
 	for _, job := range v.children.current() {
-		if at := job.Status.StartTime; job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && at != nil {
+		if at := job.Status.StartTime; isOf(job, rj.Name) && at != nil {
 			first = replicas.Earlier(first, at.Time)
 		}
 	}
@@ -149,7 +149,7 @@ func (v *view) isEnoughReady(rj *jobset.ReplicatedJob) bool {
 func (v *view) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	var n int32
 	for _, job := range v.children.active {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name &&
+		if isOf(job, rj.Name) &&
 			(isReady(job) || isRunning(job) && ptr.Deref(job.Status.Ready, 0) >= jobs.PodsLeft(job)) {
 			n++
 		}
@@ -161,7 +161,7 @@ func (v *view) readyJobs(rj *jobset.ReplicatedJob) int32 {
 func (v *view) readyPods(rj *jobset.ReplicatedJob) int32 {
 	var pods int32
 	for _, job := range v.children.active {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name {
+		if isOf(job, rj.Name) {
 			pods += ptr.Deref(job.Status.Ready, 0) + job.Status.Succeeded
 		}
 	}

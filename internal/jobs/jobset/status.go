@@ -35,11 +35,11 @@ func (r *reporter) countJobs() {
 			entry.JobRestarts, entry.JobRestartsCountTowardsMax = old.JobRestarts, old.JobRestartsCountTowardsMax
 		}
 	}
+	entryOf := func(job *batchv1.Job) *jobset.ReplicatedJobStatus {
+		return cmp.Or(entries[job.Labels[jobset.ReplicatedJobNameKey]], &jobset.ReplicatedJobStatus{}) // or one that is dropped
+	}
 	for _, job := range r.children.active {
-		entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]
-		if entry == nil {
-			continue
-		}
+		entry := entryOf(job)
 		switch {
 		case is(job, batchv1.JobFailureTarget): // its end is decided, though some of its pods still terminate
 			entry.Failed++
@@ -55,14 +55,10 @@ func (r *reporter) countJobs() {
 		}
 	}
 	for _, job := range r.children.succeeded {
-		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
-			entry.Succeeded++
-		}
+		entryOf(job).Succeeded++
 	}
 	for _, job := range r.children.failed {
-		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
-			entry.Failed++
-		}
+		entryOf(job).Failed++
 	}
 	r.js.Status.ReplicatedJobsStatus = nil
 	for _, entry := range entries {

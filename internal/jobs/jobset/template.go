@@ -1,6 +1,7 @@
 package jobset
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
 )
 
@@ -32,8 +34,8 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	js := p.js
 	keys := identity(js, rj, index)
 	template := podTemplate(rj)
-	template.Labels = jobs.Merged(template.Labels, keys)
-	template.Annotations = jobs.Merged(template.Annotations, keys)
+	template.Labels = podspec.Merged(template.Labels, keys)
+	template.Annotations = podspec.Merged(template.Annotations, keys)
 	maps.Copy(template.Labels, p.podLabels(&template.Spec))
 	maps.Copy(template.Annotations, placementKeys(js, rj))
 	if dnsHostnames(js) {
@@ -50,8 +52,8 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            jobName(js, rj.Name, index),
 			Namespace:       js.Namespace,
-			Labels:          jobs.Merged(rj.Template.Labels, keys),
-			Annotations:     jobs.Merged(jobs.Merged(rj.Template.Annotations, placementKeys(js, rj)), keys),
+			Labels:          podspec.Merged(rj.Template.Labels, keys),
+			Annotations:     podspec.Merged(podspec.Merged(rj.Template.Annotations, placementKeys(js, rj)), keys),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(js, kind)},
 		},
 		Spec: *rj.Template.Spec.DeepCopy(),
@@ -128,9 +130,4 @@ func (p *planner) podLabels(pod *corev1.PodSpec) map[string]string {
 	return out
 }
 
-func groupOf(rj *jobset.ReplicatedJob) string {
-	if rj.GroupName == "" {
-		return jobset.DefaultGroupName
-	}
-	return rj.GroupName
-}
+func groupOf(rj *jobset.ReplicatedJob) string { return cmp.Or(rj.GroupName, jobset.DefaultGroupName) }

@@ -79,15 +79,15 @@ func TestCreatedJob(t *testing.T) {
 	want := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "js-workers-1", Namespace: "ns", OwnerReferences: ownedByTheSet(),
-			Labels:      jobs.Merged(keys, map[string]string{"job": "label"}),
-			Annotations: jobs.Merged(keys, map[string]string{"job": "annotation"}),
+			Labels:      podspec.Merged(keys, map[string]string{"job": "label"}),
+			Annotations: podspec.Merged(keys, map[string]string{"job": "annotation"}),
 		},
 		Spec: batchv1.JobSpec{
 			Suspend: ptr.To(false), Parallelism: ptr.To[int32](4), CompletionMode: ptr.To(batchv1.IndexedCompletion),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: jobs.Merged(keys, map[string]string{"pod": "label",
+				ObjectMeta: metav1.ObjectMeta{Labels: podspec.Merged(keys, map[string]string{"pod": "label",
 					"jobset.sigs.k8s.io/priority": "0", "muster.dev/subdomain": "js"}),
-					Annotations: jobs.Merged(keys, map[string]string{"pod": "annotation"})},
+					Annotations: podspec.Merged(keys, map[string]string{"pod": "annotation"})},
 				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure, Subdomain: "js",
 					Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},
 			},

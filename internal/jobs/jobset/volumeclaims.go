@@ -73,7 +73,7 @@ func (p *planner) newClaim(c claim) *corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        c.name(p.js),
 			Namespace:   p.js.Namespace,
-			Labels:      jobs.Merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: p.js.Name}),
+			Labels:      podspec.Merged(c.template.Labels, map[string]string{jobset.JobSetNameKey: p.js.Name}),
 			Annotations: c.template.Annotations,
 		},
 		Spec: *c.template.Spec.DeepCopy(),

@@ -1,6 +1,7 @@
 package latticejob
 
 import (
+	"cmp"
 	"slices"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -51,9 +52,6 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 
 // isManagedQueue reports whether the queue that the job names is one of Muster's.
 func isManagedQueue(job *lattice.LatticeJob, queues jobs.QueueFacts) bool {
-	name := job.Labels[kueue.QueueLabel]
-	if name == "" {
-		name = job.Spec.Queue
-	}
+	name := cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue)
 	return name != "" && queues.Serves(name)
 }

@@ -70,9 +70,9 @@ func (p podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 		if !p.hasRanks(g) {
 			continue // their places are unknown
 		}
-		group := newGroupPlaces(p.places.Ranks(g.from, g.to), byGroup[g], known)
-		group.divide(p.slice, g.from, byGroup[g], p.rankOf)
-		placed, lost := group.fill(byGroup[g], p.rankOf, func() { group.rateDoubts(succeeded[g], known) })
+		group := p.groupPlaces(g, byGroup[g], known)
+		group.divide(p.slice, g.from, byGroup[g])
+		placed, lost := group.fill(byGroup[g], func() { group.rateDoubts(succeeded[g], known) })
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
@@ -114,6 +114,8 @@ func (p podSet) rankOf(pod *corev1.Pod) (int32, bool) {
 type groupPlaces struct {
 	// places are in the order of ranks; a domain can occur more than once. All have the same labels.
 	places podspec.Places
+	// rankOf returns the rank of a pod within the group, false if it has none.
+	rankOf func(pod *corev1.Pod) (int32, bool)
 	// ends holds for each place the rank after its last one.
 	ends []int32
 	// domains is indexed by Place.Key; ordered has them in the order in which they first occur in places.
@@ -146,11 +148,11 @@ type domain struct {
 // free reports whether the domain has a place without a pod.
 func (d *domain) free() bool { return int32(len(d.live))+d.terminating < d.size }
 
-// newGroupPlaces sorts pods into the places at which they are.
-func newGroupPlaces(places podspec.Places, pods []*corev1.Pod, known nodes) *groupPlaces {
-	r := &groupPlaces{places: places, domains: map[string]*domain{}}
+// groupPlaces sorts pods into the places at which they are.
+func (p podSet) groupPlaces(of ranks, pods []*corev1.Pod, known nodes) *groupPlaces {
+	r := &groupPlaces{places: p.places.Ranks(of.from, of.to), rankOf: p.rankOf, domains: map[string]*domain{}}
 	rank := int32(0)
-	for _, place := range places {
+	for _, place := range r.places {
 		key := place.Key()
 		if r.domains[key] == nil {
 			r.domains[key] = &domain{place: place}
@@ -187,12 +189,11 @@ func (g *groupPlaces) allNodesExist(known nodes) bool {
 
 // fill assigns free places to the gated pods: to each the place of its rank if possible, else a place that is left in
 // its part. It calls rateDoubts once it must choose among places that are left.
-func (g *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool),
-	rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
-	misplaced = append(g.misplaced, g.excess(rankOf)...)
+func (g *groupPlaces) fill(pods []*corev1.Pod, rateDoubts func()) (give []placement, misplaced []*corev1.Pod) {
+	misplaced = append(g.misplaced, g.excess()...)
 	var anywhere []*corev1.Pod
-	for _, pod := range gatedByRank(pods, rankOf) {
-		d := g.domainOfRank(pod, rankOf)
+	for _, pod := range g.gatedByRank(pods) {
+		d := g.domainOfRank(pod)
 		switch {
 		case d == nil:
 			anywhere = append(anywhere, pod)
@@ -209,14 +210,14 @@ func (g *groupPlaces) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, 
 	}
 	waiting, vacancies := map[int32]int32{}, g.vacancies()
 	for _, pod := range anywhere {
-		part := g.partOf(pod, rankOf)
+		part := g.partOf(pod)
 		if d := vacancies[part].next(); d != nil {
 			give = append(give, d.take(pod))
 		} else {
 			waiting[part]++
 		}
 	}
-	return give, append(misplaced, g.intruders(waiting, rankOf)...)
+	return give, append(misplaced, g.intruders(waiting)...)
 }
 
 // take adds a pod to the domain.
@@ -228,7 +229,7 @@ func (d *domain) take(pod *corev1.Pod) placement {
 // excess returns the pods of domains that have more pods than places. Of each domain it chooses the pods that have
 // progressed least, so that no running pod is deleted in favor of a waiting one; then pods whose rank belongs
 // elsewhere; then the youngest.
-func (g *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+func (g *groupPlaces) excess() []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, key := range slices.Sorted(maps.Keys(g.domains)) {
 		d := g.domains[key]
@@ -239,7 +240,7 @@ func (g *groupPlaces) excess(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.P
 		slices.SortStableFunc(d.live, func(a, b *corev1.Pod) int {
 			return cmp.Or(
 				cmp.Compare(progress(a), progress(b)),
-				-cmp.Compare(outOfRank(g.domainOfRank(a, rankOf), d), outOfRank(g.domainOfRank(b, rankOf), d)),
+				-cmp.Compare(outOfRank(g.domainOfRank(a), d), outOfRank(g.domainOfRank(b), d)),
 				-a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 				cmp.Compare(a.Name, b.Name))
 		})
@@ -270,8 +271,8 @@ func outOfRank(belongs, is *domain) int {
 }
 
 // domainOfRank returns the domain of the pod's rank, nil if it has no valid rank.
-func (g *groupPlaces) domainOfRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
-	rank, ok := rankOf(pod)
+func (g *groupPlaces) domainOfRank(pod *corev1.Pod) *domain {
+	rank, ok := g.rankOf(pod)
 	if !ok {
 		return nil
 	}
@@ -305,12 +306,12 @@ func nodeLabelsOf(pod *corev1.Pod, known nodes) map[string]string {
 }
 
 // gatedByRank returns the pods that wait for a place, sorted by rank, and by age if they have none.
-func gatedByRank(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+func (g *groupPlaces) gatedByRank(pods []*corev1.Pod) []*corev1.Pod {
 	ranks := map[*corev1.Pod]int32{}
 	var out []*corev1.Pod
 	for _, pod := range pods {
 		if gated(pod) && pod.DeletionTimestamp == nil {
-			ranks[pod], _ = rankOf(pod)
+			ranks[pod], _ = g.rankOf(pod)
 			out = append(out, pod)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 // divide divides the places of the group into parts. size is the size of the pod set's slices, 0 if it has none, and
 // first the rank in the pod set of the group's first place. Without a rank of each pod, nothing tells slices apart:
 // then all places are one part.
-func (g *groupPlaces) divide(size, first int32, pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) {
+func (g *groupPlaces) divide(size, first int32, pods []*corev1.Pod) {
 	all := g.places.Count()
 	unranked := func(pod *corev1.Pod) bool {
-		rank, ok := rankOf(pod)
+		rank, ok := g.rankOf(pod)
 		return !ok || rank >= all
 	}
 	if size <= 0 || slices.ContainsFunc(pods, unranked) {
@@ -54,11 +54,11 @@ func (g *groupPlaces) partOfSlice(s int32) int32 {
 }
 
 // partOf returns the part of the group that the pod belongs to.
-func (g *groupPlaces) partOf(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) int32 {
+func (g *groupPlaces) partOf(pod *corev1.Pod) int32 {
 	if g.parts == nil {
 		return 0
 	}
-	rank, _ := rankOf(pod)
+	rank, _ := g.rankOf(pod)
 	return g.partOfSlice(g.sliceOf(rank))
 }
 
@@ -73,7 +73,7 @@ func (g *groupPlaces) partAt(d *domain) int32 {
 // intruders returns pods of other parts that must make room, given how many pods of each part wait for a place: the
 // pods that have progressed least, and no more than are needed beyond the terminating ones. Without this the pods of a
 // slice whose places others have taken would wait for ever.
-func (g *groupPlaces) intruders(waiting map[int32]int32, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+func (g *groupPlaces) intruders(waiting map[int32]int32) []*corev1.Pod {
 	if g.parts == nil || len(waiting) == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (g *groupPlaces) intruders(waiting map[int32]int32, rankOf func(*corev1.Pod
 		part := g.partAt(d)
 		waiting[part] -= d.terminating
 		for _, pod := range d.live {
-			if g.partOf(pod, rankOf) != part {
+			if g.partOf(pod) != part {
 				in[part] = append(in[part], pod)
 			}
 		}

@@ -124,8 +124,7 @@ func (i *indexedCache) placeFromAll(pod *corev1.Pod) (podspec.Place, bool) {
 			others = append(others, other)
 		}
 	}
-	d := newGroupPlaces(set.places.Ranks(group.from, group.to), others,
-		cachedNodes{context.Background(), i}).domainOfRank(pod, set.rankOf)
+	d := set.groupPlaces(group, others, cachedNodes{context.Background(), i}).domainOfRank(pod)
 	if d == nil {
 		return podspec.Place{}, false
 	}

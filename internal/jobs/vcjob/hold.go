@@ -1,6 +1,8 @@
 package vcjob
 
 import (
+	"cmp"
+
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -26,10 +28,7 @@ func (v *view) waitingReason() (reason, message string) {
 	if totalOf(v.job) == 0 {
 		return v.startingState()
 	}
-	queue := v.job.Labels[kueue.QueueLabel]
-	if queue == "" {
-		queue = queueOf(v.job)
-	}
+	queue := cmp.Or(v.job.Labels[kueue.QueueLabel], queueOf(v.job))
 	if why := v.seen.Facts.Queues.NotFound(queue, v.job.Namespace); why != "" {
 		if before := v.job.Status.State.Message; jobs.IsNotFoundMessage(before, queue, v.job.Namespace) {
 			why = before

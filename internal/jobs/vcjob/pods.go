@@ -105,8 +105,8 @@ func (s *sizes) least() map[string]int32 {
 func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.Pod {
 	template := *o.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
-	template.Labels, template.Annotations = jobs.Merged(template.Labels, o.labels(r)),
-		jobs.Merged(template.Annotations, o.annotations(r))
+	template.Labels, template.Annotations = podspec.Merged(template.Labels, o.labels(r)),
+		podspec.Merged(template.Annotations, o.annotations(r))
 	spec := &template.Spec
 	spec.SchedulerName = schedulerName(o.job, spec.SchedulerName, o.seen.Facts)
 	if name := o.job.Spec.PriorityClassName; spec.PriorityClassName == "" && o.seen.Facts.Priorities.Pod[name] != nil {
@@ -121,7 +121,7 @@ func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 			p.change(o.job, r, spec)
 		}
 		if p.annotate != nil {
-			template.Annotations = jobs.Merged(p.annotate(o.job, r, spec), template.Annotations)
+			template.Annotations = podspec.Merged(p.annotate(o.job, r, spec), template.Annotations)
 		}
 		p.openPorts(o.job, r.Group, spec)
 	}

@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,10 +39,7 @@ func runsAlready(job client.Object, described jobs.Description, facts jobs.Queue
 // a LocalQueue that is created later.
 func chooseQueue(job client.Object, described jobs.Description, rule jobs.QueueRule, facts jobs.QueueFacts,
 	started bool) Queue {
-	name := job.GetLabels()[kueue.QueueLabel]
-	if name == "" {
-		name = described.Queue
-	}
+	name := cmp.Or(job.GetLabels()[kueue.QueueLabel], described.Queue)
 	if name == "" {
 		switch local := facts.Local[muster.DefaultQueue]; {
 		case rule == jobs.QueueRequired:
