@@ -56,7 +56,7 @@ func (c *crew) reconcile(remove ...string) {
 				write.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name,
 					Labels: map[string]string{kueue.PodSetLabel: "main"}}}))
 		case c.pods[name] != nil && slices.Contains(remove, name):
-			plan.Writes = append(plan.Writes, write.Delete(c.pods[name], metav1.DeletePropagationBackground))
+			plan.Writes = append(plan.Writes, write.Delete(c.pods[name]))
 		}
 	}
 	jobs.JoinGangs(seen, crewKind, map[string]int32{"main": c.least}, &plan)

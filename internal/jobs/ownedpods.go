@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -85,8 +84,7 @@ func (p *Plan) CreateServices(
 
 // Expire deletes the object once ttl seconds have passed since the job ended, and otherwise makes the job be planned
 // then. With a ttl of nil it does nothing. An end that this plan is to record is recorded first.
-func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now time.Time,
-	how metav1.DeletionPropagation) {
+func (p *Plan) Expire(deletion write.Write, ended time.Time, ttl *int32, now time.Time) {
 	if ttl == nil {
 		return
 	}
@@ -95,7 +93,7 @@ func (p *Plan) Expire(object client.Object, ended time.Time, ttl *int32, now tim
 		p.DueBy(due)
 		return
 	}
-	p.Add(write.Delete(object, how))
+	p.Add(deletion)
 }
 
 // ReportOutcome adds the event that says how the job has ended. The status is written first, as what follows from the

@@ -118,7 +118,7 @@ func deleteCompleted(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) (waits bool) {
 		switch {
 		case pod.Status.Phase != corev1.PodSucceeded: // the Job says that it has ended; the cache is behind
 		case pod.DeletionTimestamp.IsZero():
-			p.Add(write.Delete(pod, metav1.DeletePropagationBackground).OrGoOn(jobs.RestartWholeRefusedReason))
+			p.Add(write.Delete(pod).OrGoOn(jobs.RestartWholeRefusedReason))
 			p.DueIfDone = seen.Now // pods are not watched here
 		case !slices.Contains(pod.Finalizers, batchv1.JobTrackingFinalizer):
 			continue

@@ -90,7 +90,7 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 			return ctrl.Result{RequeueAfter: poll}, err
 		}
 	}
-	end := write.Delete(&w, metav1.DeletePropagationBackground)
+	end := write.Delete(&w)
 	if deleted {
 		free := workloads.WithoutFinalizer(&w, false)
 		if free == nil {

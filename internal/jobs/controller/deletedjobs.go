@@ -84,7 +84,7 @@ func (r *reconciler[T]) endDeletedIn(ctx context.Context, job T, w *kueue.Worklo
 	case left && (evicted || !workload.HoldsQuota(w)):
 		batch.Writes = stopPods(pods, creating)
 	case !left && w.DeletionTimestamp.IsZero() && !orphaned:
-		batch.Add(write.Delete(w, metav1.DeletePropagationBackground))
+		batch.Add(write.Delete(w))
 	}
 	if err := r.executor.Run(ctx, job, batch); err != nil && !write.IsOvertaken(err) && !write.IsConflict(err) {
 		return 0, err
@@ -108,7 +108,7 @@ func stopPods(pods []metav1.PartialObjectMetadata, creating []*batchv1.Job) (wri
 	}
 	for pod := range pointers.To(pods) {
 		if c := metav1.GetControllerOfNoCopy(pod); pod.DeletionTimestamp.IsZero() && (c == nil || !suspending[c.UID]) {
-			writes = append(writes, write.Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, metav1.DeletePropagationBackground))
+			writes = append(writes, write.Delete(&corev1.Pod{ObjectMeta: pod.ObjectMeta}))
 		}
 	}
 	return writes

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +31,7 @@ func (r *reconciler[T]) deleteStrayTargets(ctx context.Context, name types.Names
 		}
 		gone := write.Warning(targetMissing, fmt.Sprintf(
 			"%s %s, for which this is meant, does not exist: it is deleted without an effect", r.api.Kind.Kind, name.Name))
-		deletion := write.Delete(object, metav1.DeletePropagationBackground).WithEvent(gone)
+		deletion := write.Delete(object).WithEvent(gone)
 		err := r.executor.Run(ctx, object, write.Batch{Writes: []write.Write{deletion}})
 		if err != nil && !write.IsOvertaken(err) {
 			return err

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/pointers"
@@ -16,8 +15,7 @@ func (p *planner) cleanUp() {
 	p.deleteJobs(p.children.previous)
 	p.deleteJobs(p.children.active)
 	p.removeExpired()
-	p.plan.Expire(p.seen.Job, outcomeTime(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now,
-		metav1.DeletePropagationForeground)
+	p.plan.Expire(write.DeleteInForeground(p.seen.Job), outcomeTime(p.js), p.js.Spec.TTLSecondsAfterFinished, p.seen.Now)
 }
 
 // removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
@@ -26,7 +24,7 @@ func (p *planner) removeExpired() {
 		for _, job := range slices.Concat(p.children.succeeded, p.children.failed) {
 			if isOf(job, rj.Name) && job.DeletionTimestamp.IsZero() {
 				ttl := rj.Template.Spec.TTLSecondsAfterFinished
-				p.plan.Expire(job, outcomeTime(p.js), ttl, p.seen.Now, metav1.DeletePropagationBackground)
+				p.plan.Expire(write.Delete(job), outcomeTime(p.js), ttl, p.seen.Now)
 			}
 		}
 	}
@@ -36,7 +34,7 @@ func (p *planner) removeExpired() {
 func (p *planner) deleteJobs(list []*batchv1.Job) {
 	for _, job := range list {
 		if job.DeletionTimestamp.IsZero() {
-			p.plan.Add(write.Delete(job, metav1.DeletePropagationForeground))
+			p.plan.Add(write.DeleteInForeground(job))
 		}
 	}
 }

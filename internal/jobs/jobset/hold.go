@@ -84,7 +84,7 @@ func (p *planner) restartWhole() {
 	}
 	done := p.doneJobs()
 	for i, job := range done {
-		deletion := write.Delete(job, metav1.DeletePropagationForeground).OrGoOn(jobs.RestartWholeRefusedReason)
+		deletion := write.DeleteInForeground(job).OrGoOn(jobs.RestartWholeRefusedReason)
 		if i == 0 {
 			deletion = deletion.WithEvent(write.Warning(jobs.RestartsWholeReason,
 				fmt.Sprintf(restartsWholeMessage, len(done), job.Name)))

@@ -77,7 +77,7 @@ func TestJobsGoWithTheirPods(t *testing.T) {
 		"at a restart": checkedPlan(t, newSet().restarts(1, jobset.Recreate).js, unqueued, of(job("leader", 0).failed())),
 		"at the end":   checkedPlan(t, completed, unqueued, of(job("leader", 0).ready())),
 	} {
-		want := write.Delete(p.Writes[0].Object(), metav1.DeletePropagationForeground)
+		want := write.DeleteInForeground(p.Writes[0].Object())
 		if len(p.Writes) != 1 || !cmp.Equal(want, p.Writes[0], cmp.AllowUnexported(write.Write{})) {
 			t.Errorf("%s: writes %v, want one deletion in the foreground", name, writes(p))
 		}

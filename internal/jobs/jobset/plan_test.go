@@ -219,8 +219,8 @@ func TestARestartIsCountedBeforeAnythingIsDeleted(t *testing.T) {
 	}
 	same(t, "counts of the new attempt", []jobset.ReplicatedJobStatus{{Name: "workers"}, {Name: "leader"}},
 		status.ReplicatedJobsStatus)
-	want := []write.Write{write.Delete(current.job, metav1.DeletePropagationForeground),
-		write.Delete(earlier.job, metav1.DeletePropagationForeground)}
+	want := []write.Write{write.DeleteInForeground(current.job),
+		write.DeleteInForeground(earlier.job)}
 	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(write.Write{})); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -273,7 +273,7 @@ func TestTTL(t *testing.T) {
 	}
 	ended.ttl(3600)
 	p = checkedPlan(t, ended.js, unqueued, nil)
-	want := []write.Write{write.Delete(ended.js, metav1.DeletePropagationForeground)}
+	want := []write.Write{write.DeleteInForeground(ended.js)}
 	if diff := cmp.Diff(want, p.Writes, cmp.AllowUnexported(write.Write{})); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}

@@ -35,8 +35,9 @@ func (r *reporter) countJobs() {
 			entry.JobRestarts, entry.JobRestartsCountTowardsMax = old.JobRestarts, old.JobRestartsCountTowardsMax
 		}
 	}
+	var dropped jobset.ReplicatedJobStatus // of Jobs that belong to no replicated Job
 	entryOf := func(job *batchv1.Job) *jobset.ReplicatedJobStatus {
-		return cmp.Or(entries[job.Labels[jobset.ReplicatedJobNameKey]], &jobset.ReplicatedJobStatus{}) // or one that is dropped
+		return cmp.Or(entries[job.Labels[jobset.ReplicatedJobNameKey]], &dropped)
 	}
 	for _, job := range r.children.active {
 		entry := entryOf(job)

@@ -3,7 +3,7 @@ package latticejob
 import (
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -42,9 +42,9 @@ func hasStarted(vcjob *volcano.Job) bool {
 }
 
 // deleteVCJob deletes the VCJob, after it has removed its tasks from the service graph.
-func (p *planner) deleteVCJob(how metav1.DeletionPropagation) {
+func (p *planner) deleteVCJob(deletion func(client.Object) write.Write) {
 	p.plan.AddFirst(p.removeFromGraph()...)
-	p.plan.Add(write.Delete(p.vcjob, how))
+	p.plan.Add(deletion(p.vcjob))
 }
 
 // removeFromGraph removes from the service graph the tasks with which the VCJob was made. It must precede the
@@ -101,7 +101,7 @@ func (p *planner) resubmitIfChanged() bool {
 		p.compiled() == p.job.Generation && p.hasDomains() && !p.gpuRequestChanged() {
 		return false
 	}
-	p.deleteVCJob(metav1.DeletePropagationBackground)
+	p.deleteVCJob(write.Delete)
 	return true
 }
 

@@ -142,7 +142,7 @@ func (p *planner) stop(run *lattice.LatticeJob) {
 		return
 	}
 	event := write.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
-	p.plan.Add(write.Delete(run, metav1.DeletePropagationBackground).WithEvent(event))
+	p.plan.Add(write.Delete(run).WithEvent(event))
 }
 
 // deleteOldRuns deletes the oldest runs that have ended in the phase, beyond the number to keep.
@@ -151,7 +151,7 @@ func (p *planner) deleteOldRuns(runs []*lattice.LatticeJob, phase lattice.JobPha
 		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
 	})
 	for _, run := range runs[:max(0, len(runs)-int(max(0, keep)))] {
-		p.plan.Add(write.Delete(run, metav1.DeletePropagationBackground))
+		p.plan.Add(write.Delete(run))
 	}
 }
 

@@ -1,8 +1,6 @@
 package latticejob
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs/write"
 )
@@ -39,7 +37,7 @@ func (p *planner) wait(message string) {
 // deleteQueuedVCJob deletes the VCJob of a job that waits for quota and has not run: it was created when VCJobs
 // queued themselves, and now Volcano would run it.
 func (p *planner) deleteQueuedVCJob() {
-	p.deleteVCJob(metav1.DeletePropagationBackground)
+	p.deleteVCJob(write.Delete)
 	p.status.pend(waiting(p.seen.Admission.Why))
 }
 
@@ -48,7 +46,7 @@ func (p *planner) deleteQueuedVCJob() {
 func (p *planner) evict() {
 	switch {
 	case p.vcjob != nil:
-		p.deleteVCJob(metav1.DeletePropagationForeground)
+		p.deleteVCJob(write.DeleteInForeground)
 		p.plan.StatusFirst = true
 	case p.job.Status.Phase != lattice.Running:
 		return // the status is written, and the remaining pods are terminating

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -43,7 +42,7 @@ func (p *planner) cleanUp(outcome *jobs.Outcome) {
 	p.plan.Add(p.deleteServices(gone)...)
 	if ended := p.job.Status.CompletionTime; ended != nil {
 		ttl := p.job.Spec.RunPolicy.TTLSecondsAfterFinished
-		p.plan.Expire(p.seen.Job, ended.Time, ttl, p.seen.Now, metav1.DeletePropagationBackground)
+		p.plan.Expire(write.Delete(p.seen.Job), ended.Time, ttl, p.seen.Now)
 	}
 }
 

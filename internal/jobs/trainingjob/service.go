@@ -56,7 +56,7 @@ func (v *view) deleteServices(gone func(index int32) bool) (writes []write.Write
 	for _, service := range jobs.ChildrenOf[*corev1.Service](v.seen.Children) {
 		if index, ok := replicas.IndexOf(v.job.Name, worker, service.Name); ok && gone(index) &&
 			service.DeletionTimestamp.IsZero() {
-			writes = append(writes, write.Delete(service, metav1.DeletePropagationBackground))
+			writes = append(writes, write.Delete(service))
 		}
 	}
 	return writes

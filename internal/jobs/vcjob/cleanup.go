@@ -1,12 +1,14 @@
 package vcjob
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"github.com/musterhq/muster/internal/jobs/write"
+)
 
 // cleanUp stops what still runs of a job that has finished, and finally deletes the job.
 func (p *planner) cleanUp() {
 	p.deleteUnfinished()
 	ended, ttl := p.job.Status.State.LastTransitionTime.Time, p.job.Spec.TTLSecondsAfterFinished
-	p.plan.Expire(p.seen.Job, ended, ttl, p.seen.Now, metav1.DeletePropagationBackground)
+	p.plan.Expire(write.Delete(p.seen.Job), ended, ttl, p.seen.Now)
 }
 
 // deleteUnfinished deletes all pods that have not finished.

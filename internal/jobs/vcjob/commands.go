@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
@@ -58,7 +56,7 @@ func (p *planner) deleteCommands() {
 		if command.DeletionTimestamp.IsZero() &&
 			(hasOutcome(p.job) || p.isStale(command) ||
 				p.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
-			p.plan.Add(write.Delete(command, metav1.DeletePropagationBackground))
+			p.plan.Add(write.Delete(command))
 		}
 	}
 }

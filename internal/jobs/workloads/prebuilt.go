@@ -37,12 +37,10 @@ func (j Job) takePrebuilt(found *kueue.Workload, described jobs.Description, que
 	name := jobs.PrebuiltName(j.Object)
 	switch {
 	case found == nil:
-		return nil, []write.Event{write.Obstacle(prebuiltMissing, fmt.Sprintf(
-			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
+		return nil, waitsFor(prebuiltMissing, name, "does not exist")
 	case metav1.GetControllerOf(found) != nil && !j.Controls(found):
-		return nil, []write.Event{write.Obstacle(prebuiltTaken, fmt.Sprintf(
-			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
-			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
+		owner := metav1.GetControllerOf(found)
+		return nil, waitsFor(prebuiltTaken, name, "belongs to "+owner.Kind+" "+owner.Name)
 	case workload.IsFinished(found):
 		return nil, finishedEvents(j.Object, found)
 	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && j.Controls(found)):
@@ -77,13 +75,18 @@ func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload
 func outOfSync(found *kueue.Workload, now time.Time) ([]write.Write, []write.Event) {
 	finished := found.DeepCopy()
 	Finish(finished, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
-	return []write.Write{write.ChangeStatus(found, finished)}, []write.Event{outOfSyncEvent(found)}
+	return []write.Write{write.ChangeStatus(found, finished)}, outOfSyncEvents(found)
 }
 
-func outOfSyncEvent(found *kueue.Workload) write.Event {
-	return write.Obstacle(prebuiltOutOfSync, fmt.Sprintf(
-		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name,
-		kueue.PrebuiltWorkloadLabel))
+// waitsFor returns the event that the job waits for the Workload that it names.
+func waitsFor(reason, name, why string) []write.Event {
+	return []write.Event{write.Obstacle(reason, fmt.Sprintf(
+		"The job waits: the Workload %s, which its label %s names, %s", name, kueue.PrebuiltWorkloadLabel, why))}
+}
+
+// outOfSyncEvents returns the event that the Workload asks for other pods than the job.
+func outOfSyncEvents(found *kueue.Workload) []write.Event {
+	return waitsFor(prebuiltOutOfSync, found.Name, "asks for other pods than the job")
 }
 
 // finishedEvents returns an event that says why the job cannot be admitted with the finished Workload, unless that
@@ -92,12 +95,11 @@ func finishedEvents(job client.Object, found *kueue.Workload) []write.Event {
 	finished := meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished)
 	switch {
 	case finished.Reason == kueue.WorkloadFinishedReasonOutOfSync:
-		return []write.Event{outOfSyncEvent(found)}
+		return outOfSyncEvents(found)
 	case metav1.IsControlledBy(found, job):
 		return nil
 	}
-	return []write.Event{write.Obstacle(prebuiltFinished, fmt.Sprintf(
-		"The job waits: the Workload %s, which its label %s names, is finished", found.Name, kueue.PrebuiltWorkloadLabel))}
+	return waitsFor(prebuiltFinished, found.Name, "is finished")
 }
 
 // adopted returns the Workload with the job as its controller.

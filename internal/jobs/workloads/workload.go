@@ -95,7 +95,7 @@ func pausedWrites(seen *kueue.Workload, progress jobs.Progress) []write.Write {
 	case seen == nil:
 		return nil
 	case seen.DeletionTimestamp.IsZero():
-		return []write.Write{write.Delete(seen, metav1.DeletePropagationBackground)}
+		return []write.Write{write.Delete(seen)}
 	}
 	if free := WithoutFinalizer(seen, progress.Active); free != nil {
 		return []write.Write{write.Change(seen, free)}

@@ -44,7 +44,7 @@ func (b *Batch) AddEvents(events ...Event) { b.Events = append(b.Events, events.
 func (b *Batch) DeletePods(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp.IsZero() {
-			b.Add(Delete(pod, metav1.DeletePropagationBackground))
+			b.Add(Delete(pod))
 		}
 	}
 }

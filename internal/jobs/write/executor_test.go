@@ -182,7 +182,7 @@ func TestDelete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newExecutorTest(t, tc.objects...)
 			b.fail["delete c"] = tc.fails
-			err := b.run(t, Batch{Writes: []Write{Delete(orphan("c"), metav1.DeletePropagationForeground)}})
+			err := b.run(t, Batch{Writes: []Write{DeleteInForeground(orphan("c"))}})
 			if got := errorText(err); got != tc.want {
 				t.Errorf("error %q, want %q", got, tc.want)
 			}

@@ -79,8 +79,13 @@ func Apply(object client.Object, manager string) Write {
 
 // Delete deletes the observed object, but no later one of the same name. One that is gone or terminating counts as
 // success.
-func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
-	return Write{verb: VerbDelete, object: seen, propagation: propagation}
+func Delete(seen client.Object) Write {
+	return Write{verb: VerbDelete, object: seen, propagation: metav1.DeletePropagationBackground}
+}
+
+// DeleteInForeground is Delete, but the object stays until all that it owns is gone.
+func DeleteInForeground(seen client.Object) Write {
+	return Write{verb: VerbDelete, object: seen, propagation: metav1.DeletePropagationForeground}
 }
 
 // Remove deletes the object of this name, which was not observed, if it exists and the job controls it. An object with

@@ -122,8 +122,8 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 	}
 	t.render(name, r)
 	mountFile(c, volume, item.Key, at)
-	return t.volumes.add(corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: name, Items: []corev1.KeyToPath{item}}}})
+	return t.volumes.add(volume, corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: name, Items: []corev1.KeyToPath{item}}})
 }
 
 // volumeName truncates a name to the length of a volume name.
@@ -140,9 +140,8 @@ func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binarie
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 			ObjectMeta: t.meta(name, t.full), Data: texts,
 		})
-		if err := t.volumes.add(corev1.Volume{Name: textSet.volume,
-			VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-				LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: textSet.items}}}); err != nil {
+		if err := t.volumes.add(textSet.volume, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: textSet.items}}); err != nil {
 			return fmt.Errorf("file compilation error: container '%s': %w", c.Name, err)
 		}
 	}
@@ -151,8 +150,8 @@ func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binarie
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 			ObjectMeta: t.meta(name+"-bin", t.full), Type: corev1.SecretTypeOpaque, Data: binaries,
 		})
-		if err := t.volumes.add(corev1.Volume{Name: binarySet.volume, VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: name + "-bin", Items: binarySet.items}}}); err != nil {
+		if err := t.volumes.add(binarySet.volume, corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: name + "-bin", Items: binarySet.items}}); err != nil {
 			return fmt.Errorf("file compilation error: container '%s': %w", c.Name, err)
 		}
 	}

@@ -120,19 +120,14 @@ func (t *task) readResources() error {
 func (t *task) readResource(d *dependency) error {
 	var unknown []string
 	var err error
-	at := func(prefix string) error {
-		if err == nil {
-			return nil
-		}
-		return fmt.Errorf("%sresource '%s': %w", prefix, d.name, err)
-	}
+	kind := "" // a word about the kind of resource, for errors
 	switch d.Type {
 	case lattice.VolumeResource:
 		d.volume.own = t.full + "-" + d.name
 		if unknown, err = read(d.Params, &d.volume); err == nil {
 			err = d.volume.check(d.ResourceSpec)
 		}
-		err = at("invalid volume config: ")
+		kind = "invalid volume config: "
 	case lattice.SecretResource:
 		if d.ID == "" {
 			return fmt.Errorf("secret resource '%s': missing 'id' field (remote key for secret store)", d.name)
@@ -140,18 +135,15 @@ func (t *task) readResource(d *dependency) error {
 		if unknown, err = read(d.Params, &d.secret); err == nil {
 			err = d.secret.check()
 		}
-		err = at("invalid secret config: ")
+		kind = "invalid secret config: "
 	case lattice.GPUResource:
 		if unknown, err = read(d.Params, &d.gpu); err == nil {
 			err = d.gpu.check()
 		}
-		err = at("")
 	case lattice.ExternalServiceResource:
 		unknown, err = t.readExternal(d)
-		err = at("")
 	case lattice.ServiceResource:
 		err = t.readService(d)
-		err = at("")
 	default:
 		t.warn("task '%s': nothing is made of resource '%s', for nobody provides type %s", t.name, d.name, d.Type)
 	}
@@ -160,7 +152,10 @@ func (t *task) readResource(d *dependency) error {
 			shortened(name), d.name, d.Type)
 	}
 	t.warnOfUnheeded(d)
-	return err
+	if err != nil {
+		return fmt.Errorf("%sresource '%s': %w", kind, d.name, err)
+	}
+	return nil
 }
 
 // warnOfUnheeded warns of fields of a resource that the API has and Muster ignores.

@@ -222,8 +222,7 @@ func (t *task) rank() error {
 		return nil
 	}
 	for _, name := range []string{rankVolume, tmpVolume} {
-		if err := t.volumes.add(corev1.Volume{Name: name,
-			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}); err != nil {
+		if err := t.volumes.add(name, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}); err != nil {
 			return fmt.Errorf("invalid volume config: %w", err)
 		}
 	}

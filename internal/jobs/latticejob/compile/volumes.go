@@ -85,7 +85,8 @@ type volumes struct {
 }
 
 // add adds the volume to the pods; an existing one of the same name must be equal.
-func (v *volumes) add(volume corev1.Volume) error {
+func (v *volumes) add(name string, source corev1.VolumeSource) error {
+	volume := corev1.Volume{Name: name, VolumeSource: source}
 	if i, there := v.at[volume.Name]; there {
 		if !equality.Semantic.DeepEqual(v.list[i], volume) {
 			return fmt.Errorf("two volumes of different kinds would be named '%s': give one of them another name", volume.Name)
@@ -148,8 +149,8 @@ func (t *task) volumeFor(at string, m *lattice.VolumeMount) (string, error) {
 	if m.Medium != "" || m.SizeLimit != nil {
 		return "", fmt.Errorf("medium and sizeLimit are for volumes without a source")
 	}
-	return d.name, t.volumes.add(corev1.Volume{Name: d.name, VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: d.claim()}}})
+	return d.name, t.volumes.add(d.name, corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: d.claim()}})
 }
 
 // empty returns the name of an empty volume for the path; containers that mount one at the same path share it.
@@ -165,8 +166,8 @@ func (v *volumes) empty(at string, m *lattice.VolumeMount) (string, error) {
 		}
 		v.scratch[at] = name
 	}
-	err := v.add(corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMedium(m.Medium), SizeLimit: m.SizeLimit}}})
+	err := v.add(name, corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMedium(m.Medium), SizeLimit: m.SizeLimit}})
 	if err != nil {
 		return "", fmt.Errorf("containers share an empty volume there: its medium and sizeLimit must be the same in all of them")
 	}
