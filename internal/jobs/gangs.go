@@ -6,12 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // Gang is a group of pods that kube-scheduler binds only if at least Pods of them find a node.
@@ -80,11 +80,7 @@ func podGroupOf(name string, children []client.Object) *schedulingv1beta1.PodGro
 
 func (g Gang) podGroup(job client.Object, kind schema.GroupVersionKind) *schedulingv1beta1.PodGroup {
 	return &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            g.Name,
-			Namespace:       job.GetNamespace(),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
-		},
+		ObjectMeta: replicas.Owned(job, kind, g.Name, nil),
 		Spec: schedulingv1beta1.PodGroupSpec{
 			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
 				Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: g.Pods},

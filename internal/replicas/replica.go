@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,11 @@ const (
 
 // Finished reports whether the replica's pod has succeeded or failed.
 func (p Phase) Finished() bool { return p == Succeeded || p == Failed }
+
+// In returns a test for replicas in one of the phases.
+func In(phases ...Phase) func(*Replica) bool {
+	return func(r *Replica) bool { return slices.Contains(phases, r.Phase) }
+}
 
 // Record is what the job's status records of a replica, as its pods may be gone.
 type Record struct {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
@@ -97,12 +98,13 @@ func TestSurplusPodsAreOutdated(t *testing.T) {
 }
 
 func TestPodAndServiceMatch(t *testing.T) {
-	owner := metav1.OwnerReference{UID: "job-uid", Kind: "GenericJob", Name: "job"}
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"}}
+	kind := schema.GroupVersionKind{Kind: "GenericJob"}
 	r := &Replica{Group: "worker", Index: 2, Name: "job-worker-2", Restarts: 3}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"replica": "job-worker-2"}},
 		Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}}
-	pod := NewPod("ns", owner, r, template)
-	service := NewService("ns", owner, r, "replica", []corev1.ServicePort{{Port: 80}})
+	pod := NewPod(job, kind, r, template)
+	service := NewService(job, kind, r, "replica", []corev1.ServicePort{{Port: 80}})
 	if pod.Name != service.Name || pod.Annotations[muster.RestartsAnnotation] != "3" ||
 		pod.Spec.RestartPolicy != corev1.RestartPolicyNever ||
 		pod.Labels[muster.JobUIDLabel] != "job-uid" || pod.OwnerReferences[0].UID != "job-uid" {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -23,7 +22,7 @@ func (r *reader[T]) heldByChild(ctx context.Context, o *observed[T]) (bool, erro
 		return false, nil
 	}
 	for _, child := range o.seen.Children {
-		gvk, err := apiutil.GVKForObject(child, r.client.Scheme())
+		gvk, err := r.client.GroupVersionKindFor(child)
 		if err != nil {
 			return false, err
 		}

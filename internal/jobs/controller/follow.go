@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs/workloads"
@@ -71,7 +70,7 @@ func (r *reader[T]) wantedWorkload(ctx context.Context, job workloads.Job) (*kue
 
 // hasWorkload reports whether the job, of any kind, is queued itself: it controls a Workload that is not finished.
 func (r *reader[T]) hasWorkload(ctx context.Context, job client.Object) (bool, error) {
-	gvk, err := apiutil.GVKForObject(job, r.client.Scheme())
+	gvk, err := r.client.GroupVersionKindFor(job)
 	if err != nil {
 		return false, err
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -93,7 +92,7 @@ func (r *reader[T]) related(ctx context.Context, job T) ([]client.Object, error)
 // each visits the objects of a kind that the options select. They are the cache's own and must not be changed.
 func each(ctx context.Context, c client.Client, kind client.Object, visit func(client.Object),
 	which ...client.ListOption) error {
-	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
+	gvk, err := c.GroupVersionKindFor(kind)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -142,7 +141,7 @@ func (r *router[T]) jobsOfRefusal(ctx context.Context, object client.Object) []r
 		return requestFor(key.Namespace, key.Name)
 	}
 	for _, empty := range r.read.childKinds() {
-		gvk, err := apiutil.GVKForObject(empty, r.read.client.Scheme())
+		gvk, err := r.read.client.GroupVersionKindFor(empty)
 		if err != nil || gvk.GroupKind() != kind {
 			continue
 		}

@@ -112,8 +112,3 @@ func started(r *replicas.Replica) bool { return r.Phase == replicas.Running || r
 
 // notTerminating reports whether the replica's pod is not terminating.
 func notTerminating(r *replicas.Replica) bool { return r.Pod == nil || !replicas.IsTerminating(r.Pod) }
-
-// isHealthy reports whether the replica runs or has succeeded.
-func isHealthy(r *replicas.Replica) bool {
-	return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
-}

@@ -32,7 +32,7 @@ func newPlanner(seen jobs.Seen[*tensorstack.GenericJob]) *planner {
 		v.lost = lost
 		plan.DueBy(next)
 	}
-	if r := v.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
+	if r := v.roster.First(replicas.In(replicas.Failed)); r != nil {
 		before := *r // a copy, as a restart changes the replica
 		v.failed = &before
 	}
@@ -110,7 +110,7 @@ func (p *planner) report(outcome *jobs.Outcome) {
 	if !had {
 		p.job.Status.Phase = p.phase(outcome, p.roster.All(started))
 		resuming := p.job.Status.Phase == tensorstack.JobPhaseResuming // pods that still run are from before the pause
-		p.setConditions(p.conditions(outcome, !resuming && p.roster.All(isHealthy)))
+		p.setConditions(p.conditions(outcome, !resuming && p.roster.All(replicas.In(replicas.Running, replicas.Succeeded))))
 	}
 	if equalStatus(&p.seen.Job.Status, &p.job.Status) {
 		return

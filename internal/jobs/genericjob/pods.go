@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -43,7 +42,7 @@ func (v *view) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	if isGranted {
 		template = granted.At(seat).Inject(template)
 	}
-	return replicas.NewPod(v.job.Namespace, *metav1.NewControllerRef(v.job, kind), r, template)
+	return replicas.NewPod(v.job, kind, r, template)
 }
 
 // labels returns the template's labels, overridden by the labels that identify the replica.
@@ -64,7 +63,7 @@ func (v *view) labels(own map[string]string, r *replicas.Replica) map[string]str
 // createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It is created
 // again, if it is missing, while a pod is missing or has no node, as nothing would bind the pod without it.
 func (p *planner) createPodGroup() {
-	if p.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
+	if p.roster.First(replicas.In(replicas.Creating)) == nil {
 		return
 	}
 	if group := podGroup(p.job, p.seen.Facts); group != nil {

@@ -2,7 +2,6 @@ package genericjob
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/replicas"
@@ -16,6 +15,5 @@ func hasServices(job *tensorstack.GenericJob) bool {
 // newService returns the Service of a replica. It stays until the job is deleted: it costs nothing, and a replica keeps
 // its name.
 func (v *view) newService(r *replicas.Replica) *corev1.Service {
-	owner := *metav1.NewControllerRef(v.job, kind)
-	return replicas.NewService(v.job.Namespace, owner, r, tensorstack.ReplicaLabel, v.job.Spec.Service.Ports)
+	return replicas.NewService(v.job, kind, r, tensorstack.ReplicaLabel, v.job.Spec.Service.Ports)
 }

@@ -108,8 +108,7 @@ func (v *view) succeeded(spec *tensorstack.ReplicaSpec) int32 {
 	if restart(spec.RestartPolicy).OnSuccess {
 		return 0
 	}
-	return pointers.Count(v.roster.Group(spec.Type),
-		func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	return pointers.Count(v.roster.Group(spec.Type), replicas.In(replicas.Succeeded))
 }
 
 // ready reports whether the minimum of each type's replicas is ready or final; so a job whose rules

@@ -20,7 +20,7 @@ func (v *view) phase(outcome *jobs.Outcome, started bool) tensorstack.JobPhase {
 		return tensorstack.JobPhaseFailed
 	case paused(v.job):
 		return tensorstack.JobPhasePaused
-	case !v.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
+	case v.roster.First(replicas.In(replicas.Unknown)) != nil:
 		return tensorstack.JobPhaseUnknown
 	case started && !(resumes && !v.roster.All(notTerminating)): // pods from before the pause are terminating
 		return tensorstack.JobPhaseRunning

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/pointers"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // createServices creates missing headless Services: the one of the subdomain, which gives the pods their host names,
@@ -40,12 +41,7 @@ func (p *planner) createServices() {
 // createService creates a headless Service. Its label makes it match the documented selector.
 func (p *planner) createService(name string, selector map[string]string) {
 	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            name,
-			Namespace:       p.js.Namespace,
-			Labels:          map[string]string{jobset.JobSetNameKey: p.js.Name},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(p.js, kind)},
-		},
+		ObjectMeta: replicas.Owned(p.js, kind, name, map[string]string{jobset.JobSetNameKey: p.js.Name}),
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
 			Selector:                 selector,

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // podTemplate returns the pod template of a replicated job with JobSet's default: pods restart on failure unless the
@@ -49,15 +50,10 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		template.Spec.PriorityClassName = class
 	}
 	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            jobName(js, rj.Name, index),
-			Namespace:       js.Namespace,
-			Labels:          podspec.Merged(rj.Template.Labels, keys),
-			Annotations:     podspec.Merged(podspec.Merged(rj.Template.Annotations, placementKeys(js, rj)), keys),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(js, kind)},
-		},
-		Spec: *rj.Template.Spec.DeepCopy(),
+		ObjectMeta: replicas.Owned(js, kind, jobName(js, rj.Name, index), podspec.Merged(rj.Template.Labels, keys)),
+		Spec:       *rj.Template.Spec.DeepCopy(),
 	}
+	job.Annotations = podspec.Merged(podspec.Merged(rj.Template.Annotations, placementKeys(js, rj)), keys)
 	if p.seen.Admission.Grant != jobs.Unqueued {
 		metav1.SetMetaDataAnnotation(&job.ObjectMeta, muster.QueuedAnnotation, muster.QueuedByOwner)
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/latticejob/schedule"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // Reasons of events of jobs with a schedule.
@@ -186,24 +188,17 @@ func (v *view) runsStatus(running int, last time.Time) lattice.LatticeJobStatus 
 
 // runOf returns the run of the job for a scheduled time. Its name holds the time, so that there are never two for one.
 func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
-	labels := maps.Clone(job.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[lattice.CronJobLabel] = job.Name
+	labels := podspec.Merged(job.Labels, map[string]string{lattice.CronJobLabel: job.Name})
 	annotations := map[string]string{lattice.ScheduledAtAnnotation: stamp(at)}
 	maps.Copy(annotations, compile.Domains(job.Annotations))
 	if gate := gateOf(job); gate != "" {
 		annotations[kueue.AdmissionGatedByAnnotation] = gate
 	}
 	run := &lattice.LatticeJob{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("%s-%d", job.Name, at.Unix()/60), Namespace: job.Namespace, Labels: labels,
-			Annotations:     annotations,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
-		},
-		Spec: *job.Spec.DeepCopy(),
+		ObjectMeta: replicas.Owned(job, kind, fmt.Sprintf("%s-%d", job.Name, at.Unix()/60), labels),
+		Spec:       *job.Spec.DeepCopy(),
 	}
+	run.Annotations = annotations
 	run.Spec.CronSpec = lattice.CronSpec{}
 	return run
 }

@@ -46,7 +46,7 @@ func (v *view) workersOutcome() *jobs.Outcome {
 		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, v.job.Name, failed, failureOf(first))}
 	}
 	if len(v.roster.Replicas) > 0 &&
-		v.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
+		v.roster.All(replicas.In(replicas.Succeeded)) {
 		return &jobs.Outcome{Succeeded: true, Message: v.message(breezeml.SucceededMessage)}
 	}
 	return nil

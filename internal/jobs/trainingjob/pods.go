@@ -131,13 +131,9 @@ func (v *view) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, e
 	if granted, ok := v.seen.Admission.PodSets[worker]; ok {
 		template = granted.At(place).Inject(template)
 	}
-	pod := replicas.NewPod(v.job.Namespace, v.owner(), r, template)
+	pod := replicas.NewPod(v.job, v.settings.kind(), r, template)
 	pod.Spec.RestartPolicy = template.Spec.RestartPolicy
 	return pod, nil
-}
-
-func (v *view) owner() metav1.OwnerReference {
-	return *metav1.NewControllerRef(v.job, v.settings.kind())
 }
 
 // noAgent says why the agent cannot be added, and what follows. This also holds for a job that began to ask for the

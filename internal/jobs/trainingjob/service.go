@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/musterhq/muster/api/muster"
@@ -21,9 +20,7 @@ func (v *view) newService(r *replicas.Replica) *corev1.Service {
 	selector := v.labels(r.Index)
 	labels[muster.JobUIDLabel] = string(v.job.UID)
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: r.Name, Namespace: v.job.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{v.owner()},
-		},
+		ObjectMeta: replicas.Owned(v.job, v.settings.kind(), r.Name, labels),
 		Spec: corev1.ServiceSpec{
 			ClusterIP: corev1.ClusterIPNone, Selector: selector, Ports: v.ports(), PublishNotReadyAddresses: true,
 		},

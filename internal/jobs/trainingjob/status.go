@@ -69,10 +69,8 @@ func (rep *reporter) countLastWorkers() {
 
 // setRunning sets one of the conditions Running and Restarting, and removes the second.
 func (rep *reporter) setRunning(outcome *jobs.Outcome) {
-	running := rep.roster.All(func(r *replicas.Replica) bool {
-		return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
-	})
-	some := rep.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Running }) != nil
+	running := rep.roster.All(replicas.In(replicas.Running, replicas.Succeeded))
+	some := rep.roster.First(replicas.In(replicas.Running)) != nil
 	switch restarting, refused := isTrue(rep.job, breezeml.JobRestarting), rep.seen.RefusedObjects.Message(); {
 	case outcome != nil:
 		rep.dropCondition(breezeml.JobRestarting)

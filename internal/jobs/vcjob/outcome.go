@@ -84,7 +84,7 @@ func (rep *reporter) setOutcomeWhenAllEnded() bool {
 
 // withFailure adds to the message how the first failed pod failed.
 func (v *view) withFailure(message string) string {
-	if r := v.roster.First(func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
+	if r := v.roster.First(replicas.In(replicas.Failed)); r != nil {
 		return message + ": " + failures.Of(r)
 	}
 	return message

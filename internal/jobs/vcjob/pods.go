@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -51,7 +49,7 @@ func (v *view) count(task string, phases ...replicas.Phase) int32 {
 	if task != "" {
 		members = v.roster.Group(task)
 	}
-	return pointers.Count(members, func(r *replicas.Replica) bool { return slices.Contains(phases, r.Phase) })
+	return pointers.Count(members, replicas.In(phases...))
 }
 
 // startOf returns when the first pod of the task that exists was created, zero if there is none.
@@ -128,7 +126,7 @@ func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 	if granted, ok := o.seen.Admission.PodSets[r.Group]; ok {
 		template = granted.At(assigned).Inject(template)
 	}
-	pod := replicas.NewPod(o.job.Namespace, *metav1.NewControllerRef(o.job, kind), r, template)
+	pod := replicas.NewPod(o.job, kind, r, template)
 	pod.Spec.RestartPolicy = restartPolicy // its containers may restart in place
 	return pod
 }

@@ -44,10 +44,27 @@ func (v *view) isInitial() bool {
 // pods that are gone, finished ones count.
 func (rep *reporter) countPods() {
 	status := &rep.job.Status
-	status.Pending, status.Running, status.Succeeded, status.Failed, status.Terminating, status.Unknown = 0, 0, 0, 0, 0, 0
-	status.TaskStatusCount = nil
-	add := func(task string, phase corev1.PodPhase, to *int32) {
-		*to++
+	counts := map[corev1.PodPhase]*int32{corev1.PodPending: &status.Pending, corev1.PodRunning: &status.Running,
+		corev1.PodSucceeded: &status.Succeeded, corev1.PodFailed: &status.Failed, corev1.PodUnknown: &status.Unknown}
+	for _, count := range counts {
+		*count = 0
+	}
+	status.Terminating, status.TaskStatusCount = 0, nil
+	of := func(task string, pod *corev1.Pod, recorded replicas.Phase) {
+		phase := corev1.PodPhase(recorded)
+		switch {
+		case pod == nil && !recorded.Finished():
+			return
+		case pod != nil && replicas.IsTerminating(pod) && !recorded.Finished():
+			status.Terminating++
+			return
+		case pod != nil:
+			phase = pod.Status.Phase
+		}
+		if counts[phase] == nil {
+			phase = corev1.PodPending
+		}
+		*counts[phase]++
 		if task == "" {
 			return
 		}
@@ -58,29 +75,6 @@ func (rep *reporter) countPods() {
 			status.TaskStatusCount[task] = volcano.TaskState{Phase: map[corev1.PodPhase]int32{}}
 		}
 		status.TaskStatusCount[task].Phase[phase]++
-	}
-	of := func(task string, pod *corev1.Pod, phase replicas.Phase) {
-		if pod != nil {
-			if replicas.IsTerminating(pod) && !phase.Finished() {
-				add("", "", &status.Terminating)
-				return
-			}
-			phase = replicas.Phase(pod.Status.Phase)
-		}
-		switch phase {
-		case replicas.Running:
-			add(task, corev1.PodRunning, &status.Running)
-		case replicas.Succeeded:
-			add(task, corev1.PodSucceeded, &status.Succeeded)
-		case replicas.Failed:
-			add(task, corev1.PodFailed, &status.Failed)
-		case replicas.Unknown:
-			add(task, corev1.PodUnknown, &status.Unknown)
-		default:
-			if pod != nil {
-				add(task, corev1.PodPending, &status.Pending)
-			}
-		}
 	}
 	for r := range pointers.To(rep.roster.Replicas) {
 		of(r.Group, r.Pod, r.Phase)
@@ -218,7 +212,7 @@ const (
 // await their restart, unless the job may not run.
 func (rep *reporter) recordPods(mayRun bool) {
 	status, roster := &rep.job.Status, rep.roster
-	recordMatching(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	recordMatching(status, succeededKey, roster, replicas.In(replicas.Succeeded))
 	recordMatching(status, failedKey, roster,
 		func(r *replicas.Replica) bool { return r.Phase == replicas.Failed && !rep.policies.awaitsRestart(r) })
 	recordMatching(status, aliveKey, roster, func(r *replicas.Replica) bool {

@@ -59,8 +59,7 @@ func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 
 // owned returns the metadata of an object that the job owns.
 func (v *view) owned(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: v.job.Namespace,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v.job, kind)}}
+	return replicas.Owned(v.job, kind, name, nil)
 }
 
 // missing returns the writes of what must exist before the pods: claims, and plugin objects. They are

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/musterhq/muster/api/muster"
 )
@@ -63,7 +62,7 @@ func (ex *Executor) onlySetFields(object client.Object) (*unstructured.Unstructu
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
-	gvk, err := apiutil.GVKForObject(object, ex.client.Scheme())
+	gvk, err := ex.client.GroupVersionKindFor(object)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +97,7 @@ func madeFor(object client.Object) string { return object.GetAnnotations()[muste
 // existing returns the existing object with the name of wanted, if an earlier try created it. An object of another
 // owner, or one that was made for something else, is an error.
 func (ex *Executor) existing(ctx context.Context, job, wanted client.Object) (client.Object, error) {
-	gvk, err := apiutil.GVKForObject(wanted, ex.client.Scheme())
+	gvk, err := ex.client.GroupVersionKindFor(wanted)
 	if err != nil {
 		return nil, err
 	}

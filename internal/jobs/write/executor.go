@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/refusal"
@@ -115,7 +114,7 @@ func (ex *Executor) report(job client.Object, w Write, err error) error {
 		return nil
 	}
 	kind := fmt.Sprintf("%T", w.object)
-	if gvk, lookup := apiutil.GVKForObject(w.object, ex.client.Scheme()); lookup == nil {
+	if gvk, lookup := ex.client.GroupVersionKindFor(w.object); lookup == nil {
 		kind = gvk.Kind
 	}
 	failed := &Failure{write: w, kind: kind, err: err}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/musterhq/muster/internal/pointers"
 )
@@ -18,7 +17,7 @@ import (
 // remove deletes the object of this name if the job controls it. It reads the object from the API server: it was never
 // observed, and may be another one's.
 func (ex *Executor) remove(ctx context.Context, job, named client.Object) error {
-	gvk, err := apiutil.GVKForObject(named, ex.client.Scheme())
+	gvk, err := ex.client.GroupVersionKindFor(named)
 	if err != nil {
 		return err
 	}
@@ -36,7 +35,7 @@ func (ex *Executor) remove(ctx context.Context, job, named client.Object) error 
 // removeAll deletes the objects of the kind in the namespace that the job controls, except for objects with one of the
 // names.
 func (ex *Executor) removeAll(ctx context.Context, job client.Object, w Write) error {
-	gvk, err := apiutil.GVKForObject(w.object, ex.client.Scheme())
+	gvk, err := ex.client.GroupVersionKindFor(w.object)
 	if err != nil {
 		return err
 	}
