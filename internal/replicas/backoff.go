@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
 )
 
@@ -58,11 +59,9 @@ func (r *Replica) restartDue(now time.Time) time.Time {
 // EndOf returns when a finished pod ended: its last container, or else, if the pod failed without running
 // one, its last condition. Zero if neither is known.
 func EndOf(pod *corev1.Pod) (last time.Time) {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			if ended := list[i].State.Terminated; ended != nil && ended.FinishedAt.After(last) {
-				last = ended.FinishedAt.Time
-			}
+	for status := range podspec.Statuses(pod) {
+		if ended := status.State.Terminated; ended != nil && ended.FinishedAt.After(last) {
+			last = ended.FinishedAt.Time
 		}
 	}
 	if !last.IsZero() {

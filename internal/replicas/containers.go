@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
 )
 
@@ -84,16 +85,13 @@ func ExitCodes(pod *corev1.Pod) []int32 {
 // failedContainers returns how the containers ended that have failed and count as in Failure, init containers first.
 func failedContainers(pod *corev1.Pod) []*corev1.ContainerStateTerminated {
 	var out []*corev1.ContainerStateTerminated
-	s := &pod.Status
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
-		for container := range pointers.To(list) {
-			ended := container.State.Terminated
-			if ended == nil || ended.ExitCode == 0 || isSidecar(pod, container.Name) ||
-				ended.Reason == reasonStatusUnknown && s.Reason != "" {
-				continue
-			}
-			out = append(out, ended)
+	for status := range podspec.Statuses(pod) {
+		ended := status.State.Terminated
+		if ended == nil || ended.ExitCode == 0 || isSidecar(pod, status.Name) ||
+			ended.Reason == reasonStatusUnknown && pod.Status.Reason != "" {
+			continue
 		}
+		out = append(out, ended)
 	}
 	return out
 }

@@ -58,14 +58,13 @@ func assign(missing []int32, places podspec.Places, free map[string]int32, slice
 		out[index] = podspec.Places{{Domain: place.Domain, Count: 1}}
 		return true
 	}
-	own := cursor{places: places}
+	left, ranking := places, places.Ranking()
 	var others []int32
 	for _, index := range missing {
-		if place, ok := own.placeOf(index); !ok || !take(index, place) {
+		if own := ranking.Ranks(index, index+1); len(own) == 0 || !take(index, own[0]) {
 			others = append(others, index)
 		}
 	}
-	left, ranking := places, places.Ranking()
 	for n, index := range others {
 		if slice > 0 && (n == 0 || index/slice != others[n-1]/slice) {
 			left = ranking.Ranks(index/slice*slice, index/slice*slice+slice)
@@ -84,25 +83,6 @@ func capacities(places podspec.Places) map[string]int32 {
 		out[place.Key()] += place.Count
 	}
 	return out
-}
-
-// cursor looks up the places of ascending ranks.
-type cursor struct {
-	places podspec.Places
-	next   int
-	before int32
-}
-
-func (c *cursor) placeOf(rank int32) (podspec.Place, bool) {
-	for c.next < len(c.places) {
-		place := c.places[c.next]
-		if rank < c.before+place.Count {
-			return place, true
-		}
-		c.before += place.Count
-		c.next++
-	}
-	return podspec.Place{}, false
 }
 
 // keyOf returns the key of the place that the pod is on or was assigned, using the labels of the place given.

@@ -217,8 +217,9 @@ func restored(job *batchv1.Job) *batchv1.Job {
 		muster.BeforeAdmissionAnnotation, muster.AskedPodsAnnotation, muster.GrantedPodsAnnotation,
 		muster.WantedPodsAnnotation,
 	} {
-		out.Annotations = without(out.Annotations, key)
+		delete(out.Annotations, key)
 	}
+	out.Annotations = orNil(out.Annotations)
 	b := recordedIn(job)
 	b.restoreSize(out, job)
 	b.restoreTemplate(&out.Spec.Template)
@@ -286,11 +287,4 @@ func orNil(m map[string]string) map[string]string {
 		return nil
 	}
 	return m
-}
-
-func without(m map[string]string, key string) map[string]string {
-	out := map[string]string{}
-	maps.Copy(out, m)
-	delete(out, key)
-	return orNil(out)
 }

@@ -11,7 +11,9 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // podsInPlace selects the pods of JobSets that restart in place: pods whose agent has reported an attempt.
@@ -31,7 +33,7 @@ var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 	Matters: func(before, after *corev1.Pod) bool {
 		was, hadAttempt := attemptOfPod(before)
 		is, hasAttempt := attemptOfPod(after)
-		return hadAttempt != hasAttempt || was != is || isLive(before) != isLive(after) ||
+		return hadAttempt != hasAttempt || was != is || replicas.IsLive(before) != replicas.IsLive(after) ||
 			restartsOf(before) != restartsOf(after)
 	},
 }
@@ -91,7 +93,7 @@ func (v *view) ownPods() (out []*corev1.Pod) {
 // attemptsOf returns the attempts of the live pods.
 func attemptsOf(pods []*corev1.Pod) (of []int32) {
 	for _, pod := range pods {
-		if attempt, hasAttempt := attemptOfPod(pod); hasAttempt && isLive(pod) {
+		if attempt, hasAttempt := attemptOfPod(pod); hasAttempt && replicas.IsLive(pod) {
 			of = append(of, attempt)
 		}
 	}
@@ -113,18 +115,10 @@ func attemptOfPod(pod *corev1.Pod) (attempt int32, hasAttempt bool) {
 	return int32(n), err == nil && n >= 0
 }
 
-func isLive(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded &&
-		pod.Status.Phase != corev1.PodFailed
-}
-
 // restartsOf returns the highest restart count among the pod's containers.
-func restartsOf(pod *corev1.Pod) int32 {
-	var most int32
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			most = max(most, statuses[i].RestartCount)
-		}
+func restartsOf(pod *corev1.Pod) (most int32) {
+	for status := range podspec.Statuses(pod) {
+		most = max(most, status.RestartCount)
 	}
 	return most
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -115,9 +114,8 @@ type groupPlaces struct {
 	// places are in the order of ranks; a domain can occur more than once. All have the same labels.
 	places podspec.Places
 	// rankOf returns the rank of a pod within the group, false if it has none.
-	rankOf func(pod *corev1.Pod) (int32, bool)
-	// ends holds for each place the rank after its last one.
-	ends []int32
+	rankOf  func(pod *corev1.Pod) (int32, bool)
+	ranking podspec.Ranking
 	// domains is indexed by Place.Key; ordered has them in the order in which they first occur in places.
 	domains map[string]*domain
 	ordered []*domain
@@ -150,17 +148,15 @@ func (d *domain) free() bool { return int32(len(d.live))+d.terminating < d.size 
 
 // groupPlaces sorts pods into the places at which they are.
 func (p podSet) groupPlaces(of ranks, pods []*corev1.Pod, known nodes) *groupPlaces {
-	r := &groupPlaces{places: p.places.Ranks(of.from, of.to), rankOf: p.rankOf, domains: map[string]*domain{}}
-	rank := int32(0)
-	for _, place := range r.places {
+	places := p.places.Ranks(of.from, of.to)
+	r := &groupPlaces{places: places, ranking: places.Ranking(), rankOf: p.rankOf, domains: map[string]*domain{}}
+	for _, place := range places {
 		key := place.Key()
 		if r.domains[key] == nil {
 			r.domains[key] = &domain{place: place}
 			r.ordered = append(r.ordered, r.domains[key])
 		}
 		r.domains[key].size += place.Count
-		rank += place.Count
-		r.ends = append(r.ends, rank)
 	}
 	for _, pod := range pods {
 		if gated(pod) {
@@ -276,11 +272,11 @@ func (g *groupPlaces) domainOfRank(pod *corev1.Pod) *domain {
 	if !ok {
 		return nil
 	}
-	at := sort.Search(len(g.ends), func(i int) bool { return g.ends[i] > rank })
-	if at == len(g.ends) {
+	at := g.ranking.Ranks(rank, rank+1)
+	if len(at) == 0 {
 		return nil // for example the index of a Job with more completions than parallelism
 	}
-	return g.domains[g.places[at].Key()]
+	return g.domains[at[0].Key()]
 }
 
 // domainOf returns the domain whose labels match, nil if none does.

@@ -155,10 +155,8 @@ func (v *view) annotations(r *replicas.Replica) map[string]string {
 
 // restartsOf returns how often the kubelet restarted containers of the pod.
 func restartsOf(pod *corev1.Pod) (n int32) {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			n += list[i].RestartCount
-		}
+	for status := range podspec.Statuses(pod) {
+		n += status.RestartCount
 	}
 	return n
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -163,18 +164,12 @@ func setRecord(status *volcano.JobStatus, key, value string) {
 // readRanges parses "1,3-5". Invalid entries, from edits of the status, are skipped.
 func readRanges(text string) (out []int32) {
 	const most = 1 << 20
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err := strconv.ParseInt(from, 10, 32)
-		last, err2 := strconv.ParseInt(to, 10, 32)
-		if err != nil || err2 != nil || first < 0 || last >= most {
+	for first, last := range jobs.Ranges(text) {
+		if first < 0 || last >= most {
 			continue
 		}
 		for i := first; i <= last; i++ {
-			out = append(out, int32(i))
+			out = append(out, i)
 		}
 	}
 	return out

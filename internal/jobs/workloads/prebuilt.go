@@ -1,6 +1,7 @@
 package workloads
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -107,12 +108,7 @@ func adopted(job client.Object, kind schema.GroupVersionKind, found *kueue.Workl
 	out := found.DeepCopy()
 	out.OwnerReferences = append(out.OwnerReferences, *metav1.NewControllerRef(job, kind))
 	out.Finalizers = append(out.Finalizers, kueue.ResourceInUseFinalizer)
-	if out.Labels == nil {
-		out.Labels = map[string]string{}
-	}
-	out.Labels[kueue.JobUIDLabel] = string(job.GetUID())
-	if out.Spec.QueueName == "" {
-		out.Spec.QueueName = kueue.LocalQueueName(queue)
-	}
+	metav1.SetMetaDataLabel(&out.ObjectMeta, kueue.JobUIDLabel, string(job.GetUID()))
+	out.Spec.QueueName = cmp.Or(out.Spec.QueueName, kueue.LocalQueueName(queue))
 	return out
 }

@@ -166,18 +166,16 @@ func raise(out, described *kueue.Workload) {
 		if !jobs.IsElasticTemplate(&was.Template) || !saysGranted(out, was.Name) || workload.Reclaimed(out, was) > 0 {
 			continue
 		}
-		for j := range described.Spec.PodSets {
-			if is := &described.Spec.PodSets[j]; is.Name == was.Name && jobs.IsElasticTemplate(&is.Template) {
-				was.Count = max(was.Count, is.Count)
-			}
+		if is := podSetOf(described, was.Name); is != nil && jobs.IsElasticTemplate(&is.Template) {
+			was.Count = max(was.Count, is.Count)
 		}
 	}
 }
 
 // saysGranted reports whether the Workload's admission says how many pods the pod set was admitted with.
 func saysGranted(w *kueue.Workload, podSet kueue.PodSetReference) bool {
-	return w.Status.Admission != nil && slices.ContainsFunc(w.Status.Admission.PodSetAssignments,
-		func(a kueue.PodSetAssignment) bool { return a.Name == podSet && a.Count != nil })
+	a := assignmentOf(w, podSet)
+	return a != nil && a.Count != nil
 }
 
 // lowered returns how many pods the job now wants in the pod set that was admitted as elastic, if that is fewer than at
@@ -192,10 +190,8 @@ func lowered(seen, described *kueue.Workload, progress jobs.Progress) int32 {
 			continue
 		}
 		wanted := was.Count
-		for j := range described.Spec.PodSets {
-			if is := &described.Spec.PodSets[j]; is.Name == was.Name {
-				wanted = min(wanted, cmp.Or(workload.Wanted(described, is), grantedPods(seen, was)))
-			}
+		if is := podSetOf(described, was.Name); is != nil {
+			wanted = min(wanted, cmp.Or(workload.Wanted(described, is), grantedPods(seen, was)))
 		}
 		if needed, known := progress.Needed[string(was.Name)]; known {
 			wanted = min(wanted, max(1, needed))
@@ -212,12 +208,19 @@ func lowered(seen, described *kueue.Workload, progress jobs.Progress) int32 {
 
 // grantedPods returns how many pods of the pod set the Workload was admitted with.
 func grantedPods(w *kueue.Workload, podSet *kueue.PodSet) int32 {
-	if w.Status.Admission != nil {
-		for _, a := range w.Status.Admission.PodSetAssignments {
-			if a.Name == podSet.Name {
-				return ptr.Deref(a.Count, podSet.Count)
-			}
-		}
+	if a := assignmentOf(w, podSet.Name); a != nil {
+		return ptr.Deref(a.Count, podSet.Count)
 	}
 	return podSet.Count
+}
+
+// assignmentOf returns what the pod set was admitted with, nil if it was not.
+func assignmentOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetAssignment {
+	return pointers.First(ptr.Deref(w.Status.Admission, kueue.Admission{}).PodSetAssignments,
+		func(a *kueue.PodSetAssignment) bool { return a.Name == podSet })
+}
+
+// podSetOf returns the Workload's pod set of the name, nil if there is none.
+func podSetOf(w *kueue.Workload, name kueue.PodSetReference) *kueue.PodSet {
+	return pointers.First(w.Spec.PodSets, func(ps *kueue.PodSet) bool { return ps.Name == name })
 }

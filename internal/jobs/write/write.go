@@ -6,6 +6,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // Write is one change of the cluster. It is made by a constructor such as Create, Change, Apply or Delete.
@@ -104,12 +105,7 @@ func (w Write) Marked(mark string) Write {
 		return w
 	}
 	marked := w.object.DeepCopyObject().(client.Object)
-	annotations := marked.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[muster.QueuedAnnotation] = mark
-	marked.SetAnnotations(annotations)
+	marked.SetAnnotations(podspec.Merged(marked.GetAnnotations(), map[string]string{muster.QueuedAnnotation: mark}))
 	w.object = marked
 	return w
 }

@@ -227,12 +227,8 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 // containerPorts returns the ports of every container of the task. Two service ports may have the same
 // target.
 func (t *task) containerPorts() []corev1.ContainerPort {
-	if t.spec.Workload.Service == nil {
-		return nil
-	}
 	var out []corev1.ContainerPort
-	ports := t.spec.Workload.Service.Ports
-	for name, port := range inOrder(ports) {
+	for name, port := range inOrder(portsOf(t.spec.Workload.Service)) {
 		number, protocol := ptr.Deref(port.TargetPort, port.Port), cmp.Or(port.Protocol, corev1.ProtocolTCP)
 		if !slices.ContainsFunc(out,
 			func(p corev1.ContainerPort) bool { return p.ContainerPort == number && p.Protocol == protocol }) {

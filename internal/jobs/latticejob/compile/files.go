@@ -224,7 +224,16 @@ func fileKey(at string) string {
 
 // objectName returns the key as a valid name of an object, truncated.
 func objectName(key string) string {
-	name := strings.Map(func(r rune) rune {
+	name := plain(key)
+	if name = strings.Trim(name[:min(len(name), 100)], "-"); name == "" {
+		return digest(key)
+	}
+	return name
+}
+
+// plain returns the text in lower case, with a dash for all but letters and digits.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'A' && r <= 'Z':
 			return r - 'A' + 'a'
@@ -232,11 +241,7 @@ func objectName(key string) string {
 			return r
 		}
 		return '-'
-	}, key)
-	if name = strings.Trim(name[:min(len(name), 100)], "-"); name == "" {
-		return digest(key)
-	}
-	return name
+	}, text)
 }
 
 // digest distinguishes texts that would get the same name.

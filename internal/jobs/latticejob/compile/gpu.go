@@ -3,6 +3,7 @@ package compile
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // Resources that GPUs are requested as, and labels of nodes with GPUs.
@@ -76,7 +78,9 @@ func (t *task) gpus() error {
 
 // askGPUs requests shares of GPUs where the cluster has them, or else whole GPUs.
 func (t *task) askGPUs(gpu *gpuParams) error {
+	first := &t.pod.Containers[0].Resources
 	limits := corev1.ResourceList{}
+	maps.Copy(limits, first.Limits)
 	if t.facts.GPUs == SharedGPUs {
 		limits[VGPUNumber] = *resource.NewQuantity(gpu.Count, resource.DecimalSI)
 		if gpu.mib > 0 {
@@ -94,15 +98,7 @@ func (t *task) askGPUs(gpu *gpuParams) error {
 			requireGPUMemory(&t.pod, gpu.mib)
 		}
 	}
-	first := &t.pod.Containers[0].Resources
-	if first.Limits == nil {
-		first.Limits = corev1.ResourceList{}
-	} else {
-		first.Limits = first.Limits.DeepCopy()
-	}
-	for name, amount := range limits {
-		first.Limits[name] = amount
-	}
+	first.Limits = limits
 	if gpu.Model != "" {
 		product := gpuProduct(t.facts.GPUModels, gpu.Model)
 		if len(validation.IsValidLabelValue(product)) > 0 {
@@ -126,12 +122,8 @@ func gpuProduct(configured map[string]string, model string) string {
 
 // requireGPUMemory restricts the pod to nodes whose GPUs have at least that much memory.
 func requireGPUMemory(pod *corev1.PodSpec, mib int64) {
-	pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: GPUMemoryLabel, Operator: corev1.NodeSelectorOpGt,
-				Values: []string{strconv.FormatInt(mib-1, 10)}}},
-		}}},
-	}}
+	podspec.Require(pod, corev1.NodeSelectorRequirement{Key: GPUMemoryLabel, Operator: corev1.NodeSelectorOpGt,
+		Values: []string{strconv.FormatInt(mib-1, 10)}})
 }
 
 // shareMemory gives the GPU container the shared memory that it asks for, unless it mounts a volume there itself.

@@ -103,10 +103,7 @@ func PortsOf(job *lattice.LatticeJob, task string) ([]ServicePort, bool) {
 // taskPorts returns the ports of the task's pods in the service graph.
 func taskPorts(spec *lattice.JobTaskSpec) []ServicePort {
 	var out []ServicePort
-	if spec.Workload.Service == nil {
-		return nil
-	}
-	for name, port := range inOrder(spec.Workload.Service.Ports) {
+	for name, port := range inOrder(portsOf(spec.Workload.Service)) {
 		out = append(out, ServicePort{Name: name, Port: port.Port})
 	}
 	return out
@@ -252,13 +249,13 @@ func list(items []any) []any {
 }
 
 // meshPorts returns the ports of the service as the mesh is told of them.
+func portsOf(service *lattice.ServiceSpec) map[string]lattice.ServicePort {
+	return ptr.Deref(service, lattice.ServiceSpec{}).Ports
+}
+
 func meshPorts(service *lattice.ServiceSpec) []any {
 	var out []any
-	if service == nil {
-		return nil
-	}
-	ports := service.Ports
-	for name, port := range inOrder(ports) {
+	for name, port := range inOrder(portsOf(service)) {
 		out = append(out, map[string]any{"name": name, "port": int64(ptr.Deref(port.TargetPort, port.Port)),
 			"peerAuth": "Strict"})
 	}

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -89,9 +90,7 @@ func valuesIn(value any) (n int) {
 // merge returns the union of both maps; where both have a value, that of first wins.
 func merge(after, first map[string]any) map[string]any {
 	out := make(map[string]any, len(after)+len(first))
-	for name, value := range after {
-		out[name] = value
-	}
+	maps.Copy(out, after)
 	for name, value := range first {
 		inner, isMap := value.(map[string]any)
 		outer, both := out[name].(map[string]any)

@@ -198,9 +198,7 @@ func ncclOfModel(model string) map[string]string {
 // withCoordinatorPort adds the coordinator's port, unless the task has a port with its name or number.
 func withCoordinatorPort(service *lattice.ServiceSpec) *lattice.ServiceSpec {
 	out := &lattice.ServiceSpec{Ports: map[string]lattice.ServicePort{}}
-	if service != nil {
-		maps.Copy(out.Ports, service.Ports)
-	}
+	maps.Copy(out.Ports, portsOf(service))
 	for name, port := range out.Ports {
 		if name == coordinatorPortName || port.Port == coordinatorPort {
 			return out

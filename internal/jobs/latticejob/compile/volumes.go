@@ -176,16 +176,7 @@ func (v *volumes) empty(at string, m *lattice.VolumeMount) (string, error) {
 
 // emptyName returns emptydir-<path>, as a valid name.
 func emptyName(at string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r - 'A' + 'a'
-		}
-		return '-'
-	}, strings.Trim(at, "/"))
-	name := "emptydir-" + clean
+	name := "emptydir-" + plain(strings.Trim(at, "/"))
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
 }
 
