@@ -82,7 +82,7 @@ func (p *Plan) CreateServices(
 	}
 }
 
-// Expire deletes the object once ttl seconds have passed since the job ended, and otherwise makes the job be planned
+// Expire adds the deletion once ttl seconds have passed since the job ended, and otherwise makes the job be planned
 // then. With a ttl of nil it does nothing. An end that this plan is to record is recorded first.
 func (p *Plan) Expire(deletion write.Write, ended time.Time, ttl *int32, now time.Time) {
 	if ttl == nil {

@@ -50,8 +50,9 @@ func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 	Require(spec, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values})
 }
 
-// Require restricts the pods to nodes that also meet the requirement. Node selector terms are alternatives, so it extends
-// each of them; an empty term matches no node and stays empty. It changes the spec, which must be the caller's own.
+// Require restricts the pods to nodes that also meet the requirement. Node selector terms are alternatives, so it
+// extends each of them; an empty term matches no node and stays empty. It changes the spec, which must be the caller's
+// own.
 func Require(spec *corev1.PodSpec, only corev1.NodeSelectorRequirement) {
 	spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
 	spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})

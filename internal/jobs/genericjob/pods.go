@@ -1,8 +1,6 @@
 package genericjob
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -47,17 +45,13 @@ func (v *view) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 
 // labels returns the template's labels, overridden by the labels that identify the replica.
 func (v *view) labels(own map[string]string, r *replicas.Replica) map[string]string {
-	out := make(map[string]string, len(own)+8)
-	maps.Copy(out, own)
-	maps.Copy(out, map[string]string{
+	return podspec.Merged(podspec.Merged(own, map[string]string{
 		tensorstack.GenericJobLabel:    v.job.Name,
 		tensorstack.ReplicaLabel:       r.Name,
 		tensorstack.ComponentLabel:     tensorstack.ComponentGenericJob,
 		tensorstack.ComponentTypeLabel: tensorstack.ComponentTypeUser,
 		tensorstack.OwnerNameLabel:     v.job.Name,
-	})
-	maps.Copy(out, schedulerLabels(v.job, r.Group))
-	return out
+	}), schedulerLabels(v.job, r.Group))
 }
 
 // createPodGroup creates the object by which another gang scheduler knows the gang, before the pods. It is created

@@ -20,7 +20,8 @@ func (p *planner) applyFailurePolicy() {
 	spent := restartsSpent(&p.js.Status)
 	verdicts, unusable := judge(p.js.Spec.FailurePolicy, p.children.failed)
 	if unusable != nil {
-		p.plan.AddEvents(write.Warning(unusablePattern, fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
+		p.plan.AddEvents(write.Warning(unusablePattern,
+			fmt.Sprintf("The failure policy has a pattern that matches nothing: %v", unusable)))
 	}
 	for _, v := range verdicts {
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)

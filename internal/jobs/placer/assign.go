@@ -111,11 +111,12 @@ func (p podSet) rankOf(pod *corev1.Pod) (int32, bool) {
 
 // groupPlaces holds the places of a group of pods, and the pods that use them.
 type groupPlaces struct {
-	// places are in the order of ranks; a domain can occur more than once. All have the same labels.
-	places podspec.Places
-	// rankOf returns the rank of a pod within the group, false if it has none.
-	rankOf  func(pod *corev1.Pod) (int32, bool)
+	// places are in the order of ranks; a domain can occur more than once. All have the same labels. ranking looks up
+	// the place of a rank.
+	places  podspec.Places
 	ranking podspec.Ranking
+	// rankOf returns the rank of a pod within the group, false if it has none.
+	rankOf func(pod *corev1.Pod) (int32, bool)
 	// domains is indexed by Place.Key; ordered has them in the order in which they first occur in places.
 	domains map[string]*domain
 	ordered []*domain

@@ -2,7 +2,6 @@ package trainingjob
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"strconv"
 	"time"
@@ -54,7 +53,8 @@ const datasetVolume = "muster-dataset"
 
 // trainingContainer returns the training container, nil if there is none.
 func trainingContainer(spec *corev1.PodSpec) *corev1.Container {
-	named := pointers.First(spec.Containers, func(c *corev1.Container) bool { return c.Name == breezeml.DefaultContainerName })
+	named := pointers.First(spec.Containers,
+		func(c *corev1.Container) bool { return c.Name == breezeml.DefaultContainerName })
 	if named != nil || len(spec.Containers) == 0 {
 		return named
 	}
@@ -121,13 +121,7 @@ func (v *view) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, e
 	if err != nil {
 		return nil, err
 	}
-	own := maps.Clone(template.Labels)
-	template.Labels = v.labels(r.Index)
-	for key, value := range own {
-		if _, ours := template.Labels[key]; !ours {
-			template.Labels[key] = value
-		}
-	}
+	template.Labels = podspec.Merged(template.Labels, v.labels(r.Index))
 	if granted, ok := v.seen.Admission.PodSets[worker]; ok {
 		template = granted.At(place).Inject(template)
 	}

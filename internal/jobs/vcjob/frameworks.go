@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
@@ -160,7 +159,7 @@ func mpi(arguments map[string]string) effect {
 func ray(arguments map[string]string) effect {
 	a := arguments
 	objects := func(v *view) []write.Write {
-		return []write.Write{write.Create(headService(v, a)).OrWarn(jobs.FailedCreate)}
+		return []write.Write{createOrWarn(headService(v, a))}
 	}
 	ports := func(_ *volcano.Job, task string) (out []corev1.ContainerPort) {
 		if task == a["head"] {

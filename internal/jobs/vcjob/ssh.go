@@ -52,7 +52,7 @@ func ssh(arguments map[string]string) effect {
 				Data: map[string][]byte{sshConfigFile: sshConfig(v.job, arguments["ssh-port"])}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))
-				return []write.Write{write.Create(secret).OrWarn(jobs.FailedCreate)}
+				return []write.Write{createOrWarn(secret)}
 			}
 			return []write.Write{write.CreateFilled(secret, makeKeys).OrWarn(jobs.FailedCreate)}
 		},

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
@@ -47,11 +46,11 @@ func svc(arguments map[string]string) effect {
 		},
 		objects: func(v *view) []write.Write {
 			out := []write.Write{
-				write.Create(hostsConfigMap(v)).OrWarn(jobs.FailedCreate),
-				write.Create(headlessService(v, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
+				createOrWarn(hostsConfigMap(v)),
+				createOrWarn(headlessService(v, isTrue(arguments["publish-not-ready-addresses"]))),
 			}
 			if !isTrue(arguments["disable-network-policy"]) {
-				out = append(out, write.Create(networkPolicy(v)).OrWarn(jobs.FailedCreate))
+				out = append(out, createOrWarn(networkPolicy(v)))
 			}
 			return out
 		},

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -34,7 +35,7 @@ func (o *objects) claims() []write.Write {
 	for i := range o.job.Spec.Volumes {
 		if spec := o.job.Spec.Volumes[i].VolumeClaim; spec != nil {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: o.owned(claimName(o.job, i)), Spec: *spec.DeepCopy()}
-			out = append(out, write.Create(claim).OrWarn(jobs.FailedCreate))
+			out = append(out, createOrWarn(claim))
 		}
 	}
 	return out
@@ -55,6 +56,11 @@ func mount(spec *corev1.PodSpec, m corev1.VolumeMount) {
 	for c := range podspec.Containers(spec) {
 		c.VolumeMounts = append(c.VolumeMounts, m)
 	}
+}
+
+// createOrWarn returns the write that makes an object for the job.
+func createOrWarn(object client.Object) write.Write {
+	return write.Create(object).OrWarn(jobs.FailedCreate)
 }
 
 // owned returns the metadata of an object that the job owns.

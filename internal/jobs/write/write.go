@@ -143,7 +143,7 @@ func (w Write) OrRevert(unsay func(status client.Object)) Write {
 	return w
 }
 
-// WithEvent returns the write with an event that is recorded on the job once the write is done.
+// WithEvent returns the write with the event that is recorded on the job once the write is done, if one is given.
 func (w Write) WithEvent(event ...Event) Write {
 	for _, e := range event {
 		w.onSuccess = &e

@@ -40,12 +40,13 @@ func (t *text) single() *reference {
 
 // expandText replaces the placeholders in a text. what names the text in errors.
 func (t *task) expandText(what, raw string, mode expansion) (text, error) {
+	fail := func(err error) (text, error) { return text{}, fmt.Errorf("template error: %s: %w", what, err) }
 	pieces, err := parse(raw, mode)
 	if err == nil {
 		err = t.countText(len(raw))
 	}
 	if err != nil {
-		return text{}, fmt.Errorf("template error: %s: %w", what, err)
+		return fail(err)
 	}
 	if len(pieces) == 1 && !pieces[0].isPath() {
 		return text{plain: pieces[0].literal}, nil // shared with the spec: there may be many of these texts
@@ -64,7 +65,7 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 				return text{}, err
 			}
 			if err := t.countValue(len(written(p.path))); err != nil { // its template has about this length
-				return text{}, fmt.Errorf("template error: %s: %w", what, err)
+				return fail(err)
 			}
 			if literal.Len() > 0 {
 				out.pieces = append(out.pieces, textPiece{literal: literal.String()})
@@ -77,7 +78,7 @@ func (t *task) expandText(what, raw string, mode expansion) (text, error) {
 				err = t.countValue(len(value))
 			}
 			if err != nil {
-				return text{}, fmt.Errorf("template error: %s: %w", what, err)
+				return fail(err)
 			}
 			literal.WriteString(value)
 		}

@@ -135,7 +135,8 @@ func (t *task) shareMemory() error {
 		}
 	}
 	first.VolumeMounts = append(first.VolumeMounts, corev1.VolumeMount{Name: sharedMemory, MountPath: sharedMemoryPath})
-	err := t.volumes.add(sharedMemory, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})
+	err := t.volumes.add(sharedMemory,
+		corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})
 	if err != nil {
 		return fmt.Errorf("invalid volume config: %w", err)
 	}

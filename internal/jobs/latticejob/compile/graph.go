@@ -248,11 +248,12 @@ func list(items []any) []any {
 	return items
 }
 
-// meshPorts returns the ports of the service as the mesh is told of them.
+// portsOf returns the ports of a service, none for nil.
 func portsOf(service *lattice.ServiceSpec) map[string]lattice.ServicePort {
 	return ptr.Deref(service, lattice.ServiceSpec{}).Ports
 }
 
+// meshPorts returns the ports of the service as the mesh is told of them.
 func meshPorts(service *lattice.ServiceSpec) []any {
 	var out []any
 	for name, port := range inOrder(portsOf(service)) {
