@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -183,14 +182,3 @@ func (c *compiler) warn(format string, arguments ...any) {
 
 // replicas returns the number of pods of the task.
 func replicas(spec *lattice.JobTaskSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
-
-// inOrder visits the entries of a map in the order of their names.
-func inOrder[V any](entries map[string]V) iter.Seq2[string, V] {
-	return func(yield func(string, V) bool) {
-		for _, name := range slices.Sorted(maps.Keys(entries)) {
-			if !yield(name, entries[name]) {
-				return
-			}
-		}
-	}
-}
