@@ -21,7 +21,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	if e.reshaped {
 		e.reshape()
 	}
-	e.growths.Now = now
+	e.growths.SetTime(now)
 	e.usageHistory.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)

@@ -101,10 +101,17 @@ func (ev *Evaluator) considerCapacity(w *state.Workload, c *state.Class, counts 
 		return ev.resolve(w, c, counts, split)
 	}
 	found.Choice.Short = quota.Union(found.Choice.Short, split.Short...)
+	found.mayChoose = found.mayChoose || ev.mayMakeWay(c)
 	if found.Choice.Why.Code == reason.ExceedsMaxQuota && split.Why.Code != reason.None {
 		found.Choice.Why = split.Why // it may fit with other flavors once other workloads end
 	}
 	return found
+}
+
+// mayMakeWay reports whether others might be evicted for a pod set of the class if more were used, as another pod set
+// would then get another flavor.
+func (ev *Evaluator) mayMakeWay(c *state.Class) bool {
+	return ev.FormOf(c).Competes() && c.Queue.Preemption.Allows()
 }
 
 // resolve determines what can be done with a choice of flavors.

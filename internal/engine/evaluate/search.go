@@ -190,7 +190,7 @@ func (s *search) lastResort(last flavor.Choice) Outcome {
 			return found
 		}
 	}
-	out := Outcome{Choice: last, mayChoose: s.mayChoose, fullFlavors: s.fullFlavors,
+	out := Outcome{Choice: last, mayChoose: s.mayChoose || s.evaluator.mayMakeWay(s.class), fullFlavors: s.fullFlavors,
 		Lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
 	if s.class.Queue.Strategy == model.ByResource {
 		if out.Lacks = append(out.Lacks, s.lacks...); len(out.Lacks) > 0 {

@@ -108,6 +108,9 @@ func firstOf(a, b reason.Reason) reason.Reason {
 	return b
 }
 
+// Competes reports whether the flavor of one pod set may take what another one needs.
+func (f *Form) Competes() bool { return f.compete }
+
 // HasChoice reports whether any pod set has a choice of flavors.
 func (f *Form) HasChoice() bool {
 	return slices.ContainsFunc(f.sets, func(set formSet) bool {

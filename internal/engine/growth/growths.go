@@ -30,7 +30,7 @@ type Growths struct {
 	ledgers state.Ledgers
 	queues  map[string]*state.ClusterQueue
 	nodes   *nodes.Nodes
-	// timers says, by queue, when a workload that may not grow yet may grow; now is the time of the last Decide.
+	// timers says, by queue, when a workload that may not grow yet may grow; Now is the time of the last Decide.
 	timers *waiting.Timers
 	Now    time.Time
 	// Surplus are the workloads that hold more pods than their jobs want.
@@ -43,6 +43,17 @@ func New(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.Clust
 	return &Growths{Policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree},
 		queues: queues, nodes: nodes,
 		timers: timers, Surplus: sets.New[order.Key]()}
+}
+
+// SetTime sets the time of a pass. If the clock was set back, workloads that were to grow soon are not any more, and
+// those may fit that waited for them.
+func (g *Growths) SetTime(now time.Time) {
+	if now.Before(g.Now) {
+		for _, q := range g.queues {
+			q.Recharged()
+		}
+	}
+	g.Now = now
 }
 
 // List lists the workload among the elastic ones of its queue, or removes it.
