@@ -63,7 +63,8 @@ func NewHistogram(name, help string, buckets []float64, labels ...string) *prome
 	return vec
 }
 
-// NewGaugeDesc declares a gauge of a collector, which is registered by Serve and computes its values when it is scraped.
+// NewGaugeDesc declares a gauge of a collector, which is registered by Serve and computes its values when it is
+// scraped.
 func NewGaugeDesc(name, help string, labels ...string) *prometheus.Desc {
 	declare(Gauge, name, help, labels)
 	return prometheus.NewDesc(name, help, labels, nil)

@@ -167,7 +167,7 @@ func (ex *explainer) endersOnNodes(holders []holder) []*state.Workload {
 		}
 		e := ender{holder: holder{w, 1}}
 		if len(ex.needs) > 0 {
-			e.size = max(1, ex.hasOfShort(w, ex.needs[0].Index))
+			e.size = max(1, hasOf(w, ex.needs[0].Index))
 		}
 		if len(nodes) > 0 {
 			e.domain = ex.domainOf(nodes[0].Node, levels)

@@ -66,7 +66,7 @@ func (ex *explainer) holdersOfShort() []holder {
 		if len(w.Charged.Held) == 0 && len(w.Charged.Planned) == 0 || !ex.hinders(w) {
 			continue
 		}
-		out = append(out, holder{w, ex.hasOfShort(w, ex.short[0])})
+		out = append(out, holder{w, hasOf(w, ex.short[0])})
 	}
 	slices.SortFunc(out, func(a, b holder) int {
 		return cmp.Or(order.TrueFirst(a.Leaving(), b.Leaving()), cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
@@ -76,7 +76,7 @@ func (ex *explainer) holdersOfShort() []holder {
 
 // hinders reports whether there would be more of anything that is short if the workload ended.
 func (ex *explainer) hinders(w *state.Workload) (helps bool) {
-	has := slices.ContainsFunc(ex.short, func(i quota.Index) bool { return ex.hasOfShort(w, i) > 0 })
+	has := slices.ContainsFunc(ex.short, func(i quota.Index) bool { return hasOf(w, i) > 0 })
 	if !has {
 		return false
 	}
@@ -88,7 +88,8 @@ func (ex *explainer) hinders(w *state.Workload) (helps bool) {
 	return helps
 }
 
-func (ex *explainer) hasOfShort(w *state.Workload, i quota.Index) int64 {
+// hasOf returns how much the workload has of an amount, in the ledger in which it has more.
+func hasOf(w *state.Workload, i quota.Index) int64 {
 	return max(w.Charged.Held.Of(i), w.Charged.Planned.Of(i))
 }
 
@@ -121,7 +122,7 @@ func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer,
 		Holds: corev1.ResourceList{}, Leaving: w.Leaving(), Promised: w.Nomination != nil,
 	}
 	for _, i := range ex.short {
-		if amount := ex.hasOfShort(w, i); amount > 0 {
+		if amount := hasOf(w, i); amount > 0 {
 			name := corev1.ResourceName(ex.Tree.Name(i).Resource)
 			sum := out.Holds[name]
 			sum.Add(quota.ToQuantity(name, amount))

@@ -79,7 +79,11 @@ func (n *Nodes) UpdatePlaces(w *state.Workload) {
 		return
 	}
 	if now.By != was.By {
-		n.scheduleWithin(w)
+		if w.Held.IsWithin() {
+			n.Within.Insert(w.Key) // the nodes on which its pods are counted are searched: its assignment names none
+		} else {
+			w.Within = nil
+		}
 	}
 	w.Placed = now
 	n.HoldAs(w, now)
@@ -171,16 +175,6 @@ func (n *Nodes) podsBeyondPlaces(w *state.Workload, a *flavor.Assignment) []plac
 func (n *Nodes) hasPodsBeyondPlaces(w *state.Workload) bool {
 	return w.Held != nil && w.Shape != nil && w.Shape.Elastic &&
 		slices.ContainsFunc(w.Held.PodSets, func(a flavor.Assignment) bool { return len(n.podsBeyondPlaces(w, &a)) > 0 })
-}
-
-// scheduleWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
-// none.
-func (n *Nodes) scheduleWithin(w *state.Workload) {
-	if w.Held.IsWithin() {
-		n.Within.Insert(w.Key)
-	} else {
-		w.Within = nil
-	}
 }
 
 // QueueRepair queues a workload whose repair had to wait.
