@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"flag"
 	"slices"
 	"testing"
 	"time"
@@ -9,10 +8,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
 )
-
-// failMissed makes random worlds fail where a workload waits after a pass although it fits. It is off: one world in
-// some thousand still finds a change that nobody publishes, which the safety net of a running engine makes good.
-var failMissed = flag.Bool("fail-missed", false, "fail where a random world misses a workload that waits")
 
 // missedWaiting evaluates all classes that wait, as CheckWaiting does one by one, and returns the workloads that
 // CheckWaiting would find. This does not count as evaluations.

@@ -75,7 +75,8 @@ func drawTogether(t *rapid.T, podSets []PodSet) {
 }
 
 // TestEngineComesToRest: after any events, and without further ones, the engine comes to rest within a bounded number
-// of evaluations, every waiting job has a reason then, and once all writes are answered nothing more is decided.
+// of evaluations, no job waits that fits, every waiting job has a reason then, and once all writes are answered nothing
+// more is decided.
 func TestEngineComesToRest(t *testing.T) {
 	kinds := map[string]func(*rapid.T) *world{
 		"quota":   newWorld,
