@@ -34,8 +34,8 @@ const (
 	defaultRestarts = 3
 	defaultGrace    = 30 * time.Second
 	defaultExitCode = 42
-	// losses is how often in a row a command may be restarted after failures that are not its own fault.
-	losses = 20
+	// infrastructureFailures is how often in a row a command may be restarted after failures that are not its own fault.
+	infrastructureFailures = 20
 	// steady is the duration of a round after which a failure counts as a new one rather than as the same one
 	// repeating.
 	steady = 5 * time.Minute
@@ -67,9 +67,10 @@ func readSettings() (settings, error) {
 		ready:    valueOr(readyVariable, defaultReady),
 		exitCode: r.integer(exitCodeVariable, defaultExitCode),
 	}
-	s.budget = supervise.Budget{Failures: s.job.MaxRestarts, Losses: losses, Steady: steady}
+	s.budget = supervise.Budget{Failures: s.job.MaxRestarts, InfrastructureFailures: infrastructureFailures,
+		Steady: steady}
 	if s.budget.Failures < 0 {
-		s.budget.Losses = -1
+		s.budget.InfrastructureFailures = -1
 	}
 	if s.address == "" {
 		s.address = r.hostname()

@@ -9,6 +9,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/musterhq/muster/api/muster"
 )
 
 // refuseForeign fails if the cluster has definitions of the same names that another project has installed: that
@@ -23,7 +25,7 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 	for _, definition := range definitions {
 		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
 		// Older builds set the hash but not the label.
-		if there == nil || isOurs(there) || there.Annotations[hashAnnotation] != "" ||
+		if there == nil || isMusters(there) || there.Annotations[hashAnnotation] != "" ||
 			strings.HasSuffix(there.Name, volcanoSuffix) {
 			continue
 		}
@@ -59,6 +61,11 @@ func refuseStoredVersions(ctx context.Context, in store, definitions []*unstruct
 		}
 	}
 	return errors.Join(kept...)
+}
+
+// isMusters reports whether Muster has installed the definition.
+func isMusters(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	return definition.Labels[muster.ServedLabel] == "true"
 }
 
 // ownerOf describes the owner of a definition, as far as its metadata tells.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
-	"github.com/musterhq/muster/api/muster"
 )
 
 const (
@@ -49,7 +47,7 @@ func VolcanoRunsJobs(ctx context.Context, config *rest.Config, mode v1alpha1.Vol
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading the definition %s: %w", volcanoJobs, err)
-	case !isOurs(definition):
+	case !isMusters(definition):
 		return true, nil
 	}
 	switch _, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, volcanoPodGroups,
@@ -60,10 +58,6 @@ func VolcanoRunsJobs(ctx context.Context, config *rest.Config, mode v1alpha1.Vol
 		return false, fmt.Errorf("reading the definition %s: %w", volcanoPodGroups, err)
 	}
 	return true, nil
-}
-
-func isOurs(definition *apiextensionsv1.CustomResourceDefinition) bool {
-	return definition.Labels[muster.ServedLabel] == "true"
 }
 
 // withoutVolcano drops the definitions of Volcano's kinds and the policies for them.

@@ -16,7 +16,7 @@ type Do struct {
 	Kill bool
 	// Alarm asks for a call of Late after that time, unless the command ends before; 0 for none.
 	Alarm time.Duration
-	// Say, if not nil, replaces the request to the operator. The caller fills in Join, Address and Port; Fresh says
+	// Send, if not nil, replaces the request to the operator. The caller fills in Join, Address and Port; Fresh says
 	// that Join and Port must be new.
 	Send  *protocol.Request
 	Fresh bool
@@ -37,10 +37,10 @@ type Do struct {
 type Budget struct {
 	// Failures limits failures of the program itself during the life of the agent; negative for no limit.
 	Failures int
-	// Losses limits consecutive failures for other reasons; a round that lasted Steady resets the count. Negative for
-	// no limit.
-	Losses int
-	Steady time.Duration
+	// InfrastructureFailures limits consecutive failures for other reasons; a round that lasted Steady resets the count.
+	// Negative for no limit.
+	InfrastructureFailures int
+	Steady                 time.Duration
 }
 
 type phase int
@@ -61,11 +61,11 @@ type Agent struct {
 	sidecar     bool
 	sidecarCode int
 
-	phase    phase
-	part     protocol.Round
-	began    time.Time
-	failures int
-	losses   int
+	phase phase
+	part  protocol.Round
+	began time.Time
+	// failures and infrastructureFailures are what Budget limits.
+	failures, infrastructureFailures int
 	// hung says that the command of the current round was killed because it gave no heartbeat.
 	hung bool
 }
@@ -143,10 +143,10 @@ func (a *Agent) failed(do Do, end End, now time.Time) Do {
 	var within bool
 	if failure.Infrastructure {
 		if now.Sub(a.began) >= a.budget.Steady {
-			a.losses = 0
+			a.infrastructureFailures = 0
 		}
-		a.losses++
-		within = a.budget.Losses < 0 || a.losses <= a.budget.Losses
+		a.infrastructureFailures++
+		within = a.budget.InfrastructureFailures < 0 || a.infrastructureFailures <= a.budget.InfrastructureFailures
 	} else {
 		a.failures++
 		within = a.budget.Failures < 0 || a.failures <= a.budget.Failures

@@ -13,7 +13,7 @@ import (
 
 var (
 	start  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	budget = Budget{Failures: 2, Losses: 3, Steady: time.Minute}
+	budget = Budget{Failures: 2, InfrastructureFailures: 3, Steady: time.Minute}
 	lost   = End{Code: 1, Stderr: []byte("torch.distributed.DistBackendError: NCCL error ... ncclRemoteError: A call failed possibly due to a network error")}
 )
 

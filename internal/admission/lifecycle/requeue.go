@@ -31,12 +31,12 @@ func (d *draft) requeue() {
 			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadBackoffFinished, backoffFinishedMessage)
 		}
 	case kueue.WorkloadEvictedByClusterQueueStopped:
-		d.restarted(d.clusterQueue())
+		d.resumeWhenOpen(d.clusterQueue())
 	case kueue.WorkloadEvictedByLocalQueueStopped:
-		d.restarted(d.localQueue())
+		d.resumeWhenOpen(d.localQueue())
 	case kueue.WorkloadInadmissible: // never written here, but possible on a Workload that was migrated from Kueue
 		if d.localQueue().open() {
-			d.restarted(d.clusterQueue())
+			d.resumeWhenOpen(d.clusterQueue())
 		}
 	default:
 		if workload.IsDeactivation(heldBack.Reason) {

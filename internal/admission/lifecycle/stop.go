@@ -101,8 +101,8 @@ func (d *draft) release(reason, message string) {
 	workload.Release(d.w, reason, message, d.now)
 }
 
-// restarted requeues a Workload that was evicted when the queue was stopped, once the queue admits again.
-func (d *draft) restarted(q queue) {
+// resumeWhenOpen requeues a Workload that was evicted when the queue was stopped, once the queue admits again.
+func (d *draft) resumeWhenOpen(q queue) {
 	if q.open() {
 		workload.ResumeQueueing(d.edit(), d.now)
 	}

@@ -129,7 +129,9 @@ type Ask struct {
 	Unpinned bool
 	// Level is the node label of the level whose single domain must (Mandatory) or should hold all pods;
 	// empty if the pods may be anywhere.
-	Level     string
+	Level string
+	// Mandatory is set for podset-required-topology, and false for podset-preferred-topology, for which the pods may
+	// also be in a wider domain, or anywhere.
 	Mandatory bool
 	// Slices are layers of parts that each lie within one domain, the coarsest layer first.
 	Slices []Slice

@@ -8,6 +8,11 @@
 //	read.go, follow.go, release.go  what is read: children, facts, Workloads, pods that are left
 //	deletedjobs.go, orphans.go, ... what happens to jobs that are deleted, lost, or run by others
 //
+// Four words for what has lost its owner: an orphaned Workload is that of a job that was deleted without its pods
+// (orphans.go). A lost Job was a JobSet's, and somebody has removed its owner reference (lostjobs.go). A disowned
+// Workload is a job's, and somebody has removed its owner reference (package workloads, following.go). An abandoned
+// Workload has its owner, a job that another controller runs now, or that none does (abandoned.go).
+//
 // What is remembered between reconciles is in package waiting, what is kept of events in package watching. Both are
 // caches: the operator may be killed at any time, and decides the same from what it reads again.
 //

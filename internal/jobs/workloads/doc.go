@@ -9,5 +9,9 @@
 // For example, a JobSet that asks for 8 pods waits, and its user changes it to 4: Sync returns the change of the
 // Workload. If the JobSet has quota already, Sync returns an event instead: the change counts when it is queued again.
 //
+// A Workload without an owner is disowned if its job still lives: somebody has removed the owner reference. It is
+// orphaned if the job was deleted without its pods. The documentation of package controller tells both from lost Jobs
+// and abandoned Workloads.
+//
 // This package reads nothing from the cluster, and knows no API by name.
 package workloads

@@ -28,7 +28,7 @@ func identify(object *unstructured.Unstructured) identity {
 	return identity{object.GetKind(), object.GetName()}
 }
 
-// store reads and applies the objects of some kinds.
+// store is where the live objects of some kinds are read and applied: their part of the API server.
 type store interface {
 	list(context.Context) (map[identity]runtime.Object, error)
 	apply(ctx context.Context, object identity, body []byte) error
