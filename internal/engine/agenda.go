@@ -133,16 +133,7 @@ func (p *pass) sortByHead(families []*state.Family) (known bool) {
 	slices.SortStableFunc(families, func(a, b *state.Family) int {
 		first, ok := firsts[a]
 		second, okToo := firsts[b]
-		switch {
-		case ok && okToo:
-			return order.Compare(first, second)
-		case ok:
-			return -1
-		case okToo:
-			return 1
-		default:
-			return 0
-		}
+		return cmp.Or(order.TrueFirst(ok, okToo), order.Compare(first, second))
 	})
 	return true
 }

@@ -83,7 +83,7 @@ func New(options Options) *Engine {
 	e.holdings = holdings{workloads: e.workloads, tree: e.tree}
 	e.nodes = nodes.New(e.workloads)
 	e.ledgers, e.holdBacks = state.Ledgers{Tree: e.tree}, state.HoldBacks{Tree: e.tree}
-	e.growths = growth.New(options.Elastic, e.tree, e.queues, e.nodes, &e.waiting.Timers)
+	e.growths = growth.New(options.Elastic, e.queues, e.nodes, &e.waiting.Timers)
 	e.holdings.nodes = e.nodes
 	e.evictions = evictions{workloads: e.workloads, precedence: &preempt.Precedence{}, written: sets.New[Key]()}
 	e.evaluator = &evaluate.Evaluator{Options: options, Tree: e.tree, Queues: e.queues, Workloads: e.workloads,

@@ -113,7 +113,7 @@ func (wr *Writer) places(ctx context.Context, given *engine.Admission,
 // preemptorJobOf returns the job of the Workload; one without a job stands for itself.
 func (wr *Writer) preemptorJobOf(ctx context.Context, key engine.Key) preemptorJob {
 	var w kueue.Workload
-	if err := wr.client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, client.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
 		return preemptorJob{} // it only informs users, and the preemptor may be gone by now
 	}
 	by := preemptorJob{uid: w.Labels[kueue.JobUIDLabel], title: "workload/" + w.Name}

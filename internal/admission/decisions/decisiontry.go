@@ -67,7 +67,7 @@ func (wr *Writer) try(ctx context.Context, reader client.Reader,
 	open *openDecision) (_ result, version int64, _ error) {
 	var seen kueue.Workload
 	d := open.Decision
-	if err := reader.Get(ctx, translate.ObjectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return superseded, 0, nil
 		}

@@ -107,5 +107,6 @@ func newResize(before, after *kueue.Workload) *metav1.Condition {
 // record records the event now or not at all: the Workload's conditions say the same, and a late event would make the
 // Change look late.
 func (j *JobEvents) record(job, related *corev1.ObjectReference, kind, reason, message string) {
-	j.Recorder.recordOrDrop(job, related, kind, reason, EventAction, "%s", workload.Cut(message, EventMessageBytes))
+	j.Recorder.recordOrDrop(j.Recorder.recording(job, related, kind, reason, EventAction, "%s",
+		workload.Cut(message, EventMessageBytes)))
 }

@@ -70,7 +70,7 @@ func (wr *Writer) stillWanted(ctx context.Context, key engine.Key, uid string, l
 		return true, nil
 	}
 	var w kueue.Workload
-	if err := wr.client.Get(ctx, translate.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+	if err := wr.client.Get(ctx, client.ObjectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	switch {

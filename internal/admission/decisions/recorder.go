@@ -37,24 +37,22 @@ func NewBoundedRecorder(recorder events.EventRecorder, budget *WriteBudget) *bou
 // permanent, once; any other event is dropped.
 func (b *boundedRecorder) Eventf(regarding, related runtime.Object,
 	eventtype, reason, action, note string, args ...any) {
-	if eventtype != corev1.EventTypeWarning {
-		b.recordOrDrop(regarding, related, eventtype, reason, action, note, args...)
-		return
-	}
-	if b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
-		return
-	}
-	select {
-	case b.late <- func() { b.pass(regarding, related, eventtype, reason, action, note, args...) }:
-	default:
-		droppedEvents.Inc()
+	record := b.recording(regarding, related, eventtype, reason, action, note, args...)
+	switch {
+	case eventtype != corev1.EventTypeWarning:
+		b.recordOrDrop(record)
+	case !b.try(record):
+		select {
+		case b.late <- record:
+		default:
+			droppedEvents.Inc()
+		}
 	}
 }
 
-// recordOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
-func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object,
-	eventtype, reason, action, note string, args ...any) {
-	if len(b.late) > 0 || !b.TryEventf(regarding, related, eventtype, reason, action, note, args...) {
+// recordOrDrop records an event if there is budget for it now and no warning waits, and drops it otherwise.
+func (b *boundedRecorder) recordOrDrop(record func()) {
+	if len(b.late) > 0 || !b.try(record) {
 		droppedEvents.Inc()
 	}
 }
@@ -63,16 +61,25 @@ func (b *boundedRecorder) recordOrDrop(regarding, related runtime.Object,
 // record is not counted as dropped: it is for facts that last, which the caller reports later.
 func (b *boundedRecorder) TryEventf(regarding, related runtime.Object, eventtype, reason, action, note string,
 	args ...any) bool {
-	if !b.budget.mayRecordEvent() {
-		return false
-	}
-	b.pass(regarding, related, eventtype, reason, action, note, args...)
-	return true
+	return b.try(b.recording(regarding, related, eventtype, reason, action, note, args...))
 }
 
-// pass records the event without control characters: its note may repeat what users wrote, and kubectl prints it.
-func (b *boundedRecorder) pass(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	b.EventRecorder.Eventf(regarding, related, eventtype, reason, action, "%s", plain.Text(fmt.Sprintf(note, args...)))
+// try records an event if there is budget for it now, and reports whether it did.
+func (b *boundedRecorder) try(record func()) bool {
+	ok := b.budget.mayRecordEvent()
+	if ok {
+		record()
+	}
+	return ok
+}
+
+// recording returns what records the event, without control characters: its note may repeat what users wrote, and
+// kubectl prints it.
+func (b *boundedRecorder) recording(regarding, related runtime.Object, eventtype, reason, action, note string,
+	args ...any) func() {
+	return func() {
+		b.EventRecorder.Eventf(regarding, related, eventtype, reason, action, "%s", plain.Text(fmt.Sprintf(note, args...)))
+	}
 }
 
 // Start implements manager.Runnable: it records the waiting warnings as the budget permits, until the context ends.

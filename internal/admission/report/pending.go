@@ -114,7 +114,7 @@ func (p *PendingWriter) reasonFor(key engine.Key) (waitReason, bool) {
 
 func (p *PendingWriter) try(ctx context.Context, key engine.Key, last waitReason) error {
 	var seen kueue.Workload
-	if err := p.client.Get(ctx, translate.ObjectKey(key), &seen, client.DisableReadYourWritesConsistency,
+	if err := p.client.Get(ctx, client.ObjectKey(key), &seen, client.DisableReadYourWritesConsistency,
 		client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -16,7 +16,6 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/admission/decisions"
-	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -148,8 +147,8 @@ func TestActiveIsWrittenAtOnce(t *testing.T) {
 			read := func() (kueue.ClusterQueue, kueue.LocalQueue) {
 				var q kueue.ClusterQueue
 				var l kueue.LocalQueue
-				if err := errors.Join(w.Get(t.Context(), translate.ObjectKey(cluster.Key), &q),
-					w.Get(t.Context(), translate.ObjectKey(local.Key), &l)); err != nil {
+				if err := errors.Join(w.Get(t.Context(), client.ObjectKey(cluster.Key), &q),
+					w.Get(t.Context(), client.ObjectKey(local.Key), &l)); err != nil {
 					t.Fatal(err)
 				}
 				return q, l

@@ -222,7 +222,7 @@ func (qsw *QueueStatusWriter) try(ctx context.Context, key StatusOf, u engine.Us
 func (qsw *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf, u engine.Usage,
 	early bool) (wrote bool, err error) {
 	var seen kueue.ClusterQueue
-	if err := qsw.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
+	if err := qsw.client.Get(ctx, client.ObjectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	if !qsw.isCurrent(key, &seen) {
@@ -246,7 +246,7 @@ func (qsw *QueueStatusWriter) tryClusterQueue(ctx context.Context, key StatusOf,
 func (qsw *QueueStatusWriter) tryLocalQueue(ctx context.Context, key StatusOf, u engine.Usage,
 	early bool) (wrote bool, err error) {
 	var seen kueue.LocalQueue
-	if err := qsw.client.Get(ctx, translate.ObjectKey(key.Key), &seen); err != nil {
+	if err := qsw.client.Get(ctx, client.ObjectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	if !qsw.isCurrent(key, &seen) {

@@ -443,7 +443,7 @@ func TestMissingDependenciesAreReportedOnBothQueues(t *testing.T) {
 			if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &cluster); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Get(t.Context(), translate.ObjectKey(local), &door); err != nil {
+			if err := w.Get(t.Context(), client.ObjectKey(local), &door); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]string{tc.cluster, tc.local}, append(admissiontest.Conditions(cluster.Status.Conditions),

@@ -107,7 +107,7 @@ func shareFlavors(
 	}
 	key := make([]byte, 0, 128)
 	for _, name := range slices.Sorted(maps.Keys(flavors)) {
-		key = appendText(appendText(key, string(name)), string(flavors[name]))
+		key = appendText(key, string(name), string(flavors[name]))
 	}
 	return internedFlavors.intern(key, flavors)
 }
@@ -126,8 +126,7 @@ func shareContainers(containers []corev1.Container) []corev1.Container {
 		}
 		key = appendList(append(key, '/'), c.Resources.Requests)
 		for _, port := range c.Ports {
-			key = appendText(append(key, '/'), port.Name)
-			key = appendText(appendText(key, string(port.Protocol)), port.HostIP)
+			key = appendText(append(key, '/'), port.Name, string(port.Protocol), port.HostIP)
 			key = strconv.AppendInt(append(strconv.AppendInt(key, int64(port.HostPort), 10), ':'), int64(port.ContainerPort), 10)
 		}
 		key = append(key, '\n')
@@ -140,11 +139,7 @@ func shareFinalizers(finalizers []string) []string {
 	if len(finalizers) == 0 {
 		return nil
 	}
-	key := make([]byte, 0, 128)
-	for _, name := range finalizers {
-		key = appendText(key, name)
-	}
-	return internedFinalizers.intern(key, finalizers)
+	return internedFinalizers.intern(appendText(make([]byte, 0, 128), finalizers...), finalizers)
 }
 
 // sharePriority returns the interned priority.
@@ -158,12 +153,15 @@ func sharePriority(priority *int32) *int32 {
 func appendList(key []byte, list corev1.ResourceList) []byte {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		quantity := list[name]
-		key = appendText(appendText(key, string(name)), quantity.String())
+		key = appendText(key, string(name), quantity.String())
 	}
 	return key
 }
 
-// appendText appends a string after its length. Users choose the strings, so no byte can serve as a separator.
-func appendText(key []byte, text string) []byte {
-	return append(append(strconv.AppendInt(key, int64(len(text)), 10), ':'), text...)
+// appendText appends strings, each after its length. Users choose the strings, so no byte can serve as a separator.
+func appendText(key []byte, texts ...string) []byte {
+	for _, text := range texts {
+		key = append(append(strconv.AppendInt(key, int64(len(text)), 10), ':'), text...)
+	}
+	return key
 }

@@ -25,7 +25,7 @@ func shareMap(of map[string]string) map[string]string {
 	}
 	key := make([]byte, 0, 512)
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		key = appendText(appendText(key, name), of[name])
+		key = appendText(key, name, of[name])
 	}
 	return internedMaps.internFunc(key, func() map[string]string {
 		out := make(map[string]string, len(of))
@@ -44,7 +44,7 @@ func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	key := make([]byte, 0, 256)
 	for i := range owners {
 		o := &owners[i]
-		key = appendText(appendText(appendText(appendText(key, o.APIVersion), o.Kind), o.Name), string(o.UID))
+		key = appendText(key, o.APIVersion, o.Kind, o.Name, string(o.UID))
 		key = appendFlag(appendFlag(key, o.Controller), o.BlockOwnerDeletion)
 	}
 	return internedOwners.intern(key, owners)

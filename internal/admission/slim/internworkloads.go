@@ -130,13 +130,7 @@ func sketchOf(podSets []kueue.PodSet) []byte {
 		key = append(strconv.AppendInt(appendText(key, string(ps.Name)), int64(ps.Count), 10), '/')
 		for j := range ps.Template.Spec.Containers {
 			c := &ps.Template.Spec.Containers[j]
-			key = appendText(appendText(key, c.Name), c.Image)
-			for _, word := range c.Command {
-				key = appendText(key, word)
-			}
-			for _, word := range c.Args {
-				key = appendText(key, word)
-			}
+			key = appendText(appendText(appendText(key, c.Name, c.Image), c.Command...), c.Args...)
 			key = appendList(append(key, '/'), c.Resources.Requests)
 		}
 		key = append(key, '\n')

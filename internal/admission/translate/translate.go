@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -192,14 +191,7 @@ func (t *Translator) queuesWithCheck(check string) []engine.Event {
 }
 
 // KeyOf returns the engine's key of an object.
-func KeyOf(object client.Object) engine.Key {
-	return engine.Key{Namespace: object.GetNamespace(), Name: object.GetName()}
-}
-
-// ObjectKey returns the name of the object that has a key of the engine.
-func ObjectKey(key engine.Key) types.NamespacedName {
-	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-}
+func KeyOf(object client.Object) engine.Key { return engine.Key(client.ObjectKeyFromObject(object)) }
 
 // Workload translates a Workload for the engine.
 func (t *Translator) Workload(w *kueue.Workload) engine.Workload {

@@ -47,7 +47,7 @@ func (ex *explainer) findHead() {
 		}
 	}
 	if n := slices.IndexFunc(heads, waitsBehind(w.Class)); n >= 0 {
-		ex.out.Behind = new(reason.NameOf(heads[n].Head().Key))
+		ex.out.Behind = new(reason.Name(heads[n].Head().Key))
 		for _, fr := range lacks[heads[n]] {
 			ex.out.BehindLacks = append(ex.out.BehindLacks, fr.Resource)
 		}

@@ -48,7 +48,7 @@ func (ex *explainer) findEnds(holders []holder, onNodes bool) {
 		}
 	})
 	for _, w := range ends {
-		ex.out.WouldFitAfter = append(ex.out.WouldFitAfter, reason.NameOf(w.Key))
+		ex.out.WouldFitAfter = append(ex.out.WouldFitAfter, reason.Name(w.Key))
 	}
 }
 

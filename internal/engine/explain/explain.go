@@ -119,7 +119,7 @@ func (ex *explainer) setPosition() {
 		return
 	}
 	if first.Rank.Key != ex.w.Key {
-		ex.out.Behind = new(reason.NameOf(first.Rank.Key))
+		ex.out.Behind = new(reason.Name(first.Rank.Key))
 	}
 }
 
@@ -204,11 +204,11 @@ func (ex *explainer) isRefusedPreemptor(found evaluate.Outcome) bool {
 // findVictims lists the workloads that would shrink or be evicted for the workload.
 func (ex *explainer) findVictims(found evaluate.Outcome) {
 	for _, y := range found.Yields {
-		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.Workload.Key),
+		ex.out.WouldShrink = append(ex.out.WouldShrink, reason.Shrink{Name: reason.Name(y.Workload.Key),
 			From: y.Workload.Held.PodSets[y.At].Count, To: y.Given.PodSets[y.At].Count})
 	}
 	for _, v := range found.Victims {
-		ex.out.WouldPreempt = append(ex.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
+		ex.out.WouldPreempt = append(ex.out.WouldPreempt, reason.Victim{Name: reason.Name(v.Key), Cause: v.Cause.String()})
 	}
 }
 
@@ -294,7 +294,7 @@ func (ex *explainer) whyNow(found evaluate.Outcome) reason.Reason {
 // deactivated or deleted and end on their own account.
 func (ex *explainer) countAwaited() (evicted, ending int) {
 	for _, name := range ex.out.Awaits {
-		if ex.Workloads[order.Key{Namespace: name.Namespace, Name: name.Name}].Inactive {
+		if ex.Workloads[order.Key(name)].Inactive {
 			ending++
 		} else {
 			evicted++
@@ -308,7 +308,7 @@ func (ex *explainer) findUnready() {
 	for _, w := range state.SortedByKey(ex.Workloads) {
 		if w.Charged.Count.Unready &&
 			(ex.Options.BlockUntilReady == model.BlockAll || w.Charged.Queue == ex.w.ClusterQueue) {
-			ex.out.Unready = append(ex.out.Unready, reason.NameOf(w.Key))
+			ex.out.Unready = append(ex.out.Unready, reason.Name(w.Key))
 		}
 	}
 }
@@ -319,7 +319,7 @@ func (ex *explainer) findStuckHead() {
 	if ex.out.Behind == nil || ex.w.ClusterQueue.Strategy != model.Strict {
 		return
 	}
-	head := ex.Workloads[order.Key{Namespace: ex.out.Behind.Namespace, Name: ex.out.Behind.Name}]
+	head := ex.Workloads[order.Key(*ex.out.Behind)]
 	if head == nil || head.Class == nil {
 		return
 	}
@@ -408,7 +408,7 @@ func (ex *explainer) verdictOf(l *flavor.FlavorFit, asks []place.Ask) reason.Fla
 		}
 		for _, v := range victims {
 			out.Fit = reason.FitsByPreemption
-			out.WouldPreempt = append(out.WouldPreempt, reason.NameOf(v.Key))
+			out.WouldPreempt = append(out.WouldPreempt, reason.Name(v.Key))
 		}
 	}
 	return out

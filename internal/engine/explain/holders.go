@@ -45,7 +45,7 @@ func (ex *explainer) findHolders(found evaluate.Outcome, onNodes bool) {
 	for _, h := range holders {
 		ex.out.Holders = append(ex.out.Holders, ex.holderOf(h.Workload, explainer, victims))
 		if h.Leaving() {
-			ex.out.Awaits = append(ex.out.Awaits, reason.NameOf(h.Key))
+			ex.out.Awaits = append(ex.out.Awaits, reason.Name(h.Key))
 		}
 	}
 	if found.Verdict != state.Nominable {
@@ -118,7 +118,7 @@ func (ex *explainer) restore(w *state.Workload) {
 func (ex *explainer) holderOf(w *state.Workload, explainer *preempt.Explainer,
 	victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
-		Name: reason.NameOf(w.Key), ClusterQueue: w.Charged.Queue.Name, Priority: w.Priority,
+		Name: reason.Name(w.Key), ClusterQueue: w.Charged.Queue.Name, Priority: w.Priority,
 		Holds: corev1.ResourceList{}, Leaving: w.Leaving(), Promised: w.Nomination != nil,
 	}
 	for _, i := range ex.short {

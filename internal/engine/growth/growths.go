@@ -24,12 +24,10 @@ import (
 // Growths is what lets the elastic workloads that run be larger, of all queues: whose turn it is, and what they may
 // take.
 type Growths struct {
-	Policy  elastic.Policy
-	speeds  elastic.Speeds
-	tree    *quota.Tree
-	ledgers state.Ledgers
-	queues  map[string]*state.ClusterQueue
-	nodes   *nodes.Nodes
+	Policy elastic.Policy
+	speeds elastic.Speeds
+	queues map[string]*state.ClusterQueue
+	nodes  *nodes.Nodes
 	// timers says, by queue, when a workload that may not grow yet may grow; Now is the time of the last Decide.
 	timers *waiting.Timers
 	Now    time.Time
@@ -38,11 +36,10 @@ type Growths struct {
 }
 
 // New returns the growths of the queues, which are none yet.
-func New(policy elastic.Policy, tree *quota.Tree, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes,
+func New(policy elastic.Policy, queues map[string]*state.ClusterQueue, nodes *nodes.Nodes,
 	timers *waiting.Timers) *Growths {
-	return &Growths{Policy: policy, speeds: elastic.Speeds{}, tree: tree, ledgers: state.Ledgers{Tree: tree},
-		queues: queues, nodes: nodes,
-		timers: timers, Surplus: sets.New[order.Key]()}
+	return &Growths{Policy: policy, speeds: elastic.Speeds{}, queues: queues, nodes: nodes, timers: timers,
+		Surplus: sets.New[order.Key]()}
 }
 
 // SetTime sets the time of a pass. If the clock was set back, workloads that were to grow soon are not any more, and

@@ -45,11 +45,11 @@ func (y *YieldTrial) Release(sizes []int32, f func()) {
 		}
 	}
 	released := state.VectorOfSums(freed)
-	y.growths.tree.Release(y.q.Name, quota.Planned, released)
+	y.q.Node.Release(quota.Planned, released)
 	y.growths.nodes.Departing++
 	defer func() {
 		y.growths.nodes.Departing--
-		y.growths.tree.Charge(y.q.Name, quota.Planned, released)
+		y.q.Node.Charge(quota.Planned, released)
 	}()
 	f()
 }

@@ -81,7 +81,7 @@ func (n *Nodes) leavingFrom(places []place.Assignment) (out []reason.Name) {
 		}
 		there := func(at place.NodeCount) bool { return n.Places.PodsOn(w.Key, at.Node) > 0 }
 		if slices.ContainsFunc(places, func(set place.Assignment) bool { return slices.ContainsFunc(set.Nodes, there) }) {
-			out = append(out, reason.NameOf(w.Key))
+			out = append(out, reason.Name(w.Key))
 		}
 	}
 	return out

@@ -158,9 +158,9 @@ func (s *search) couldStayWithin() (could bool) {
 			switch {
 			case c.class != sameQueue:
 			case c.stays:
-				s.tree.Release(s.Queue.Name(), quota.Planned, c.Pod.Times(c.Spare))
+				s.Queue.Release(quota.Planned, c.Pod.Times(c.Spare))
 			default:
-				s.tree.Release(s.Queue.Name(), quota.Planned, c.Usage)
+				s.Queue.Release(quota.Planned, c.Usage)
 			}
 		}
 		could = within(s.Queue, s.Usage)

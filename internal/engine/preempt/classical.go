@@ -53,7 +53,7 @@ func (s *search) try(borrow bool) (victims []Victim) {
 			if !gives {
 				continue
 			}
-			s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
+			v.Queue.Release(quota.Planned, v.Releases())
 			victims = append(victims, v)
 			if enough < 0 && s.fits(borrow) {
 				enough = len(victims)
@@ -83,14 +83,14 @@ func (s *search) tentatively(f func()) {
 
 // release releases what the victim gives back; charge reverses it.
 func (s *search) release(v Victim) {
-	s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
+	v.Queue.Release(quota.Planned, v.Releases())
 	if s.Nodes != nil {
 		s.Nodes.Without(v.Holder, v.Without())
 	}
 }
 
 func (s *search) charge(v Victim) {
-	s.tree.Charge(v.Queue.Name(), quota.Planned, v.Releases())
+	v.Queue.Charge(quota.Planned, v.Releases())
 	if s.Nodes != nil {
 		s.Nodes.Without(v.Holder, v.gave)
 	}
@@ -132,7 +132,7 @@ func (s *search) freeNodes(victims *[]Victim, fewest int) bool {
 		fits(high)
 	}
 	for _, v := range slices.Backward(all[high:]) {
-		s.tree.Charge(v.Queue.Name(), quota.Planned, v.Releases())
+		v.Queue.Charge(quota.Planned, v.Releases())
 	}
 	*victims = all[:high]
 	return true

@@ -90,7 +90,7 @@ func (s *search) rivalsOf(ours *quota.Node) []*quota.Node {
 	var least fair.Share
 	s.tree.Try(func() {
 		for _, c := range s.candidates {
-			s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
+			c.queue.Release(quota.Planned, c.Usage)
 		}
 		entitled = entitled || s.entitled(ours)
 		least = fair.With(ours, quota.Planned, s.Queue, s.Usage)

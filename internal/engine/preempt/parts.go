@@ -85,8 +85,8 @@ func (s *search) allowedPart(p part, earlier []Victim) (v Victim, ok bool) {
 // borrowsWithout reports whether a candidate of another queue may give one more pod after it gave this number.
 func (s *search) borrowsWithout(p part, gave int32) bool {
 	given := p.Pod.Times(gave)
-	s.tree.Release(p.queue.Name(), quota.Planned, given)
-	defer s.tree.Charge(p.queue.Name(), quota.Planned, given)
+	p.queue.Release(quota.Planned, given)
+	defer p.queue.Charge(quota.Planned, given)
 	return s.stillBorrows(p.candidate) && !(p.class == whileBorrowing && s.isOwn(p.candidate, p.Pod))
 }
 

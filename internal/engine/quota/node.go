@@ -160,6 +160,12 @@ func (n *Node) limit(i Index) Limits {
 	return unset
 }
 
+// Charge adds the amounts to the usage of the ClusterQueue, as Tree.Charge does.
+func (n *Node) Charge(l Ledger, v Vector) { n.charge(l, v, 1) }
+
+// Release reverses Charge.
+func (n *Node) Release(l Ledger, v Vector) { n.charge(l, v, -1) }
+
 // charge adds the vector, times sign, to a leaf.
 func (n *Node) charge(l Ledger, v Vector, sign int64) {
 	for _, a := range v {

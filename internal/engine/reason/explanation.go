@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place/find"
 )
 
@@ -127,9 +126,6 @@ type Name struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 }
-
-// NameOf returns the Name of a key.
-func NameOf(k order.Key) Name { return Name{Namespace: k.Namespace, Name: k.Name} }
 
 // String returns namespace/name.
 func (n Name) String() string { return n.Namespace + "/" + n.Name }
