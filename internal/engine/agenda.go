@@ -69,6 +69,8 @@ func (p *pass) takeTurns(todo []*state.Family) {
 			})
 			if f.Dirty = left; left {
 				again = append(again, f)
+			} else if p.reevaluateLater(f) {
+				f.Enqueue()
 			}
 		}
 		todo = again
@@ -89,7 +91,7 @@ func (p *pass) processInOrder(todo []*state.Family) {
 			left = p.decide(f)
 		}
 		f.Dirty = false
-		if left {
+		if left || p.reevaluateLater(f) {
 			f.Enqueue()
 		}
 	}

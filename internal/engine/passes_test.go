@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/musterhq/muster/internal/engine/evaluate"
+	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -239,5 +241,43 @@ func TestAdmissionLooksAtNoneThatCannotEvict(t *testing.T) {
 	}
 	if q.Waits.Charged(nil, &preempt.Holder{Priority: 3}); q.Waits.Ready() != waiting/5 {
 		t.Errorf("%d classes are ready after an admission that the highest priority can evict, want %d", q.Waits.Ready(), waiting/5)
+	}
+}
+
+// TestMoreUseIsLookedAtInTurn: workloads that may fit once more is used are all evaluated after an admission, some in
+// each pass, and only the first of them in each pass where usage changes all the time. Those behind the eighth were not
+// evaluated at all.
+func TestMoreUseIsLookedAtInTurn(t *testing.T) {
+	const waiting, most = 300, leastShare + 20
+	e := New(Options{})
+	e.Apply(defaultFlavor)
+	e.Apply(FlavorSet{Flavor{Name: "spot", NodeLabels: map[string]string{"kind": "spot"}}})
+	q := evicting(queueOf("q", "", 1_000), preempt.Policy{WithinQueue: preempt.LowerPriority})
+	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"spot", "default"}}}
+	q.Quotas[quota.FlavorResource{Flavor: "spot", Resource: "cpu"}] = quota.Limits{Nominal: 1_000}
+	e.Apply(q)
+	e.Apply(localOf("q"))
+	e.Apply(job("runs", "q", 1, 500, 0, 0))
+	decideAll(e, epoch)
+	for i := range waiting { // were more of spot used, the first pod set could leave it to the second one
+		w := job(fmt.Sprint("w", i), "q", 1, 500, 0, i)
+		w.PodSets = append(w.PodSets, PodSet{Name: "other", Count: 1, PerPod: map[string]int64{"cpu": int64(600 + i)},
+			NodeSelector: map[string]string{"kind": "spot"}})
+		e.Apply(w)
+	}
+	decideAll(e, epoch)
+	evaluated := func(do func()) int {
+		before := e.evaluator.Evaluations
+		do()
+		return e.evaluator.Evaluations - before
+	}
+	for i := range 3 {
+		e.Apply(job(fmt.Sprint("small", i), "q", 1, 1, 0, waiting))
+		if n := evaluated(func() { e.Decide(epoch) }); n > most {
+			t.Errorf("%d evaluations in a pass that admits one workload, want %d at most", n, most)
+		}
+	}
+	if n := evaluated(func() { decideAll(e, epoch) }); n < waiting-2*most || n > waiting {
+		t.Errorf("%d evaluations after the last admission, want one of each of the %d that wait", n, waiting)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -36,11 +37,23 @@ func (p *pass) reevaluateHeads(f *state.Family) (left bool) {
 	return left
 }
 
-// reevaluateByUse evaluates the classes again that may fit once more is used. It reports whether that left a class to
-// evaluate.
+// reevaluateByUse evaluates the classes again that may fit once more is used, the first of each queue. It reports
+// whether that left a class to evaluate.
 func (p *pass) reevaluateByUse(f *state.Family) (left bool) {
 	now := p.engine.stateOf(f)
-	for c := range f.Waits.ByUse(now) {
+	return p.reevaluateEach(f.Waits.ByUse(now), now)
+}
+
+// reevaluateLater evaluates the other classes again that may fit once more is used, after all else in the family is
+// done: some in each pass, so that no event waits for all of them. It reports whether that left a class to evaluate.
+func (p *pass) reevaluateLater(f *state.Family) (left bool) {
+	now := p.engine.stateOf(f)
+	p.spend(min(p.budget, leastShare), func() { left = p.reevaluateEach(f.Waits.LaterByUse(now), now) })
+	return left
+}
+
+func (p *pass) reevaluateEach(classes iter.Seq[*waiting.Class], now waiting.State) (left bool) {
+	for c := range classes {
 		if p.budget <= 0 {
 			return true
 		}

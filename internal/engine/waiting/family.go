@@ -110,19 +110,30 @@ func (f *Family) Settle() {
 	f.released, f.sharesMoved = nil, false
 }
 
-// maxByUse bounds how many classes of a queue whose cause says Use are evaluated in one state: the first in order.
-const maxByUse = 8
+// firstByUse is how many classes of a queue whose cause says Use are evaluated in each state: the first in order. The
+// others are evaluated once there is time.
+const firstByUse = 8
 
-// ByUse returns the blocked classes whose cause says Use, and that were last evaluated in another state. They are to be
-// evaluated at the end of a pass, once a state, so that this ends; Evaluated notes that it was done.
+// ByUse returns the blocked classes whose cause says Use, and that were last evaluated in another state: the first of
+// each queue. They are to be evaluated at the end of a pass, once a state, so that this ends; Evaluated notes that it
+// was done.
 func (f *Family) ByUse(now State) iter.Seq[*Class] {
+	return f.byUse(now, func(c []*Class) []*Class { return c[:min(len(c), firstByUse)] })
+}
+
+// LaterByUse returns the classes that come after those of ByUse. They are to be evaluated once a state as well, when
+// nothing else is left to do: where usage changes all the time and there are thousands, only the first are evaluated.
+func (f *Family) LaterByUse(now State) iter.Seq[*Class] {
+	return f.byUse(now, func(c []*Class) []*Class { return c[min(len(c), firstByUse):] })
+}
+
+func (f *Family) byUse(now State, part func([]*Class) []*Class) iter.Seq[*Class] {
 	return func(yield func(*Class) bool) {
 		for _, q := range f.queues {
 			if len(q.byUse) == 0 {
 				continue
 			}
-			first := byHead(q.byUse)
-			for _, c := range first[:min(len(first), maxByUse)] {
+			for _, c := range part(byHead(q.byUse)) {
 				if c.evaluatedAt != now && !yield(c) {
 					return
 				}
