@@ -91,7 +91,7 @@ func TestFinishedWorkloadsAreKeptByDefault(t *testing.T) {
 	r := newWorkloads(w, lifecyclePolicy(config.Default()))
 	for _, later := range []time.Duration{0, time.Hour, 10 * 365 * 24 * time.Hour} {
 		r.clock = clocktesting.NewFakeClock(admissiontest.Now.Add(later))
-		admissiontest.ExpectEqual(t, "wait", r.settle(t, "a", w), time.Duration(0))
+		admissiontest.Expect(t, "wait", time.Duration(0), r.settle(t, "a", w))
 	}
-	admissiontest.ExpectEqual(t, "writes", w.Written(), []string(nil))
+	admissiontest.Expect(t, "writes", []string(nil), w.Written())
 }

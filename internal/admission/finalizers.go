@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,25 +74,22 @@ func flavorKeeper(c client.Client, cache client.Reader, recorder events.EventRec
 
 // addFinalizers adds the controllers that keep objects in use. The indexes of AddIndexes must exist.
 func addFinalizers(mgr ctrl.Manager, recorder events.EventRecorder) error {
-	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
+	return errors.Join(
+		clusterQueueKeeper(mgr.GetClient(), mgr.GetCache()).
+			addTo(mgr, "clusterqueue-in-use", &kueue.Workload{}, indexes.ReservedQueue),
+		flavorKeeper(mgr.GetClient(), mgr.GetCache(), recorder).
+			addTo(mgr, "resourceflavor-in-use", &kueue.ClusterQueue{}, indexes.ListedFlavors))
+}
+
+// addTo adds the controller of the keeper. used names the objects of the kind that a user uses.
+func (i *inUseKeeper) addTo(mgr ctrl.Manager, name string, user client.Object, used client.IndexerFunc) error {
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("clusterqueue-in-use").
-		For(&kueue.ClusterQueue{}, builder.WithPredicates(deletionOrFinalizerChanged)).
-		Watches(&kueue.Workload{}, clusterQueues.enqueueUsed(indexes.ReservedQueue),
-			builder.WithPredicates(useChanged(indexes.ReservedQueue))).
-		Complete(clusterQueues)
+		Named(name).
+		For(i.empty(), builder.WithPredicates(deletionOrFinalizerChanged)).
+		Watches(user, i.enqueueUsed(used), builder.WithPredicates(useChanged(used))).
+		Complete(i)
 	if err != nil {
-		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
-	}
-	flavors := flavorKeeper(mgr.GetClient(), mgr.GetCache(), recorder)
-	err = ctrl.NewControllerManagedBy(mgr).
-		Named("resourceflavor-in-use").
-		For(&kueue.ResourceFlavor{}, builder.WithPredicates(deletionOrFinalizerChanged)).
-		Watches(&kueue.ClusterQueue{}, flavors.enqueueUsed(indexes.ListedFlavors),
-			builder.WithPredicates(useChanged(indexes.ListedFlavors))).
-		Complete(flavors)
-	if err != nil {
-		return fmt.Errorf("adding the keeper of ResourceFlavors in use: %w", err)
+		return fmt.Errorf("adding the controller %s: %w", name, err)
 	}
 	return nil
 }

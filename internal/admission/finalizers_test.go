@@ -80,7 +80,7 @@ func TestObjectsInUseAreKept(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			admissiontest.ExpectEqual(t, "writes", w.Written(), test.writes)
+			admissiontest.Expect(t, "writes", test.writes, w.Written())
 		})
 	}
 }
@@ -102,8 +102,8 @@ func TestADeletedFlavorSaysWhoUsesIt(t *testing.T) {
 	for event := range recorder.Events {
 		got = append(got, event)
 	}
-	admissiontest.ExpectEqual(t, "events", got,
-		[]string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"})
+	admissiontest.Expect(t, "events",
+		[]string{"Warning InUse it is deleted once no ClusterQueue lists it; these do: a, b"}, got)
 }
 
 func TestAConflictOnAFinalizerIsRetriedSoon(t *testing.T) {
@@ -140,7 +140,7 @@ func TestWhichUpdatesEnqueueAClusterQueueInUse(t *testing.T) {
 			var q queued
 			clusterQueueKeeper(w, w).enqueueUsed(indexes.ReservedQueue).Update(t.Context(),
 				event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}, &q)
-			admissiontest.ExpectEqual(t, "requests", q.requests, test.want)
+			admissiontest.Expect(t, "requests", test.want, q.requests)
 		})
 	}
 }

@@ -83,7 +83,7 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 			w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"),
 				admissiontest.NewLocalQueue("q", "cq"), test.workload)
 			newWorkloads(w, lifecycle.Policy{}).settle(t, "a", w)
-			admissiontest.ExpectEqual(t, "writes", w.Written(), test.want)
+			admissiontest.Expect(t, "writes", test.want, w.Written())
 			if !test.then(w.Workload("a")) {
 				t.Errorf("final status = %+v", w.Workload("a").Status)
 			}
@@ -121,9 +121,9 @@ func TestALostResponseDoesNoHarm(t *testing.T) {
 	}
 	for lost := 1; lost <= writes; lost++ {
 		got, again := end(lost)
-		admissiontest.ExpectEqual(t, "writes", again, writes)
-		admissiontest.ExpectEqual(t, "status", got.Status, want.Status)
-		admissiontest.ExpectEqual(t, "spec", got.Spec, want.Spec)
+		admissiontest.Expect(t, "writes", writes, again)
+		admissiontest.Expect(t, "status", want.Status, got.Status)
+		admissiontest.Expect(t, "spec", want.Spec, got.Spec)
 	}
 }
 
@@ -160,8 +160,8 @@ func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
 		}
 	}
 	r := newWorkloads(w, lifecycle.Policy{})
-	admissiontest.ExpectEqual(t, "wait", r.settle(t, "a", w), 10*time.Minute)
-	admissiontest.ExpectEqual(t, "long wait", r.settle(t, "b", w), time.Hour)
+	admissiontest.Expect(t, "wait", 10*time.Minute, r.settle(t, "a", w))
+	admissiontest.Expect(t, "long wait", time.Hour, r.settle(t, "b", w))
 }
 
 func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
@@ -188,7 +188,7 @@ func TestExpiredWorkloadsAndJobsAreDeleted(t *testing.T) {
 			if _, err := newWorkloads(w, policy).Reconcile(t.Context(), requestFor("a")); err != nil {
 				t.Fatal(err)
 			}
-			admissiontest.ExpectEqual(t, "writes", w.Written(), test.want)
+			admissiontest.Expect(t, "writes", test.want, w.Written())
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestAJobThatMayNotBeDeletedIsLeft(t *testing.T) {
 			if err != nil || result.RequeueAfter != time.Hour {
 				t.Errorf("Reconcile returned %+v, %v, want no error and a requeue after an hour", result, err)
 			}
-			admissiontest.ExpectEqual(t, "writes", tried, []string{"delete PyTorchJob job"})
+			admissiontest.Expect(t, "writes", []string{"delete PyTorchJob job"}, tried)
 		})
 	}
 }
@@ -246,8 +246,9 @@ func TestOnlyUpdatesThatNeedAStepAreEnqueued(t *testing.T) {
 		r.enqueueNeedingStep().Create(t.Context(), event.CreateEvent{Object: o}, &q)
 		r.enqueueNeedingStep().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
 	}
-	admissiontest.ExpectEqual(t, "requests", q.requests,
-		[]string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
+	admissiontest.Expect(t, "requests",
+		[]string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"}, q.requests)
+
 }
 
 func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
@@ -259,21 +260,23 @@ func TestStoppingOrRestartingAQueueEnqueuesItsWorkloads(t *testing.T) {
 
 	open := admissiontest.NewClusterQueue("cq", "8")
 	w := admissiontest.NewWorld(t, append(objects, open)...)
-	admissiontest.ExpectEqual(t, "after the restart",
-		newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
+	admissiontest.Expect(t, "after the restart",
+		[]reconcile.Request{requestFor("held")}, newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open))
 
 	drained := admissiontest.NewClusterQueue("cq", "8")
 	drained.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	w = admissiontest.NewWorld(t, append(objects, drained)...)
-	admissiontest.ExpectEqual(t, "when it is drained",
-		newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
-		[]reconcile.Request{requestFor("runs"), requestFor("runs")})
+	admissiontest.Expect(t, "when it is drained",
+
+		[]reconcile.Request{requestFor("runs"), requestFor("runs")},
+		newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained))
 
 	local := admissiontest.NewLocalQueue("q", "cq")
 	local.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	w = admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "8"), local, admissiontest.AdmittedWorkload("runs"))
-	admissiontest.ExpectEqual(t, "when the LocalQueue is drained",
-		newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local), []reconcile.Request{requestFor("runs")})
+	admissiontest.Expect(t, "when the LocalQueue is drained",
+		[]reconcile.Request{requestFor("runs")}, newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local))
+
 }
 
 func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
@@ -318,15 +321,17 @@ func TestLifecyclePolicyFollowsTheConfiguration(t *testing.T) {
 		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{
 			Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
 	}
-	admissiontest.ExpectEqual(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
+	admissiontest.Expect(t, "policy", lifecycle.Policy{
 		PodsReady: &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute,
 			BackoffLimit: ptr.To[int32](3)},
 		BackoffMax:    time.Hour,
 		AfterFinished: ptr.To(time.Hour),
-	})
+	}, lifecyclePolicy(cfg))
+
 	cfg.WaitForPodsReady.Enable = ptr.To(false)
-	admissiontest.ExpectEqual(t, "pods-ready policy if waiting for ready pods is off", lifecyclePolicy(cfg).PodsReady,
-		(*lifecycle.PodsReady)(nil))
+	admissiontest.Expect(t, "pods-ready policy if waiting for ready pods is off", nil,
+		lifecyclePolicy(cfg).PodsReady)
+
 }
 
 // TestAnEvictionOfTheLifecycleThatDoesNotFitTakesTheQuotaAtOnce: as for decisions of the engine.

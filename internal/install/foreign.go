@@ -17,50 +17,50 @@ import (
 // project's controllers would find them changed, and two controllers would run the same jobs. The error names their
 // owner. Volcano's definitions are not checked: the Volcano mode decides about them.
 func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
-	live, err := in.list(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the live objects: %w", err)
-	}
-	var foreign []error
-	for _, definition := range definitions {
-		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
+	return checkLive(ctx, in, definitions, func(_ *unstructured.Unstructured,
+		live *apiextensionsv1.CustomResourceDefinition) error {
 		// Older builds set the hash but not the label.
-		if there == nil || isMusters(there) || there.Annotations[hashAnnotation] != "" ||
-			strings.HasSuffix(there.Name, volcanoSuffix) {
-			continue
+		if isMusters(live) || live.Annotations[hashAnnotation] != "" || strings.HasSuffix(live.Name, volcanoSuffix) {
+			return nil
 		}
-		foreign = append(foreign,
-			fmt.Errorf("%s belongs to %s: uninstall that first, or take its definitions over with --adopt-apis",
-				there.Name, ownerOf(there)))
-	}
-	return errors.Join(foreign...)
+		return fmt.Errorf("%s belongs to %s: uninstall that first, or take its definitions over with --adopt-apis",
+			live.Name, ownerOf(live))
+	})
 }
 
 // refuseStoredVersions fails if the cluster has stored objects in versions that a wanted definition lacks. The API
 // server would refuse to remove the version, after other definitions have been applied.
 func refuseStoredVersions(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
+	return checkLive(ctx, in, definitions, func(wanted *unstructured.Unstructured,
+		live *apiextensionsv1.CustomResourceDefinition) error {
+		versions, _, err := unstructured.NestedSlice(wanted.Object, "spec", "versions")
+		if err != nil {
+			return fmt.Errorf("reading the versions of %s: %w", live.Name, err)
+		}
+		for _, stored := range live.Status.StoredVersions {
+			if !slices.ContainsFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == stored }) {
+				err = errors.Join(err, fmt.Errorf("%s has stored objects in %s, which Muster does not serve: uninstall %s, and create them again",
+					live.Name, stored, ownerOf(live)))
+			}
+		}
+		return err
+	})
+}
+
+// checkLive checks each wanted definition that the cluster has already, and joins the errors.
+func checkLive(ctx context.Context, in store, definitions []*unstructured.Unstructured,
+	check func(wanted *unstructured.Unstructured, live *apiextensionsv1.CustomResourceDefinition) error) error {
 	live, err := in.list(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the live objects: %w", err)
 	}
-	var kept []error
-	for _, definition := range definitions {
-		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
-		if there == nil {
-			continue
-		}
-		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
-		if err != nil {
-			return fmt.Errorf("reading the versions of %s: %w", there.Name, err)
-		}
-		for _, stored := range there.Status.StoredVersions {
-			if !slices.ContainsFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == stored }) {
-				kept = append(kept, fmt.Errorf("%s has stored objects in %s, which Muster does not serve: uninstall %s, and create them again",
-					there.Name, stored, ownerOf(there)))
-			}
+	var wrong []error
+	for _, wanted := range definitions {
+		if there, ok := live[identify(wanted)].(*apiextensionsv1.CustomResourceDefinition); ok {
+			wrong = append(wrong, check(wanted, there))
 		}
 	}
-	return errors.Join(kept...)
+	return errors.Join(wrong...)
 }
 
 // isMusters reports whether Muster has installed the definition.

@@ -54,9 +54,7 @@ func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
 // extends each of them; an empty term matches no node and stays empty. It changes the spec, which must be the caller's
 // own.
 func Require(spec *corev1.PodSpec, only corev1.NodeSelectorRequirement) {
-	spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
-	spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})
-	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	required := requiredIn(spec)
 	if *required == nil {
 		*required = &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}}}
@@ -67,6 +65,13 @@ func Require(spec *corev1.PodSpec, only corev1.NodeSelectorRequirement) {
 			term.MatchExpressions = append(term.MatchExpressions, only)
 		}
 	}
+}
+
+// requiredIn returns where the spec has the requirements for nodes, and makes room for them if it has none.
+func requiredIn(spec *corev1.PodSpec) **corev1.NodeSelector {
+	spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
+	spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})
+	return &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
 // Merged returns the entries of both maps; where both have a key, over wins. It returns base itself if over is empty.

@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -39,9 +37,7 @@ func SetNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
 		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
 	}
 	if required := requiredNodes(&others); required != nil {
-		spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
-		spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = required
+		*requiredIn(spec) = required
 	}
 	for i := range spec.InitContainers {
 		var of corev1.Container

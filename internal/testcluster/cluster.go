@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -197,10 +198,14 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 				return nil, fmt.Errorf("installing Muster's APIs: %w", err)
 			}
 		}
-		if err := waitUntilPoliciesAreEnforced(ctx, config); err != nil {
+		policies, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("making a client: %w", err)
+		}
+		if err := waitUntilPoliciesAreEnforced(ctx, policies); err != nil {
 			return nil, fmt.Errorf("waiting for the admission policies: %w", err)
 		}
-		if err := waitUntilJobsAreSuspended(ctx, config); err != nil {
+		if err := waitUntilJobsAreSuspended(ctx, policies); err != nil {
 			return nil, fmt.Errorf("waiting until Jobs are held: %w", err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -21,19 +20,17 @@ import (
 // probe is the name of a policy, of its binding and of the only object that it denies.
 const probe = "muster-testcluster-probe"
 
+// dryRun keeps what is created from being stored.
+var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
 // waitUntilPoliciesAreEnforced waits until all admission policies written before are enforced. The API server does not
 // report that, but it observes policies in the order in which they were written: so write one more, and try in dry runs
 // what it denies.
-func waitUntilPoliciesAreEnforced(ctx context.Context, config *rest.Config) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
+func waitUntilPoliciesAreEnforced(ctx context.Context, client kubernetes.Interface) error {
 	if err := makeProbe(ctx, client); err != nil {
 		return fmt.Errorf("making the probe: %w", err)
 	}
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: probe}}
-	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, configMap, dryRun)
 		if apierrors.IsInvalid(err) {
@@ -45,11 +42,7 @@ func waitUntilPoliciesAreEnforced(ctx context.Context, config *rest.Config) erro
 
 // waitUntilJobsAreSuspended waits until the API server suspends batch Jobs that name a queue at their creation, if a
 // mutating policy does that. Mutating policies are observed by a separate watch.
-func waitUntilJobsAreSuspended(ctx context.Context, config *rest.Config) error {
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
+func waitUntilJobsAreSuspended(ctx context.Context, client kubernetes.Interface) error {
 	switch _, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Get(ctx, "muster-job-hold",
 		metav1.GetOptions{}); {
 	case apierrors.IsNotFound(err):
@@ -60,7 +53,6 @@ func waitUntilJobsAreSuspended(ctx context.Context, config *rest.Config) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{kueue.QueueLabel: probe}}}
 	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "main", Image: "example.com/probe"}}}
-	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		made, err := client.BatchV1().Jobs(metav1.NamespaceDefault).Create(ctx, job, dryRun)
 		return err == nil && ptr.Deref(made.Spec.Suspend, false), err

@@ -3,10 +3,8 @@ package admissiontest
 import (
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -84,14 +82,6 @@ func AdmittedWorkload(name string) *kueue.Workload {
 	return w
 }
 
-// ExpectEqual fails the test if the values differ.
-func ExpectEqual(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // ElasticWorkload requests between `fewest` and `most` pods of 3 cpu.
 func ElasticWorkload(name string, fewest, most int32) *kueue.Workload {
 	w := NewWorkload(name, most, Quantities("cpu", "3"))
@@ -106,9 +96,9 @@ func Gang(places ...place.NodeCount) *engine.Admission {
 	for _, p := range places {
 		count += p.Count
 	}
-	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
-		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"},
-		Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
+	given := Given("cq", count)
+	given.PodSets[0].Places = places
+	return given
 }
 
 // PlacedFlavor returns a ResourceFlavor that names a topology.

@@ -17,16 +17,9 @@ func Node(name string, allocatable ...string) NodeBuilder {
 		Status: corev1.NodeStatus{Allocatable: Quantities(allocatable...)}}}
 }
 
-// Tainted adds the taint with the key t and the effect.
-func (n NodeBuilder) Tainted(effect corev1.TaintEffect) NodeBuilder {
-	n.Node.Spec.Taints = append(n.Node.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
-	return n
-}
-
-// TaintedBy adds a NoSchedule taint with the key, as nodes with devices have.
-func (n NodeBuilder) TaintedBy(key string) NodeBuilder {
-	n.Node.Spec.Taints = append(n.Node.Spec.Taints,
-		corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
+// Tainted adds a taint.
+func (n NodeBuilder) Tainted(key string, effect corev1.TaintEffect) NodeBuilder {
+	n.Node.Spec.Taints = append(n.Node.Spec.Taints, corev1.Taint{Key: key, Effect: effect})
 	return n
 }
 

@@ -146,10 +146,23 @@ func (w *World) Written() []string {
 // Edit changes an object as another client would; the generation follows the spec.
 func (w *World) Edit(o client.Object, change func()) {
 	w.T.Helper()
-	w.must(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))
-	change()
+	w.change(o, change)
 	o.SetGeneration(o.GetGeneration() + 1)
 	w.must(w.Update(w.T.Context(), o))
+}
+
+// EditStatus changes the status of an object as another client would.
+func (w *World) EditStatus(o client.Object, change func()) {
+	w.T.Helper()
+	w.change(o, change)
+	w.must(w.Status().Update(w.T.Context(), o))
+}
+
+// change changes the current object in memory.
+func (w *World) change(o client.Object, change func()) {
+	w.T.Helper()
+	w.must(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))
+	change()
 }
 
 // Workload returns the current Workload ns/name.
@@ -191,12 +204,4 @@ func (w *World) Put(o client.Object) {
 func (w *World) Remove(o client.Object) {
 	w.T.Helper()
 	w.must(w.Delete(w.T.Context(), o))
-}
-
-// EditStatus changes the status of an object as another client would.
-func (w *World) EditStatus(o client.Object, change func()) {
-	w.T.Helper()
-	w.must(w.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))
-	change()
-	w.must(w.Status().Update(w.T.Context(), o))
 }

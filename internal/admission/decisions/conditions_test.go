@@ -136,6 +136,6 @@ func TestAPreemptionSaysWhyInTheWordsOfTheAPI(t *testing.T) {
 			}
 		}
 		counted := []kueue.WorkloadSchedulingStatsEviction{{Reason: "Preempted", UnderlyingCause: want[0], Count: 1}}
-		admissiontest.ExpectEqual(t, want[0]+": evictions", w.Status.SchedulingStats.Evictions, counted)
+		admissiontest.Expect(t, want[0]+": evictions", counted, w.Status.SchedulingStats.Evictions)
 	}
 }

@@ -61,7 +61,7 @@ func (c capacity) queue(nodes []corev1.Node, growing bool) *kueue.ClusterQueue {
 		}
 	}
 	out := &kueue.ClusterQueue{
-		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		ObjectMeta: followingNodes(muster.DefaultQueue),
 		Spec: kueue.ClusterQueueSpec{
 			NamespaceSelector: &metav1.LabelSelector{},
 			ResourceGroups:    []kueue.ResourceGroup{groupOf(quota)},
@@ -121,10 +121,15 @@ func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
 // canonical returns the quantity in the form in which the API server returns it.
 func canonical(q resource.Quantity) resource.Quantity { return resource.MustParse(q.String()) }
 
+// followingNodes returns the metadata of an object that the operator keeps.
+func followingNodes(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{muster.FollowsNodesLabel: "true"}}
+}
+
 // defaultTopology has nodes as its only level, for clusters of which no racks or zones are known.
 func defaultTopology(name string) *kueue.Topology {
 	return &kueue.Topology{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		ObjectMeta: followingNodes(name),
 		Spec:       kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}},
 	}
 }
@@ -133,7 +138,7 @@ func defaultTopology(name string) *kueue.Topology {
 // nodes have which can run the commands of the public APIs' manifests.
 func defaultFlavor() *kueue.ResourceFlavor {
 	return &kueue.ResourceFlavor{
-		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		ObjectMeta: followingNodes(muster.DefaultQueue),
 		Spec: kueue.ResourceFlavorSpec{
 			NodeLabels:   map[string]string{corev1.LabelOSStable: "linux"},
 			TopologyName: ptr.To(kueue.TopologyReference(muster.DefaultTopology)),

@@ -38,24 +38,27 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 		"a cordoned node, whose jobs still use quota": {[]admissiontest.NodeBuilder{four("a").Cordoned(),
 			four("b")}, two},
 		"a node that does not answer": {
-			[]admissiontest.NodeBuilder{four("a").TaintedBy(corev1.TaintNodeUnreachable), four("b")}, two},
+			[]admissiontest.NodeBuilder{
+				four("a").Tainted(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule), four("b")}, two},
 		"a node that an autoscaler removes": {
-			[]admissiontest.NodeBuilder{four("a").TaintedBy("karpenter.sh/disrupted"), four("b")}, two},
+			[]admissiontest.NodeBuilder{
+				four("a").Tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), four("b")}, two},
 		"nodes with taints": {[]admissiontest.NodeBuilder{four("a").
-			Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
+			Tainted("t", corev1.TaintEffectNoSchedule), four("b").Tainted("t", corev1.TaintEffectNoExecute)}, none},
 		"a node reserved for its devices": {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu",
-			"4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")},
+			"4", "memory", "8Gi", "nvidia.com/gpu", "8").Tainted("nvidia.com/gpu", corev1.TaintEffectNoSchedule)},
 			[]string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
 		"a node reserved for devices that it does not have": {
-			[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
+			[]admissiontest.NodeBuilder{four("a").Tainted("nvidia.com/gpu", corev1.TaintEffectNoSchedule)}, none},
 		"a node reserved for its devices, with another taint": {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu",
-			"4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
+			"4", "nvidia.com/gpu", "8").Tainted("nvidia.com/gpu", corev1.TaintEffectNoSchedule).
+			Tainted("t", corev1.TaintEffectNoSchedule)}, none},
 		"a node with a PreferNoSchedule taint": {
-			[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)},
+			[]admissiontest.NodeBuilder{four("a").Tainted("t", corev1.TaintEffectPreferNoSchedule)},
 			[]string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
 		"a terminating node, which is being drained": {[]admissiontest.NodeBuilder{four("a").Deleting(now), four("b")}, two},
 		"a reserved node that is cordoned": {
-			[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule).Cordoned()}, none},
+			[]admissiontest.NodeBuilder{four("a").Tainted("t", corev1.TaintEffectNoSchedule).Cordoned()}, none},
 		"a node that the flavor does not select": {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable,
 			"windows")}, none},
 	} {
@@ -79,8 +82,8 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 func TestNodesThatTheFlavorTolerates(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: "t", Operator: corev1.TolerationOpExists}}
-	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node,
-		*admissiontest.Node("b", "cpu", "2").TaintedBy("other").Node}
+	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4").Tainted("t", corev1.TaintEffectNoSchedule).Node,
+		*admissiontest.Node("b", "cpu", "2").Tainted("other", corev1.TaintEffectNoSchedule).Node}
 	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "a" {
 		t.Errorf("usable nodes = %v, want a", got)
 	}
@@ -93,7 +96,7 @@ func TestClosedNodesDoNotCountWithoutPlacement(t *testing.T) {
 	flavor.Spec.TopologyName = nil
 	nodes := []corev1.Node{*admissiontest.Node("cordoned", "cpu", "1").Cordoned().Node,
 		*admissiontest.Node("terminating", "cpu", "1").Deleting(now).Node,
-		*admissiontest.Node("lost", "cpu", "1").TaintedBy(corev1.TaintNodeUnreachable).Node,
+		*admissiontest.Node("lost", "cpu", "1").Tainted(corev1.TaintNodeUnreachable, corev1.TaintEffectNoSchedule).Node,
 		*admissiontest.Node("open", "cpu", "1").Node}
 	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "open" {
 		t.Errorf("got %d usable nodes, want only the open one: %v", len(got), got)

@@ -253,7 +253,7 @@ func TestAQueueWithoutTheLabelIsNotUpdated(t *testing.T) {
 // TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain removes the queue's label and the flavor, which would otherwise be
 // created again, and then restores the label: the controller must react to that although nothing else changes.
 func TestAUsersFlavorIsUsedOnceTheQueueIsManagedAgain(t *testing.T) {
-	tainted := admissiontest.Node("b", "cpu", "2").Tainted(corev1.TaintEffectNoSchedule).Node
+	tainted := admissiontest.Node("b", "cpu", "2").Tainted("t", corev1.TaintEffectNoSchedule).Node
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node, tainted)
 	k.keep()
 	released := k.queue()
@@ -311,9 +311,9 @@ func TestNodeHeartbeatsAreIgnored(t *testing.T) {
 		"less capacity":    {admissiontest.Node("a", "cpu", "3").Node, true},
 		"another resource": {admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "1").Node, true},
 		"cordoned":         {admissiontest.Node("a", "cpu", "4").Cordoned().Node, true},
-		"tainted":          {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
+		"tainted":          {admissiontest.Node("a", "cpu", "4").Tainted("t", corev1.TaintEffectNoSchedule).Node, true},
 		"a taint that repels no pods": {admissiontest.Node("a", "cpu",
-			"4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
+			"4").Tainted("t", corev1.TaintEffectPreferNoSchedule).Node, false},
 	} {
 		if got := capacityChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node,
 			ObjectNew: tc.after}); got != tc.want {

@@ -17,7 +17,7 @@ import (
 func TestTranslateNode(t *testing.T) {
 	w := newNodeWatch(5 * time.Second)
 	b := admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").Cordoned().
-		Tainted(corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue, admissiontest.Now)
+		Tainted("t", corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue, admissiontest.Now)
 	want := place.Node{
 		Name: "a", Labels: b.Node.Labels, Taints: b.Node.Spec.Taints, Cordoned: true,
 		Allocatable: map[string]int64{"cpu": 4000, "nvidia.com/gpu": 8, "pods": 110},
@@ -143,7 +143,7 @@ func TestNodeChangeMatters(t *testing.T) {
 		"a heartbeat":   {heartbeat, false},
 		"not ready":     {base().Ready(corev1.ConditionUnknown, admissiontest.Now), true},
 		"a lost device": {admissiontest.Node("a", "cpu", "3").Ready(corev1.ConditionTrue, admissiontest.Now), true},
-		"a taint":       {base().Tainted(corev1.TaintEffectNoExecute), true},
+		"a taint":       {base().Tainted("t", corev1.TaintEffectNoExecute), true},
 		"a cordon":      {base().Cordoned(), true},
 		"another rack":  {base().Labeled("rack", "r2"), true},
 		"being deleted": {base().Deleting(admissiontest.Now), true},

@@ -16,8 +16,7 @@ func waiting(why string) string {
 // wait reports why the VCJob has no quota: not yet, or no longer.
 func (p *planner) wait(message string) {
 	if p.job.Status.Phase == lattice.Running {
-		p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent()...)
-		p.relabelIfChanged()
+		p.goOnRunning(message)
 		return
 	}
 	if p.resubmitIfChanged() {

@@ -158,9 +158,14 @@ func (p *planner) running() {
 	if p.job.Status.Phase != lattice.Running {
 		p.status.setStatus(lattice.Running, message, ptr.To(p.compiled()), write.Normal(submittedReason, message))
 	}
+	p.goOnRunning(message)
+	p.restore()
+}
+
+// goOnRunning reports the message of a job that runs, and which change of its spec is ignored.
+func (p *planner) goOnRunning(message string) {
 	p.status.setStatus(lattice.Running, message+p.ignoredChange(), p.job.Status.ObservedGeneration, p.changeEvent()...)
 	p.relabelIfChanged()
-	p.restore()
 }
 
 // kinds formats a list of kinds for messages.

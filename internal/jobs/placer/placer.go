@@ -212,7 +212,6 @@ func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
 		}
 		return fmt.Errorf("marking pod %s: %w", client.ObjectKeyFromObject(seen), err)
 	}
-	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
 	if err := p.client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(seen.UID)}); err != nil &&
 		!apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting misplaced pod %s: %w", client.ObjectKeyFromObject(seen), err)

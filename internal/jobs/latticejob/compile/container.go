@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
@@ -206,10 +205,7 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 			c.Name, maxVariables)
 	}
 	if len(plain) > 0 {
-		t.add(&corev1.ConfigMap{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: t.meta(name, t.full), Data: plain,
-		})
+		t.addConfigMap(name, plain)
 		variables := &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}
 		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: variables})
 	}

@@ -131,15 +131,19 @@ func volumeName(name string) string {
 	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
 }
 
+func (t *task) addConfigMap(name string, data map[string]string) {
+	t.add(&corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: t.meta(name, t.full), Data: data,
+	})
+}
+
 // fileObjects compiles the ConfigMap and the Secret that hold the files.
 func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binaries map[string][]byte,
 	textSet, binarySet *fileSet) error {
 	name := fmt.Sprintf("%s-%s-files", t.full, c.Name)
 	if len(texts) > 0 {
-		t.add(&corev1.ConfigMap{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			ObjectMeta: t.meta(name, t.full), Data: texts,
-		})
+		t.addConfigMap(name, texts)
 		if err := t.volumes.add(textSet.volume, corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: textSet.items}}); err != nil {
 			return fmt.Errorf("file compilation error: container '%s': %w", c.Name, err)

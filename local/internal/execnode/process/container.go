@@ -110,15 +110,26 @@ func (r *Runtime) UpdateContainerResources(context.Context, string, *runtimeapi.
 
 // ReopenContainerLog implements RuntimeService.
 func (r *Runtime) ReopenContainerLog(_ context.Context, id string) error {
-	r.mu.Lock()
-	c, err := r.container(id)
-	running := err == nil && c.running()
-	r.mu.Unlock()
+	c, err := r.findRunning(id)
 	if err != nil {
 		return err
 	}
-	if !running {
-		return fmt.Errorf("container %s does not run", id)
-	}
 	return c.log.reopen()
+}
+
+// find returns the container, and whether it runs.
+func (r *Runtime) find(id string) (c *container, running bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err = r.container(id)
+	return c, err == nil && c.running(), err
+}
+
+// findRunning returns the container, and an error if it does not run.
+func (r *Runtime) findRunning(id string) (*container, error) {
+	c, running, err := r.find(id)
+	if err == nil && !running {
+		err = fmt.Errorf("container %s does not run", id)
+	}
+	return c, err
 }

@@ -62,15 +62,9 @@ type Size struct{ Width, Height uint16 }
 // Run executes a command in a running container with the container's environment and working directory, and returns its
 // exit code. A command whose context ends is killed, and the context's error given.
 func (r *Runtime) Run(ctx context.Context, id string, options ExecOptions) (int, error) {
-	r.mu.Lock()
-	c, err := r.container(id)
-	running := err == nil && c.running()
-	r.mu.Unlock()
+	c, err := r.findRunning(id)
 	if err != nil {
 		return 0, err
-	}
-	if !running {
-		return 0, fmt.Errorf("container %s does not run", id)
 	}
 	command := c.command
 	if options.Terminal {

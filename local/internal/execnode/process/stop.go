@@ -12,10 +12,7 @@ import (
 // StopContainer implements RuntimeService: the container's stop signal, the grace period in seconds, then SIGKILL to
 // all of its processes. It returns when the container has ended.
 func (r *Runtime) StopContainer(ctx context.Context, id string, graceSeconds int64) error {
-	r.mu.Lock()
-	c, err := r.container(id)
-	running := err == nil && c.running()
-	r.mu.Unlock()
+	c, running, err := r.find(id)
 	if err != nil || !running {
 		return err
 	}
