@@ -112,14 +112,15 @@ func (w *WriteBudget) setOpen(open int) {
 }
 
 // advance starts a new second if the current one is over. A second with few writes earns credit as if it had had
-// fewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
+// fewWrites, so that something is reported even while the API server answers nobody. If the clock was set back, a new
+// second starts, too: the present one would not end before the clock is where it was. The caller holds the lock.
 func (w *WriteBudget) advance() {
 	past := w.clock.Since(w.began)
-	if past < time.Second {
+	if past >= 0 && past < time.Second {
 		return
 	}
 	w.earn(float64(max(0, fewWrites-w.now)))
-	if past >= 2*time.Second {
+	if past < 0 || past >= 2*time.Second {
 		w.began, w.now, w.before = w.clock.Now(), 0, 0
 	} else {
 		w.began, w.now, w.before = w.began.Add(time.Second), 0, w.now

@@ -144,3 +144,19 @@ func TestEvictionsWaitForLateEventsUnderLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestAClockSetBackBeginsANewSecond: what was written before does not count for ever as written in this second.
+func TestAClockSetBackBeginsANewSecond(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(admissiontest.Now)
+	b := NewWriteBudget(clock)
+	for range 10 * fewWrites {
+		b.noteWrite()
+	}
+	if b.Quiet() {
+		t.Fatal("many writes within a second count as few")
+	}
+	clock.SetTime(admissiontest.Now.Add(-time.Hour))
+	if !b.Quiet() {
+		t.Error("the writes from before the clock was set back still count")
+	}
+}
