@@ -101,8 +101,8 @@ func (c *Class) IsFirst() bool { return c.at.IsFirst() }
 // Grower returns the workload that is to grow into what the class would take, nil if there is none.
 func (c *Class) Grower() any { return c.cause.Grower }
 
-// Join adds a workload to the class. It reports whether the workload is its head now. What a blocked class waits for is
-// that of its head: another head is evaluated, as it may evict others.
+// Join adds a workload to the class. It reports whether the workload is its head now. A blocked class with another head
+// is evaluated again: the cause was that of the former head, and the new one may evict other workloads.
 func (c *Class) Join(r order.Rank) (isHead bool) {
 	before := c.Head()
 	c.workloads.Push(r)
