@@ -29,8 +29,11 @@ func Summary(job *tensorstack.GenericJob) jobs.Summary {
 	}
 	switch outcome := outcomeOf(job); {
 	case outcome != nil:
-		at := condition(job, tensorstack.JobCompleted).LastTransitionTime
-		s.End(outcome.Succeeded, "", outcome.Message, at)
+		at, message := condition(job, tensorstack.JobCompleted).LastTransitionTime, ""
+		if failed := condition(job, tensorstack.JobFailed); failed != nil {
+			message = failed.Message
+		}
+		s.End(outcome.Succeeded, "", message, at)
 	case paused(job):
 		s.Held = "paused: spec.runMode.pause.enabled is true"
 	}
