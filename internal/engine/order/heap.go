@@ -44,6 +44,40 @@ func (h *Heap[T]) while(at int, do func(T) bool) {
 	}
 }
 
+// Sorted yields the members in order. It takes time for those that it yields, not for the others.
+func (h *Heap[T]) Sorted(yield func(T) bool) {
+	if h.Len() == 0 {
+		return
+	}
+	next := frontier[T]{of: h, at: []int{0}}
+	for next.Len() > 0 {
+		i := heap.Pop(&next).(int)
+		if !yield(h.members.list[i]) {
+			return
+		}
+		for child := 2*i + 1; child <= 2*i+2 && child < h.Len(); child++ {
+			heap.Push(&next, child)
+		}
+	}
+}
+
+// frontier is the indices of members of a heap of which those above were yielded.
+type frontier[T any] struct {
+	of *Heap[T]
+	at []int
+}
+
+func (f *frontier[T]) Len() int           { return len(f.at) }
+func (f *frontier[T]) Less(i, j int) bool { return f.of.members.Less(f.at[i], f.at[j]) }
+func (f *frontier[T]) Swap(i, j int)      { f.at[i], f.at[j] = f.at[j], f.at[i] }
+func (f *frontier[T]) Push(x any)         { f.at = append(f.at, x.(int)) }
+func (f *frontier[T]) Pop() any {
+	last := len(f.at) - 1
+	out := f.at[last]
+	f.at = f.at[:last]
+	return out
+}
+
 // Put adds the member, or updates its position if it is already in the heap.
 func (h *Heap[T]) Put(member T) {
 	if p := h.members.place(member); p.In() {

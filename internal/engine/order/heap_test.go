@@ -70,6 +70,9 @@ func TestHeapIsASortedList(t *testing.T) {
 						t.Fatalf("item %d: In = %v, want %v", g.name, g.place.In(), in)
 					}
 				}
+				if got := slices.Collect(heap.Sorted); !slices.IsSortedFunc(got, compareItems) || len(got) != len(list) {
+					t.Fatalf("Sorted yields %d items, want %d in order", len(got), len(list))
+				}
 				before, found := rapid.IntRange(0, 5).Draw(t, "before"), 0
 				heap.While(func(g *item) bool {
 					if g.turn < before {
