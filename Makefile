@@ -164,6 +164,13 @@ bench: build ## Measure: figures beside a floor of the same run, as in docs/deve
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m ./test/bench/...
 	$(GO) test -count=1 -v -tags bench -timeout 40m -run TestLostRaces ./test/scenario/placement
 
+# TRACES is a folder with logs of real clusters, which are no part of this project.
+TRACES := ../shared/traces
+
+.PHONY: bench-traces
+bench-traces: go ## Play logs of real clusters and measure how long jobs wait: TRACES=FOLDER, under a minute
+	$(GO) test -count=1 -v -tags bench -timeout 10m -run '^TestTraces$$' ./test/bench/traces -traces $(abspath $(TRACES))
+
 # PEERS is a folder with the source of Volcano in PEERS/volcano, which is no part of this project.
 PEERS :=
 

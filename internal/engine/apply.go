@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -18,6 +19,9 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 func (c ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(c.Name)
 	q.RanksByUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
+	if q.Durations != c.Durations {
+		e.starts.runs.Forget(func(w *state.Workload) bool { return w.ClusterQueue == q })
+	}
 	q.Set(c.ClusterQueue)
 	q.Reorder()
 	for _, l := range q.Locals {
@@ -105,7 +109,11 @@ func (e *Engine) namespaceChanged(name string, before labels.Set) {
 func (lqs LocalQueueSet) apply(e *Engine) {
 	l := e.routing.local(lqs.Key)
 	from := e.queues[l.ClusterQueue]
-	same := l.Exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped && l.Terminating == lqs.Terminating
+	if l.Durations != lqs.Durations {
+		defer e.starts.runs.Forget(func(w *state.Workload) bool { return w.Local == l })
+	}
+	same := l.Exists && l.ClusterQueue == lqs.ClusterQueue && l.Stopped == lqs.Stopped &&
+		l.Terminating == lqs.Terminating && l.Durations == lqs.Durations
 	e.setLocalQueue(l, lqs.LocalQueue)
 	l.Exists = true
 	e.queue(lqs.ClusterQueue).Locals[lqs.Key] = l
@@ -244,6 +252,9 @@ func (ws WorkloadSet) apply(e *Engine) {
 		e.evictions.forget(w.Key)
 		e.refusals.clear(w)
 	}
+	if !w.Time.Equal(ws.Time) || w.Queue != ws.Queue {
+		w.Forecast = durations.Forecast{}
+	}
 	w.Workload, w.Shape = ws.Workload, shape
 	if w.Local == nil {
 		w.Local = e.routing.local(w.LocalKey())
@@ -283,6 +294,8 @@ func (wg WorkloadGone) apply(e *Engine) {
 		e.forget(w)
 	}
 }
+
+func (r RunEnded) apply(e *Engine) { e.starts.runs.Learned.Note(&r.Time, r.Took) }
 
 func (wr Written) apply(e *Engine) {
 	w := e.unconfirmed(wr.Key, wr.UID, wr.Serial)

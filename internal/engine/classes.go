@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/evaluate"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -34,7 +35,15 @@ func (s shapes) release(shape *state.Shape) {
 
 // joinClass adds the workload to its class.
 func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
-	key := state.ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey(), Avoid: w.Avoid.Key()}
+	var lasts durations.Forecast
+	if q.Family != nil && q.Family.Backfills {
+		e.starts.runs.Forecast(w)
+		if q.Waits.Backfill {
+			lasts = w.Forecast
+		}
+	}
+	key := state.ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey(), Avoid: w.Avoid.Key(),
+		Lasts: lasts}
 	c := q.Classes[key]
 	if c == nil {
 		c = q.NewClass(key, w.Local)
@@ -50,9 +59,6 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	if c.IsBlocked() {
 		e.reports.report(c, c.Why)
 	}
-	if head := c.HeldBy(); head != nil && c.Before(head) {
-		c.MakeReady()
-	}
 	switch head := q.Waits.Head(); {
 	case head != nil && head != &c.Class && c.Before(head):
 		head.MakeReady() // it comes before the head that blocks the queue
@@ -62,25 +68,20 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 }
 
 // block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on.
-// In some queues others wait behind it.
+// In a strict queue all others wait behind it.
 func (e *Engine) block(c *state.Class, why reason.Reason, found *evaluate.Outcome) {
 	c.NoteWhy(why)
 	c.Block(found.Cause, e.stateOf(c.Queue.Family))
 	e.reports.report(c, why)
-	switch q := c.Queue; {
-	case q.Strategy == Strict:
+	if q := c.Queue; q.Strategy == Strict {
 		q.Waits.HoldAll(&c.Class)
 		e.reports.reportReady(q, state.WhyBehind(q))
 		e.reports.notifyHead(c)
-	case q.Strategy == ByResource:
-		e.reports.notifyHead(c)
-		if len(found.Lacks) > 0 {
-			q.Waits.HoldFor(&c.Class, found.Lacks)
-		}
 	}
 }
 
 // stateOf identifies the state of quota in the family, and of nodes.
 func (e *Engine) stateOf(f *state.Family) waiting.State {
-	return waiting.State{Charges: f.Waits.Charges(), Places: e.nodes.Places.Changes()}
+	return waiting.State{Charges: f.Waits.Charges(), Places: e.nodes.Places.Changes(),
+		Reservations: f.Waits.ReservationMoves()}
 }

@@ -22,10 +22,12 @@ func (e *Engine) Decide(now time.Time) []Decision {
 		e.reshape()
 	}
 	e.growths.SetTime(now)
+	e.starts.runs.Now = now
 	e.usageHistory.sample(now)
 	e.retryRefused(now)
 	e.forgetAvoidance(now)
 	e.growths.StartDue(now)
+	e.starts.replanDue(&e.waiting.Timers, now)
 	p := e.newPass(e.budget)
 	p.spend((p.budget+1)/2, p.reroute)
 	e.nodes.CountWithin()
@@ -36,6 +38,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	p.processAgenda()
 	p.reroute() // with what is left of the budget
 	p.reportReasons()
+	p.reservations.promise()
 	e.avoidances.schedule(now)
 	return p.decisions
 }
@@ -66,6 +69,7 @@ func (p *pass) decide(f *state.Family) (left bool) {
 	f.UpdateHoldBacks()
 	f.Waits.Settle()
 	p.engine.holdBacks.ChargeAll(f)
+	p.reservations.update(f)
 	p.serveHeads(f)
 	p.engine.holdBacks.ReleaseAll(f)
 	f.UpdateHoldBacks()
@@ -75,7 +79,7 @@ func (p *pass) decide(f *state.Family) (left bool) {
 	if p.reevaluateBlocked(f) {
 		return true
 	}
-	return p.growth.grow(f) || !f.Waits.IsSettled() || p.reevaluateBlocked(f)
+	return p.growth.grow(f) || !f.Waits.IsSettled() || p.reevaluateBlocked(f) || p.reservations.updateLast(f)
 }
 
 // serveHeads serves the heads of the family's queues, each time the first in order, until no head is left or the
@@ -97,6 +101,7 @@ func (p *pass) serveHeads(f *state.Family) {
 		if serve {
 			p.engine.holdBacks.Release(c.queue)
 			p.serve(c)
+			p.reservations.served(c.Rank.Key, c.queue.Family)
 			p.engine.holdBacks.ChargeAfter(c.queue, c.TakesHoldBacks)
 			if served++; p.budget <= 0 {
 				break
@@ -161,14 +166,6 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 			return nil, true
 		}
 		c := state.ClassOf(q.Waits.First())
-		if head := q.Waits.HeadBefore(&c.Class); head != nil {
-			p.budget--
-			why := state.WhyBehind(q)
-			c.NoteWhy(why)
-			c.WaitBehind(head, p.engine.stateOf(q.Family))
-			p.engine.reports.report(c, why)
-			continue
-		}
 		begin := p.engine.evaluator.WorkSoFar()
 		found := p.engine.evaluator.EvaluateInTurn(c)
 		if found.Verdict != state.Hopeless {
@@ -177,6 +174,7 @@ func (p *pass) headOf(q *state.ClusterQueue) (head *contestant, cut bool) {
 		why := p.engine.evaluator.WhyHopeless(c, found)
 		p.budget -= p.engine.evaluator.CostSince(begin)
 		p.engine.block(c, why, &found)
+		p.reservations.blocked(c)
 	}
 	p.reportBehindNominated(q)
 	return nil, false
@@ -239,7 +237,7 @@ func (p *pass) reportWithinBudget() {
 		if !ok {
 			return
 		}
-		if w := p.engine.workloads[key]; w.Why.Code != w.ReportedCode || w.BlameChanged(w.Why) || w.BlamesHead() {
+		if w := p.engine.workloads[key]; w.Why.Code.IsNews(w.ReportedCode) || w.BlameChanged(w.Why) || w.BlamesHead() {
 			p.budget--
 			w.Reported, w.ReportedWhy = w.Why.Message(), w.Why
 			p.addDecision(w, w.Priority, Decision{Why: w.Why})

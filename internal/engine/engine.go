@@ -42,6 +42,7 @@ type Engine struct {
 	usageHistory
 	holdings
 	*tallies
+	*starts
 
 	// waiting is where blocked classes wait. nodesPublishedAt is the change count of places for which it was last told
 	// that nodes have changed.
@@ -98,6 +99,7 @@ func New(options Options) *Engine {
 		sharesChanged: sets.New[string]()}
 	e.usageHistory = usageHistory{options: options, ledgers: e.ledgers, tallies: e.tallies, queues: e.queues,
 		localQueues: e.localQueues, workloads: e.workloads}
+	e.starts = newStarts(e.evaluator, e.growths)
 	return e
 }
 
@@ -123,10 +125,8 @@ func (e *Engine) queue(name string) *state.ClusterQueue {
 	q := e.queues[name]
 	if q == nil {
 		q = &state.ClusterQueue{Fairly: e.options.FairSharing != nil, Classes: map[state.ClassKey]*state.Class{},
-			Locals: map[Key]*state.LocalQueue{},
-			Waits: e.waiting.NewQueue(func(c *waiting.Class) func(quota.FlavorResource) bool {
-				return e.evaluator.FormOf(state.ClassOf(c)).Asks
-			}),
+			Locals:  map[Key]*state.LocalQueue{},
+			Waits:   e.waiting.NewQueue(),
 			Waiting: &order.List[*state.Workload]{}, Unrouted: &order.List[*state.Workload]{},
 			Entitled: order.NewHeap(func(a, b *state.Class) bool { return a.Before(&b.Class) },
 				func(c *state.Class) *order.Place { return &c.EntitledAt })}

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/order"
@@ -38,7 +39,6 @@ type (
 const (
 	BestEffort = model.BestEffort
 	Strict     = model.Strict
-	ByResource = model.ByResource
 )
 
 // Which admissions wait until the pods of the workloads admitted before are ready.
@@ -102,6 +102,11 @@ type (
 		Node string
 		// Why is kube-scheduler's reason.
 		Why string
+	}
+	// RunEnded says that a workload has run to its end, and how long it ran: others of its kind may take as long.
+	RunEnded struct {
+		Time durations.Known
+		Took time.Duration
 	}
 	// Written says that a decision about a workload was written, and the version of the workload that resulted. UID
 	// and Serial are those of the decision; Serial 0 means the last one.

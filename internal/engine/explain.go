@@ -12,7 +12,7 @@ import (
 // Arrange applies changes of queues, cohorts and namespaces to the state, as Decide does first, but decides nothing.
 // An engine that is only used for Explain needs it once all events are applied; now is the time that it explains.
 func (e *Engine) Arrange(now time.Time) {
-	e.growths.Now = now.Round(0)
+	e.growths.Now, e.starts.runs.Now = now.Round(0), now.Round(0)
 	if e.reshaped {
 		e.reshape()
 	}
@@ -26,7 +26,7 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	if w == nil {
 		return reason.Explanation{}, false
 	}
-	return explain.Explain(explain.View{Evaluator: e.evaluator, HoldBacks: e.holdBacks,
+	return explain.Explain(explain.View{Evaluator: e.evaluator, HoldBacks: e.holdBacks, Planner: e.starts.planner,
 		Changed:  func(q *state.ClusterQueue) bool { return e.reshaped || e.routing.changed.Has(q.Name) },
 		MustWait: e.tallies.mustWait, WhyInadmissible: e.whyInadmissible}, w), true
 }

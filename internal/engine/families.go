@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/calendar"
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -50,11 +51,15 @@ func (e *Engine) reshape() {
 			e.startFamily(key, queues)
 		}
 	}
+	e.starts.restart(e.families)
 }
 
 // startFamily starts a family without nominations, in which every class is evaluated.
 func (e *Engine) startFamily(key string, queues []*state.ClusterQueue) {
 	f := &state.Family{Name: key, Queues: queues, Agenda: &e.agenda}
+	if key != "" && slices.ContainsFunc(queues, func(q *state.ClusterQueue) bool { return q.Waits.Backfill }) {
+		f.Backfills, f.Calendar, f.Promised = true, calendar.New(), map[Key]*state.Workload{}
+	}
 	if key != "" {
 		e.families[key] = f
 		f.Enqueue()

@@ -135,7 +135,7 @@ func (g *growthPass) enlarge(more growth.Growth) (whole bool) {
 	now := more.Workload.Held.PodSets[more.At].Count
 	var found []place.NodeCount
 	find := func(pods int32) bool {
-		nodes, ok := g.engine.nodes.MoreOnNodes(more.Workload, more.At, pods, place.Now)
+		nodes, ok := g.growths.MoreOnNodes(more.Workload, more.At, pods, place.Now)
 		if ok {
 			found = nodes
 		}

@@ -144,7 +144,7 @@ func newGrowthWorld(t *rapid.T) *world {
 			l.Borrowing, l.Lending = limit(name+" borrows up to"), limit(name+" lends up to")
 			q.Quotas[fr] = l
 		}
-		q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
+		q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, BestEffort, Strict}).Draw(t, "strategy of "+name)
 		q.Preemption = preempt.Policy{WithinQueue: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority}).
 			Draw(t, name+" within"),
 			Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t,

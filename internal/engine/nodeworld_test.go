@@ -345,7 +345,7 @@ func TestWorkloadThatWaitsForPlacesHasNone(t *testing.T) {
 		w.settle(t)
 		for _, q := range w.engine.queues {
 			for _, c := range q.Classes {
-				if c.Why.Code != "TopologyPlacementFailed" && c.Why.Code != "ExceedsNodes" || c.HeldBy() != nil ||
+				if c.Why.Code != "TopologyPlacementFailed" && c.Why.Code != "ExceedsNodes" ||
 					q.Waits.Head() != nil && q.Waits.Head() != &c.Class {
 					continue
 				}

@@ -19,11 +19,14 @@ type pass struct {
 	evictions evictionPass
 	repairs   repairPass
 	growth    growthPass
+	// reservations plans the starts of those that do not fit.
+	reservations reservationPass
 }
 
 func (e *Engine) newPass(budget int) *pass {
 	p := &pass{engine: e, budget: budget}
 	p.evictions, p.repairs, p.growth = evictionPass{p, e}, repairPass{p, e, e.nodes}, growthPass{p, e, e.growths}
+	p.reservations = reservationPass{p, e, e.starts}
 	return p
 }
 
@@ -90,6 +93,13 @@ type growthPass struct {
 	growths *growth.Growths
 }
 
+// reservationPass is the planning of starts in a pass.
+type reservationPass struct {
+	pass   *pass
+	engine *Engine
+	starts *starts
+}
+
 // admit gives the workload its quota.
 func (p *pass) admit(w *state.Workload, given *Admission) {
 	w.Held, w.Assumed, w.DecidedOn = given, state.Admits, w.Version
@@ -97,6 +107,7 @@ func (p *pass) admit(w *state.Workload, given *Admission) {
 	w.ReservedAt = p.engine.growths.Now.Truncate(time.Second)
 	w.Why = reason.Reason{}
 	p.engine.usageHistory.prepay(w)
+	p.engine.starts.admitted(w)
 	w.QueueEntry.Remove()
 	p.engine.reports.unreported.drop(w.Key)
 	p.engine.updateCharges(w)

@@ -15,7 +15,7 @@ func nodePool(nodes int) *Engine {
 	e.Apply(TopologySet{place.Topology{Name: "racks", Levels: []string{"block", rack, place.Hostname}}})
 	e.Apply(FlavorSet{Flavor{Name: "default", Topology: "racks"}})
 	q := queueOf("q", "", int64(nodes)*8)
-	q.Strategy = ByResource
+	q.Strategy = BestEffort
 	e.Apply(q)
 	e.Apply(localOf("q"))
 	for i := range nodes {

@@ -17,24 +17,7 @@ import (
 func (p *pass) reevaluateBlocked(f *state.Family) (some bool) {
 	f.Waits.Settle()
 	p.engine.publishNodes()
-	return p.engine.hasWork(f) || p.reevaluateHeads(f) || p.reevaluateByUse(f) || p.reevaluateByGrowth(f)
-}
-
-// reevaluateHeads reevaluates what the heads of queues by resource lack. It reports whether that left a class to
-// evaluate.
-func (p *pass) reevaluateHeads(f *state.Family) (left bool) {
-	now := p.engine.stateOf(f)
-	for head := range f.Waits.Heads(now) {
-		if p.budget <= 0 {
-			return true
-		}
-		if found, ready := p.reevaluate(state.ClassOf(head), now); ready {
-			left = true
-		} else if !slices.Equal(found.Lacks, head.Lacks()) {
-			left = head.Relack(found.Lacks) || left
-		}
-	}
-	return left
+	return p.engine.hasWork(f) || p.reevaluateByUse(f) || p.reevaluateByGrowth(f)
 }
 
 // reevaluateByUse evaluates the classes again that may fit once more is used, the first of each queue. It reports
@@ -113,10 +96,10 @@ func (e *Engine) missedClass() []Key {
 	return []Key{c.Head().Key}
 }
 
-// mayBeNext reports whether the class is not behind another one, and its queue may admit workloads.
+// mayBeNext reports whether the class is not behind the head of a strict queue, and its queue may admit workloads.
 func (t *tallies) mayBeNext(c *waiting.Class) bool {
 	q := state.ClassOf(c).Queue
-	return (q.Strategy != Strict || c == q.Waits.Head()) && c.HeldBy() == nil && q.Fault().Code == reason.None &&
+	return (q.Strategy != Strict || c == q.Waits.Head()) && q.Fault().Code == reason.None &&
 		t.mustWait(q).Code == reason.None
 }
 

@@ -26,7 +26,7 @@ type reports struct {
 
 // set sets the reason for which a workload waits, and schedules a report of it if it changed.
 func (r *reports) set(w *state.Workload, why reason.Reason) {
-	if w.Why.Code != why.Code || w.BlameChanged(why) {
+	if why.Code.IsNews(w.Why.Code) || w.BlameChanged(why) {
 		r.unreported.add(w.Key)
 	}
 	w.Why = why
@@ -43,7 +43,7 @@ func (r *reports) notifyHead(head *state.Class) {
 // refresh reports the reason to wait again if the status shows another one: one that changed back before it was
 // written, or one from another writer.
 func (r *reports) refresh(w *state.Workload) {
-	if w.Held == nil && w.ReportedCode != reason.None && w.Why.Code != w.ReportedCode {
+	if w.Held == nil && w.ReportedCode != reason.None && w.Why.Code.IsNews(w.ReportedCode) {
 		r.unreported.add(w.Key)
 	}
 }

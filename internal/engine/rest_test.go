@@ -39,12 +39,12 @@ func TestHeadThatNoNodeCanHoldLetsTheEngineRest(t *testing.T) {
 		queue ClusterQueueSet
 		gang  WorkloadSet
 	}{
-		"the second pod set fits on no node":           {queue(ByResource, false), gang(1, 16)},
-		"the third fits on no node":                    {queue(ByResource, false), gang(1, 2, 16)},
-		"the first has a host port":                    {queue(ByResource, false), ports},
-		"the pod sets fit, and not in one rack":        {queue(ByResource, false), inOneRack(gang(4, 5))},
+		"the second pod set fits on no node":           {queue(BestEffort, false), gang(1, 16)},
+		"the third fits on no node":                    {queue(BestEffort, false), gang(1, 2, 16)},
+		"the first has a host port":                    {queue(BestEffort, false), ports},
+		"the pod sets fit, and not in one rack":        {queue(BestEffort, false), inOneRack(gang(4, 5))},
 		"nodes are added on demand, and one is in use": {queue(BestEffort, true), inOneRack(gang(4, 4))},
-		"both":                      {queue(ByResource, true), inOneRack(gang(4, 4))},
+		"both":                      {queue(BestEffort, true), inOneRack(gang(4, 4))},
 		"in the order of the queue": {queue(Strict, true), gang(8, 8)},
 	} {
 		t.Run(name, func(t *testing.T) {

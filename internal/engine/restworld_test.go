@@ -23,12 +23,24 @@ func newGangWorld(t *rapid.T) *world {
 	w.nodes.gangs = true
 	for _, name := range queueNames {
 		q := w.queues[name]
-		q.Strategy = rapid.SampledFrom([]Strategy{ByResource, ByResource, BestEffort}).Draw(t,
+		q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, BestEffort, Strict}).Draw(t,
 			"strategy of "+name+" like default")
 		q.OnDemand = rapid.Bool().Draw(t, name+" has nodes on demand like default")
 		if rapid.IntRange(0, 2).Draw(t, name+" has a check if 0") == 0 {
 			q.Checks = []Check{{Name: "check"}}
 		}
+		w.queues[name] = q
+		w.apply(q)
+	}
+	return w
+}
+
+// newPlannedWorld has all queues of the world plan starts.
+func newPlannedWorld(t *rapid.T, w *world) *world {
+	w.learns = true
+	for _, name := range queueNames {
+		q := w.queues[name]
+		q.Strategy, q.Backfill = BestEffort, true
 		w.queues[name] = q
 		w.apply(q)
 	}
@@ -79,13 +91,15 @@ func drawTogether(t *rapid.T, podSets []PodSet) {
 // more is decided.
 func TestEngineComesToRest(t *testing.T) {
 	kinds := map[string]func(*rapid.T) *world{
-		"quota":   newWorld,
-		"flavors": newWideWorld,
-		"nodes":   newNodeWorld,
-		"gangs":   newGangWorld,
-		"losses":  newLossWorld,
-		"elastic": func(t *rapid.T) *world { w := newGangWorld(t); w.resizes(t, 5, 3); return w },
-		"growing": func(t *rapid.T) *world { w := newGrowthWorld(t); w.resizes(t, 30, 60); return w },
+		"quota":            newWorld,
+		"flavors":          newWideWorld,
+		"nodes":            newNodeWorld,
+		"gangs":            newGangWorld,
+		"losses":           newLossWorld,
+		"elastic":          func(t *rapid.T) *world { w := newGangWorld(t); w.resizes(t, 5, 3); return w },
+		"planned":          func(t *rapid.T) *world { return newPlannedWorld(t, newWorld(t)) },
+		"planned on nodes": func(t *rapid.T) *world { return newPlannedWorld(t, newNodeWorld(t)) },
+		"growing":          func(t *rapid.T) *world { w := newGrowthWorld(t); w.resizes(t, 30, 60); return w },
 	}
 	playWorlds(t, *worlds/len(kinds)+1)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -64,6 +65,7 @@ func (e *Engine) leaveLocal(w *state.Workload) {
 // forget removes the workload from all state.
 func (e *Engine) forget(w *state.Workload) {
 	e.leave(w)
+	e.starts.forget(w)
 	w.Held, w.Before, w.ClusterQueue, w.Assumed, w.Growing, w.Withdrawn = nil, nil, nil, state.Nothing, nil, nil
 	w.Gone = true
 	e.evictions.written.Delete(w.Key)
@@ -118,6 +120,7 @@ func (e *Engine) observeAdmission(w *state.Workload, observed *Admission) {
 	case w.Assumed != state.Admits:
 		if w.Held != nil {
 			e.refusals.clear(w) // the rejected change was to what it held
+			w.Forecast = durations.Forecast{}
 		}
 		w.Held, w.Before, w.Assumed = nil, nil, state.Nothing
 	}
@@ -268,6 +271,7 @@ func (e *Engine) updateCharges(w *state.Workload) {
 	e.growths.List(w)
 	e.growths.NoteSurplus(w)
 	e.nodes.UpdatePlaces(w)
+	e.starts.runs.Keep(w, &was)
 }
 
 func sameHolder(a, b *preempt.Holder) bool {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
@@ -44,6 +45,16 @@ func kindOf[E engine.Event, T any](
 			return name, v.written(&it), true
 		}}
 }
+
+// A run that ended was of the kind that the line names.
+var runEndedWords = vocabulary[engine.RunEnded]{words: []word[engine.RunEnded]{
+	duration("took", func(r *engine.RunEnded) *time.Duration { return &r.Took }),
+	duration("limit", func(r *engine.RunEnded) *time.Duration { return &r.Time.Limit }),
+	duration("expected", func(r *engine.RunEnded) *time.Duration { return &r.Time.Expected }),
+	duration("ran", func(r *engine.RunEnded) *time.Duration { return &r.Time.Ran }),
+	text("wider-kind", func(r *engine.RunEnded) *string { return &r.Time.Wider }),
+	moment("reports-end", func(r *engine.RunEnded) *time.Time { return &r.Time.Ends }),
+}}
 
 // kinds are the kinds of lines but those of jobs.
 var kinds = []kind{
@@ -82,6 +93,10 @@ var kinds = []kind{
 		text("node", func(e *engine.PodUnschedulable) *string { return &e.Node }),
 		text("why", func(e *engine.PodUnschedulable) *string { return &e.Why })}},
 		func(e *engine.PodUnschedulable) *engine.Key { return &e.Workload }),
+	kindOf("ended", runEndedWords,
+		func(kind string) engine.RunEnded { return engine.RunEnded{Time: durations.Known{Kind: kind}} },
+		func(r engine.RunEnded) engine.RunEnded { return r },
+		func(e engine.RunEnded) (engine.RunEnded, string) { return e, e.Time.Kind }),
 	named("gone", vocabulary[engine.WorkloadGone]{}, func(e *engine.WorkloadGone) *engine.Key { return &e.Key }),
 	named("written", vocabulary[engine.Written]{words: []word[engine.Written]{
 		uid(func(e *engine.Written) (engine.Key, *string) { return e.Key, &e.UID }),

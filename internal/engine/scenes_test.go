@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,7 @@ var optionWords = vocabulary[scene]{words: []word[scene]{
 	duration("grow-after", func(s *scene) *time.Duration { return &s.options.Elastic.GrowAfter }),
 	duration("check-every", func(s *scene) *time.Duration { return &s.options.CheckWaitingEvery }),
 	duration("resize-cost", func(s *scene) *time.Duration { return &s.options.Elastic.ResizeCost }),
+	wordOf("reservations", func(s *scene) *int { return &s.options.Reservations }, strconv.Atoi, strconv.Itoa),
 	toggle("on-nodes", func(s *scene) *bool { return &s.onNodes }),
 	moment("began", func(s *scene) *time.Time { return &s.began }),
 	toggle("recorded", func(s *scene) *bool { return &s.recorded }),
@@ -654,8 +656,27 @@ func (s *scene) show(command, name string) (string, error) {
 		return strings.Join(append([]string{name, "holds"}, admissionWords(a)[1:]...), " "), nil
 	case "usage":
 		return s.usage(name)
+	case "starts":
+		return s.startOf(name), nil
 	}
 	return "", fmt.Errorf("there is no command %q", command)
+}
+
+// startOf returns the planned start of a job.
+func (s *scene) startOf(name string) string {
+	start, ok := s.engine.PlannedStart(parseKey(name))
+	if !ok {
+		return name + " has no planned start"
+	}
+	text := name + " starts at " + formatMoment(start.At)
+	if start.Promised {
+		text += ", which is promised,"
+	}
+	var after []string
+	for _, key := range start.After {
+		after = append(after, formatKey(key))
+	}
+	return text + " after " + strings.Join(after, ", ")
 }
 
 // explain returns what the engine says about a job, or only the named fields of that.

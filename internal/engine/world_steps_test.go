@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/durations"
 )
 
 // namespaces have a LocalQueue for each ClusterQueue.
@@ -15,6 +17,10 @@ var namespaces = []string{"ns", "other"}
 // submit creates the job in one of the namespaces.
 func (w *world) submit(t *rapid.T, ev WorkloadSet) {
 	ev.Key.Namespace = rapid.SampledFrom([]string{"ns", "ns", "other"}).Draw(t, "namespace")
+	ev.Time = durations.Known{Limit: drawDuration(t, "limit"), Expected: drawDuration(t, "expected")}
+	if w.learns {
+		ev.Time.Kind = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "kind")
+	}
 	w.jobs[ev.Key.Name] = ev
 	w.apply(ev)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -32,6 +33,7 @@ type world struct {
 	wide    *wideWorld         // nil in a world of cpu in one flavor
 	nodes   *nodeWorld         // nil in a world of quota alone
 	elastic bool               // jobs may be resized
+	learns  bool               // how long jobs took is learned by kind, which a restart forgets
 	growth  bool               // open queues, in which most jobs are elastic: see growthStep
 	untried map[string]attempt // jobs whose admission was refused, and not tried since
 	churn   *churnWorld        // nil in a world whose objects stay
@@ -95,6 +97,7 @@ func drawOptions(t *rapid.T) Options {
 	}
 	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t,
 		"which workloads wait for ready pods")
+	options.Reservations = rapid.IntRange(0, 3).Draw(t, "starts planned")
 	if rapid.Bool().Draw(t, "LocalQueues are compared") {
 		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
 	}
@@ -113,7 +116,7 @@ func weight(w quota.Weight) *quota.Weight { return &w }
 func (w *world) setQueue(t *rapid.T, name string) {
 	cohort := rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name)
 	q := queueOf(name, cohort, rapid.Int64Range(0, 8).Draw(t, "quota of "+name))
-	q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
+	q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, BestEffort, Strict}).Draw(t, "strategy of "+name)
 	q.Preemption = preempt.Policy{
 		WithinQueue: preempt.Rule(rapid.IntRange(0, 2).Draw(t, name+" within")),
 		Reclaim: rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t,
@@ -129,8 +132,15 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).
 		Draw(t, name+" accepts")
 	q.Stopped = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
+	q.Backfill = rapid.Bool().Draw(t, name+" plans starts")
+	q.Durations = durations.Bounds{Max: drawDuration(t, "maximum of "+name), Default: drawDuration(t, "default of "+name)}
 	w.queues[name] = q
 	w.apply(q)
+}
+
+// drawDuration draws a duration, mostly none.
+func drawDuration(t *rapid.T, what string) time.Duration {
+	return time.Second * time.Duration(rapid.SampledFrom([]int{0, 0, 0, 3, 10, 30, 600, 7200}).Draw(t, what))
 }
 
 // apply logs the event, applies it to the engine, and drops the open decisions that it supersedes.
@@ -276,6 +286,7 @@ func (w *world) step(t *rapid.T) {
 		w.submit(t, ev)
 	case kind < 9:
 		name := rapid.SampledFrom(names).Draw(t, "finished job")
+		w.apply(RunEnded{Time: w.jobs[name].Time, Took: drawDuration(t, "took")})
 		w.apply(WorkloadGone{w.jobs[name].Key})
 		delete(w.jobs, name)
 	case kind < 13 && len(w.open) > 0:

@@ -6,9 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/durations"
 )
 
-// Job is a job with some work to do, with one GPU per replica.
+// Job is a job with some work to do.
 type Job struct {
 	// Name identifies the job, and orders jobs that arrive in the same second.
 	Name    string
@@ -19,11 +22,35 @@ type Job struct {
 	// power of Exponent times the work of one.
 	Work     time.Duration
 	Exponent float64
+	// Speed, if not nil, has the speeds at 1, 2, 3 and more replicas relative to one, in place of those by Exponent, which
+	// is then what the engine expects of it. It has Max entries.
+	Speed    []float64
 	Priority int32
+	// User is whose job it is, in a log that says so.
+	User string
+	// Namespace and Queue name the LocalQueue of the job; both are "" for the only one of a cluster without Objects.
+	Namespace, Queue string
+	// Pod says what a replica asks for, and how its pods are placed; nil asks for one GPU. Its counts are set.
+	Pod *engine.PodSet
+	// Time is what is known of how long the job runs. A job with a limit is stopped once it has run that long.
+	Time durations.Known
+}
+
+// perPod returns what a replica asks for.
+func (j *Job) perPod() map[string]int64 {
+	if j.Pod == nil {
+		return map[string]int64{GPU: 1}
+	}
+	return j.Pod.PerPod
 }
 
 // speed returns the speed of this number of replicas, relative to one.
-func (j *Job) speed(replicas int32) float64 { return math.Pow(float64(replicas), j.Exponent) }
+func (j *Job) speed(replicas int32) float64 {
+	if j.Speed != nil {
+		return j.Speed[replicas-1]
+	}
+	return math.Pow(float64(replicas), j.Exponent)
+}
 
 // AtMaximum returns the jobs as rigid ones of their largest size.
 func AtMaximum(jobs []Job) []Job { return rigid(jobs, func(j Job) int32 { return j.Max }) }

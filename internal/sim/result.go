@@ -11,6 +11,12 @@ type Result struct {
 	// Took is the time from the arrival of each job to its end, in the order of the jobs; negative for a job that did
 	// not end.
 	Took []time.Duration
+	// Waited is the time from the arrival of each job to its first start; negative for a job that did not start.
+	Waited []time.Duration
+	// Promised counts the jobs whose start was promised, Delayed those of them that started later than promised.
+	Promised, Delayed int
+	// Promises are the promised starts of jobs that started, in order of these starts.
+	Promises []Promise
 	// Makespan is the time at which the last job ended.
 	Makespan time.Duration
 	// Resizes is the number of resizes of running jobs.
@@ -19,12 +25,18 @@ type Result struct {
 	Steps []Step
 }
 
+// Promise is a promised start: at the latest at this time.
+type Promise struct {
+	Job         int
+	At, Started time.Duration
+}
+
 // Step is a change of what a job holds.
 type Step struct {
 	At  time.Duration
 	Job int
-	// Replicas is the number of running replicas; Held is the number of GPUs that other jobs cannot use, including the
-	// GPUs of terminating pods.
+	// Replicas is the number of running replicas; Held is the number of replicas' worth of resources that other jobs
+	// cannot use, including those of terminating pods.
 	Replicas, Held int32
 }
 
@@ -44,10 +56,14 @@ func (r Result) Mean() time.Duration {
 
 // Quantile returns the time within which the given share of the jobs ended, by nearest rank.
 func (r Result) Quantile(share float64) time.Duration {
-	if len(r.Took) == 0 {
+	return quantile(slices.Sorted(slices.Values(r.Took)), share)
+}
+
+// quantile returns the nearest rank of sorted times, zero if there are none.
+func quantile(sorted []time.Duration, share float64) time.Duration {
+	if len(sorted) == 0 {
 		return 0
 	}
-	sorted := slices.Sorted(slices.Values(r.Took))
 	rank := int(math.Ceil(share * float64(len(sorted))))
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,10 +13,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Cluster is the simulated cluster: one queue whose quota is its GPUs.
+// Cluster is the simulated cluster.
 type Cluster struct {
+	// GPUs is the quota of the only queue, which has this Strategy, and plans starts if Backfill is set.
 	GPUs     int64
 	Strategy engine.Strategy
+	Backfill bool
+	// Objects, if not nil, are the queues, flavors and nodes of the cluster in place of these.
+	Objects []engine.Event
+	// Options, if not nil, configure the engine in place of Growth and Reservations.
+	Options *engine.Options
+	// Reservations is for how many jobs a start is planned, 0 for one.
+	Reservations int
 	// Growth says when jobs grow.
 	Growth elastic.Policy
 	// ResizeLoses is how long a job makes no progress after it was resized, or stopped and started again. PodsLeaveIn
@@ -23,13 +32,17 @@ type Cluster struct {
 	ResizeLoses, PodsLeaveIn time.Duration
 	// Around, if not nil, is called to run each pass of the engine, so that it can be measured.
 	Around func(pass func())
+	// Stopped, if not nil, is asked again and again whether to give up: what has not happened by then never does.
+	Stopped func() bool
 }
 
 const (
-	namespace = "sim"
+	// Namespace is the namespace of jobs and LocalQueues that name none.
+	Namespace = "sim"
 	queue     = "default"
-	gpu       = "nvidia.com/gpu"
 	podSet    = "worker"
+	// GPU is what replicas ask for that do not say otherwise.
+	GPU = "nvidia.com/gpu"
 )
 
 // epoch is the start of the simulated time. Its value does not matter.
@@ -37,16 +50,20 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Run simulates the jobs and returns the result. It ends when no event is left.
 func (c Cluster) Run(jobs []Job) Result {
-	r := &run{Cluster: c, engine: engine.New(engine.Options{Elastic: c.Growth}), byKey: map[engine.Key]*entry{}}
-	r.result.Took = make([]time.Duration, len(jobs))
+	options := engine.Options{Elastic: c.Growth, Reservations: c.Reservations}
+	if c.Options != nil {
+		options = *c.Options
+	}
+	r := &run{Cluster: c, engine: engine.New(options), byKey: map[engine.Key]*entry{}}
+	r.result.Took, r.result.Waited = make([]time.Duration, len(jobs)), make([]time.Duration, len(jobs))
 	for _, ev := range c.setUp() {
 		r.engine.Apply(ev)
 	}
 	for i := range jobs {
-		r.result.Took[i] = -1
+		r.result.Took[i], r.result.Waited[i] = -1, -1
 		r.at(jobs[i].Arrives, func() { r.arrive(i, &jobs[i]) })
 	}
-	for r.next() {
+	for (c.Stopped == nil || !c.Stopped()) && r.next() {
 		r.decide()
 	}
 	return r.result
@@ -54,15 +71,18 @@ func (c Cluster) Run(jobs []Job) Result {
 
 // setUp returns the events that precede the first job.
 func (c Cluster) setUp() []engine.Event {
+	if c.Objects != nil {
+		return c.Objects
+	}
 	return []engine.Event{
 		engine.FlavorSet{Flavor: engine.Flavor{Name: "default"}},
 		engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{
-			Name: queue, Strategy: c.Strategy, Namespaces: &metav1.LabelSelector{},
-			Groups: []flavor.Group{{Resources: []string{gpu}, Flavors: []string{"default"}}},
-			Quotas: quota.Quotas{{Flavor: "default", Resource: gpu}: {Nominal: c.GPUs, Borrowing: quota.Unlimited,
+			Name: queue, Strategy: c.Strategy, Backfill: c.Backfill, Namespaces: &metav1.LabelSelector{},
+			Groups: []flavor.Group{{Resources: []string{GPU}, Flavors: []string{"default"}}},
+			Quotas: quota.Quotas{{Flavor: "default", Resource: GPU}: {Nominal: c.GPUs, Borrowing: quota.Unlimited,
 				Lending: quota.Unlimited}},
 		}},
-		engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: namespace, Name: queue},
+		engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: Namespace, Name: queue},
 			ClusterQueue: queue}},
 	}
 }
@@ -86,19 +106,28 @@ type entry struct {
 	// started is set once it has run; plans counts its plans, so that events of an earlier plan are ignored.
 	started bool
 	plans   int
+	// promised is the start that was promised, negative if none was. ran is how long it has run.
+	promised time.Duration
+	ran      time.Duration
 }
 
 // apiTime returns the current time as the API server stores it, in whole seconds.
 func (r *run) apiTime() time.Time { return epoch.Add(r.now.Truncate(time.Second)) }
 
 func (r *run) arrive(index int, job *Job) {
-	key := engine.Key{Namespace: namespace, Name: job.Name}
-	set := engine.PodSet{Name: podSet, Count: job.Max, PerPod: map[string]int64{gpu: 1}}
+	key := engine.Key{Namespace: cmp.Or(job.Namespace, Namespace), Name: job.Name}
+	set := engine.PodSet{}
+	if job.Pod != nil {
+		set = *job.Pod
+	}
+	set.PerPod = job.perPod()
+	set.Name, set.Count = podSet, job.Max
 	if job.Min < job.Max {
 		set.MinCount, set.Elastic = job.Min, job.Exponent
 	}
-	e := &entry{index: index, progress: progress{job: job, since: r.now}, workload: engine.Workload{
-		Key: key, UID: job.Name, Queue: queue, Priority: job.Priority, QueuedAt: r.apiTime(), PodSets: []engine.PodSet{set},
+	e := &entry{index: index, promised: -1, progress: progress{job: job, since: r.now}, workload: engine.Workload{
+		Key: key, UID: job.Name, Queue: cmp.Or(job.Queue, queue), Priority: job.Priority, QueuedAt: r.apiTime(),
+		PodSets: []engine.PodSet{set}, Time: job.Time,
 	}}
 	r.byKey[key] = e
 	r.observe(e)
@@ -117,6 +146,9 @@ func (r *run) decide() {
 		for _, d := range decisions {
 			r.carryOut(d)
 		}
+		for key, at := range r.engine.Promises {
+			r.promise(r.byKey[key], at)
+		}
 		if len(decisions) == 0 && !r.engine.Busy() {
 			break
 		}
@@ -127,6 +159,30 @@ func (r *run) decide() {
 			r.at(when, func() {})
 		}
 	}
+}
+
+// promise notes a promised start, of which the earliest counts.
+func (r *run) promise(e *entry, at time.Time) {
+	when := at.Sub(epoch)
+	if e.promised < 0 {
+		r.result.Promised++
+		e.promised = when
+	}
+	e.promised = min(e.promised, when)
+}
+
+// start notes that the job starts.
+func (r *run) start(e *entry) {
+	if !e.started {
+		r.result.Waited[e.index] = r.now - e.progress.job.Arrives
+	}
+	if e.promised >= 0 {
+		r.result.Promises = append(r.result.Promises, Promise{Job: e.index, At: e.promised, Started: r.now})
+		if r.now > e.promised {
+			r.result.Delayed++
+		}
+	}
+	e.started, e.promised = true, -1
 }
 
 // pass runs one pass of the engine.
@@ -150,7 +206,7 @@ func (r *run) carryOut(d engine.Decision) {
 		if e.started {
 			loses = r.ResizeLoses
 		}
-		e.started = true
+		r.start(e)
 		e.progress.resize(r.now, d.Admit.PodSets[0].Count, loses)
 	case d.Resize != nil:
 		e.workload.Admission, e.workload.ResizedAt = d.Resize.Admission, r.apiTime()
@@ -158,6 +214,8 @@ func (r *run) carryOut(d engine.Decision) {
 		e.progress.resize(r.now, d.Resize.To, r.ResizeLoses)
 	case d.Evict != nil:
 		e.workload.Evicted = true
+		e.ran += r.now - r.startOf(e)
+		e.workload.Time.Ran = e.ran
 		e.progress.resize(r.now, 0, 0)
 	default:
 		e.workload.ReportedCode = d.Why.Code
@@ -196,7 +254,7 @@ func (r *run) leave(e *entry) {
 func (r *run) plan(e *entry) {
 	e.plans++
 	if plans := e.plans; e.progress.replicas > 0 {
-		r.at(e.progress.ends(), func() {
+		r.at(r.endOf(e), func() {
 			if e.plans == plans {
 				r.end(e)
 			}
@@ -204,7 +262,20 @@ func (r *run) plan(e *entry) {
 	}
 }
 
+// endOf returns when the job ends at its present size: when its work is done, or at its limit.
+func (r *run) endOf(e *entry) time.Duration {
+	ends, limit := e.progress.ends(), e.progress.job.Time.Limit
+	if limit > 0 {
+		ends = min(ends, r.startOf(e)+limit-e.ran)
+	}
+	return ends
+}
+
+// startOf returns when the job was started last.
+func (r *run) startOf(e *entry) time.Duration { return e.workload.ReservedAt.Sub(epoch) }
+
 func (r *run) end(e *entry) {
+	r.engine.Apply(engine.RunEnded{Time: e.workload.Time, Took: e.ran + r.now - r.startOf(e)})
 	e.plans++
 	e.workload.Admission, e.progress.replicas = nil, 0
 	delete(r.byKey, e.workload.Key)
@@ -218,7 +289,11 @@ func (r *run) end(e *entry) {
 func (r *run) note(e *entry) {
 	step := Step{At: r.now, Job: e.index, Replicas: e.progress.replicas}
 	if a := e.workload.Admission; a != nil {
-		step.Held = int32(a.PodSets[0].Usage[gpu] + a.PodSets[0].Surplus[gpu])
+		for resource, each := range a.PodSets[0].Usage {
+			one := each / int64(a.PodSets[0].Count)
+			step.Held = a.PodSets[0].Count + int32(a.PodSets[0].Surplus[resource]/one)
+			break
+		}
 	}
 	r.result.Steps = append(r.result.Steps, step)
 }

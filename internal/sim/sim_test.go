@@ -131,7 +131,7 @@ func TestJobThatDoesNotFitNeverEnds(t *testing.T) {
 func drawn(t *rapid.T) (Cluster, []Job) {
 	c := Cluster{
 		GPUs: rapid.Int64Range(16, 64).Draw(t, "GPUs"),
-		Strategy: rapid.SampledFrom([]engine.Strategy{engine.BestEffort, engine.Strict, engine.ByResource}).
+		Strategy: rapid.SampledFrom([]engine.Strategy{engine.BestEffort, engine.Strict}).
 			Draw(t, "strategy"),
 		ResizeLoses: seconds(rapid.IntRange(0, 60).Draw(t, "resize loses")),
 		PodsLeaveIn: seconds(rapid.IntRange(0, 20).Draw(t, "pods leave in")),

@@ -64,7 +64,8 @@ func (a *anySearch) fill(order []int) bool {
 	}
 	a.evaluator.tried += TriedPerBudget * len(order)
 	if !a.isEnough() {
-		if a.best.Verdict != state.Hopeless { // with fewer pods of an earlier pod set there may be enough of a later one
+		if a.best.Verdict != state.Hopeless && !a.evaluator.Planning {
+			// With fewer pods of an earlier pod set there may be enough of a later one.
 			a.evaluator.cause.Use = true
 		}
 		a.best = Outcome{}
@@ -112,7 +113,6 @@ func (a *anySearch) note(found Outcome) {
 	if closeness(found.Choice.Why.Code) > closeness(l.Choice.Why.Code) {
 		l.Choice.Why = found.Choice.Why
 	}
-	l.Lacks = append(l.Lacks, found.Lacks...)
 }
 
 // none returns the outcome if there are too few pods: it says what is short, and is looked at again when there is more

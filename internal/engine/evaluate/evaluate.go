@@ -16,7 +16,11 @@ import (
 // Evaluate determines what can be done for the head of the class, without changing anything. A smaller count than
 // requested is considered only if the full one is not available.
 func (ev *Evaluator) Evaluate(c *state.Class) Outcome {
-	ev.Evaluations++
+	if ev.Planning {
+		ev.Trials++
+	} else {
+		ev.Evaluations++
+	}
 	form := ev.FormOf(c)
 	w := ev.Workloads[c.Head().Key]
 	full := ev.considerTaking(w, c, form.Full())
@@ -29,7 +33,7 @@ func (ev *Evaluator) Evaluate(c *state.Class) Outcome {
 		}
 		any.note(full)
 	}
-	if full.Verdict != state.Admissible && full.Verdict != state.Nominable && !full.sparesQueue(c.Queue) {
+	if !ev.Planning && full.Verdict != state.Admissible && full.Verdict != state.Nominable && !full.sparesQueue(c.Queue) {
 		if found, yields := ev.ByYielding(w, c); yields && (len(found.Victims) == 0 || full.stopsAny()) {
 			return found
 		}
@@ -70,17 +74,51 @@ func (ev *Evaluator) considerTaking(w *state.Workload, c *state.Class, counts []
 // Consider determines what can be done for these counts of each pod set.
 func (ev *Evaluator) Consider(w *state.Workload, c *state.Class, counts []int32) Outcome {
 	found := ev.considerCapacity(w, c, counts)
-	if found.Verdict != state.Admissible && found.Verdict != state.Nominable {
-		if found.Verdict == state.Hopeless {
-			ev.dependsOn(&found)
-		}
+	switch {
+	case found.Verdict == state.Hopeless:
+		ev.dependsOn(&found)
+		return found
+	case ev.Planning:
 		return found
 	}
-	if grower := ev.Growths.BlocksGrowth(w, c.Queue, found.Choice); grower != nil {
-		return ev.growthOutcome(found.Choice, grower,
-			"the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow")
+	if found.Verdict != state.Preempting {
+		if grower := ev.Growths.BlocksGrowth(w, c.Queue, found.Choice); grower != nil {
+			return ev.growthOutcome(found.Choice, grower,
+				"the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow")
+		}
 	}
-	return found
+	delayed := ev.Starts.Delayed(w, c, &found)
+	if delayed == nil {
+		return found
+	}
+	if ev.FormOf(c).HasChoice() || ev.FormOf(c).OnNodes() {
+		other := Outcome{}
+		ev.Starts.Beside(c, func() { other = ev.considerCapacity(w, c, counts) })
+		if other.Verdict == state.Admissible && ev.Starts.Delayed(w, c, &other) == nil &&
+			ev.Growths.BlocksGrowth(w, c.Queue, other.Choice) == nil {
+			return other
+		}
+	}
+	return ev.behindOutcome(c, found.Choice, delayed)
+}
+
+// behindOutcome returns the outcome of a choice that would delay a planned start.
+func (ev *Evaluator) behindOutcome(c *state.Class, choice flavor.Choice, delayed *state.Reservation) Outcome {
+	// Where queues share quota or nodes, what fits beside the start may change with any usage.
+	f := c.Queue.Family
+	out := Outcome{Choice: choice, Delays: delayed,
+		mayChoose: len(f.Queues) > 1 || delayed.Class.Queue.Family != f}
+	out.Choice.Mode, out.Choice.Short = flavor.Blocked, nil
+	out.Choice.Why = reason.Reason{Code: reason.BehindReservation,
+		Detail: "there is capacity, but it would delay the planned start of a workload that comes before it"}
+	for i := range choice.Assignments {
+		if a := &choice.Assignments[i]; len(a.Places) > 0 {
+			out.fullFlavors = append(out.fullFlavors, ev.Nodes.PlacedBy(a))
+		}
+	}
+	ev.dependsOn(&out)
+	ev.cause.Behind = true
+	return out
 }
 
 // considerCapacity is consider without regard to workloads that are to grow.
@@ -117,7 +155,6 @@ func (ev *Evaluator) mayMakeWay(c *state.Class) bool {
 // resolve determines what can be done with a choice of flavors.
 func (ev *Evaluator) resolve(w *state.Workload, c *state.Class, counts []int32, choice flavor.Choice) Outcome {
 	q := c.Queue
-	lacks := ev.lacksOf(c, counts, choice)
 	switch choice.Mode {
 	case flavor.Fits:
 		return Outcome{Verdict: state.Admissible, Choice: choice}
@@ -129,9 +166,9 @@ func (ev *Evaluator) resolve(w *state.Workload, c *state.Class, counts []int32, 
 		}
 		// Whether it may evict others depends on all that it requests, not only on what was short.
 		choice.Short = quota.Union(choice.Short, choice.Usage.Indices()...)
-		return Outcome{Choice: choice, Lacks: lacks, mayChoose: ev.FormOf(c).HasChoice()}
+		return Outcome{Choice: choice, mayChoose: ev.FormOf(c).HasChoice()}
 	}
-	return Outcome{Choice: choice, Lacks: lacks}
+	return Outcome{Choice: choice}
 }
 
 // EvaluateInTurn evaluates the class as if its own queue held nothing back. If it then does not fit, but may fit within
@@ -140,6 +177,7 @@ func (ev *Evaluator) EvaluateInTurn(c *state.Class) Outcome {
 	ev.cause = waiting.Cause{}
 	found := ev.evaluateInTurn(c)
 	found.Cause = ev.cause
+	found.Cause.Lacks = !found.Cause.Behind && found.Choice.Why.Code.MayStart()
 	return found
 }
 
@@ -147,6 +185,9 @@ func (ev *Evaluator) EvaluateInTurn(c *state.Class) Outcome {
 // and each of them may be the one that fits later, also where the reason to wait is another one. Example: a job lacks
 // quota, which a running job would give up for it, and then it lacks nodes. It waits for either.
 func (ev *Evaluator) dependsOn(found *Outcome) {
+	if ev.Planning {
+		return // no class waits for what a plan depends on
+	}
 	if ev.cause.Quota == nil {
 		ev.cause.Quota = slices.Clip(found.Choice.Short) // as usual, and no copy
 	}
@@ -193,11 +234,14 @@ func (ev *Evaluator) evaluateInTurn(c *state.Class) Outcome {
 
 // evaluateReleasing evaluates the class as if these queues held nothing back.
 func (ev *Evaluator) evaluateReleasing(c *state.Class, queues ...*state.ClusterQueue) Outcome {
-	for _, q := range queues {
+	held := make([]quota.Vector, len(queues))
+	for i, q := range queues {
 		ev.Tree.Release(q.Name, quota.Planned, q.HeldBack)
+		held[i], q.HeldBack = q.HeldBack, nil
 	}
 	defer func() {
-		for _, q := range queues {
+		for i, q := range queues {
+			q.HeldBack = held[i]
 			ev.Tree.Charge(q.Name, quota.Planned, q.HeldBack)
 		}
 	}()
@@ -275,7 +319,9 @@ func (ev *Evaluator) ByYielding(w *state.Workload, c *state.Class) (found Outcom
 					return
 				}
 				trial.TakeOffNodes()
+				ev.Yielding, ev.YieldingIn = sizes, q
 				found = ev.Consider(w, c, least)
+				ev.Yielding, ev.YieldingIn = nil, nil
 			})
 			return found.Verdict == state.Nominable || found.Verdict == state.Admissible
 		}

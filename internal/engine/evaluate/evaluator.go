@@ -27,10 +27,6 @@ type Outcome struct {
 	Yields []state.Yield
 	// shrinksEquals is set if some victims have its queue and priority: those shrink for its minimum only.
 	shrinksEquals bool
-	// Lacks is what there has to be more of before it can be admitted; empty if more would not help.
-	Lacks []quota.FlavorResource
-	// couldRun is set if it is known that it would run if nothing else did.
-	couldRun bool
 	// TakesHoldBacks is set if it takes quota that is held back for workloads after it.
 	TakesHoldBacks bool
 	// mayChoose is set if the workload may fit because more is used, not less: nothing can be evicted for the chosen
@@ -39,6 +35,8 @@ type Outcome struct {
 	mayChoose bool
 	// fullFlavors are the flavors whose nodes lack capacity.
 	fullFlavors []string
+	// Delays is the planned start that it would delay, if that is why it is hopeless.
+	Delays *state.Reservation
 	// Cause is what the evaluation depended on, if it is hopeless.
 	Cause waiting.Cause
 }
@@ -62,14 +60,31 @@ type Evaluator struct {
 	Nodes      *nodes.Nodes
 	Ledgers    state.Ledgers
 	Growths    *growth.Growths
+	// Starts has the planned starts, which others must not delay.
+	Starts Starts
+	// Planning is set while a start is planned: nothing is evicted or shrunk for it, and it waits for nobody's growth.
+	Planning bool
+	// Yielding are the sizes that elastic workloads of a queue have in the present trial, in the order of its list; nil if
+	// nothing is tried.
+	Yielding   []int32
+	YieldingIn *state.ClusterQueue
 	// Ranking has the shares that searches for victims compare.
 	Ranking fair.Ranking
-	// Evaluations counts the evaluations of classes, and tried the workloads that these have tried at other sizes on
-	// nodes.
-	Evaluations int
-	tried       int
+	// Evaluations counts the evaluations of classes, and Trials those in which a start was planned; tried counts the
+	// workloads that these have tried at other sizes on nodes.
+	Evaluations, Trials int
+	tried               int
 	// cause is what the present evaluation has depended on so far.
 	cause waiting.Cause
+}
+
+// Starts are the planned starts of workloads that do not fit now.
+type Starts interface {
+	// Delayed returns the first of the starts that the workload of the class would delay with this outcome, nil if it
+	// delays none.
+	Delayed(w *state.Workload, c *state.Class, found *Outcome) *state.Reservation
+	// Beside calls what as if all that is reserved for workloads before the class were in use.
+	Beside(c *state.Class, what func())
 }
 
 // offer returns the flavors that the queue offers.
@@ -94,19 +109,6 @@ func (ev *Evaluator) FormOf(c *state.Class) *flavor.Form {
 func (ev *Evaluator) FirstFlavors(w *state.Workload) quota.Vector {
 	form := flavor.NewForm(w.PodSets, ev.offer(w.ClusterQueue), ev.Tree)
 	return form.First(form.Full())
-}
-
-// lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
-// matters only in a queue by resource.
-func (ev *Evaluator) lacksOf(c *state.Class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
-	if c.Queue.Strategy != model.ByResource || choice.Mode >= flavor.Awaits || !c.Form.CouldFit(counts, c.Queue.Node) {
-		return nil
-	}
-	out := make([]quota.FlavorResource, len(choice.Short))
-	for n, i := range choice.Short {
-		out[n] = ev.Tree.Name(i)
-	}
-	return out
 }
 
 // strategies returns the strategies of fair sharing, nil if it is off.
@@ -156,7 +158,7 @@ const maxCombinations = 16
 // ready, nobody is told that the nodes never suffice.
 func (ev *Evaluator) WhyHopeless(c *state.Class, found Outcome) reason.Reason {
 	why := found.Choice.Why
-	if why.Code == reason.TopologyPlacementFailed && !found.couldRun && !find.MentionsNotReady(why.Message()) &&
+	if why.Code == reason.TopologyPlacementFailed && !find.MentionsNotReady(why.Message()) &&
 		ev.exceedsNodes(c) {
 		why.Code = reason.ExceedsNodes
 	}

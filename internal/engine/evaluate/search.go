@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
-	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/nodes"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/place/find"
@@ -22,12 +21,11 @@ type search struct {
 	w         *state.Workload
 	class     *state.Class
 	counts    []int32
-	// excluded are the flavors without places; short is all quota that was short in the process, fullFlavors the
-	// flavors whose nodes lacked capacity, and lacks the resources that these lacked.
+	// excluded are the flavors without places; short is all quota that was short in the process, and fullFlavors the
+	// flavors whose nodes lacked capacity.
 	excluded    map[flavor.PodSetFlavor]reason.Verdict
 	short       []quota.Index
 	fullFlavors []string
-	lacks       []quota.FlavorResource
 	// mayChoose is set as in outcome.
 	mayChoose bool
 	// postponed are choices for which others might be preempted if no flavor fits without preemption.
@@ -159,11 +157,6 @@ func (s *search) exclude(choice flavor.Choice, fault *find.Shortfall) bool {
 	if !slices.Contains(s.fullFlavors, fault.Flavor) {
 		s.fullFlavors = append(s.fullFlavors, fault.Flavor)
 	}
-	if s.class.Queue.Strategy == model.ByResource {
-		for _, resource := range fault.Resources {
-			s.lacks = append(s.lacks, quota.FlavorResource{Flavor: fault.Flavor, Resource: resource})
-		}
-	}
 	if s.class.Queue.Preemption.Allows() {
 		s.note(s.indicesOf(choice)) // a workload that comes to hold any of that might be evicted
 	}
@@ -190,38 +183,10 @@ func (s *search) lastResort(last flavor.Choice) Outcome {
 			return found
 		}
 	}
-	out := Outcome{Choice: last, mayChoose: s.mayChoose || s.evaluator.mayMakeWay(s.class), fullFlavors: s.fullFlavors,
-		Lacks: s.evaluator.lacksOf(s.class, s.counts, last)}
-	if s.class.Queue.Strategy == model.ByResource {
-		if out.Lacks = append(out.Lacks, s.lacks...); len(out.Lacks) > 0 {
-			if out.couldRun = s.couldRun(); !out.couldRun {
-				out.Lacks, out.fullFlavors = nil, s.fullFlavors
-			}
-		}
-	}
+	out := Outcome{Choice: last, mayChoose: s.mayChoose || s.evaluator.mayMakeWay(s.class), fullFlavors: s.fullFlavors}
 	out.Choice.Mode = min(out.Choice.Mode, flavor.Blocked)
 	out.Choice.Short = s.short
 	return out
-}
-
-// couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
-// so that the result changes only with the nodes. Cordoned nodes and those that kube-scheduler has refused have none: a
-// head must not hold back others from the rest for as long as it cannot use these. Flavors without such capacity are
-// added to fullFlavors.
-func (s *search) couldRun() bool {
-	ways := 0
-	for given := range s.class.Form.Possible(s.counts, s.class.Queue.Node) {
-		asks := s.evaluator.Nodes.AsksOf(s.class.Shape.PodSets, given, s.w.Avoid)
-		if ways++; len(asks) == 0 || ways > maxCombinations || s.evaluator.Nodes.Finder.FitsWhenIdle(asks) {
-			return true
-		}
-		for _, ask := range asks {
-			if !slices.Contains(s.fullFlavors, ask.Flavor) {
-				s.fullFlavors = append(s.fullFlavors, ask.Flavor)
-			}
-		}
-	}
-	return false
 }
 
 // byPreemption looks for victims without which there are both quota and capacity on nodes. fault is why there are no

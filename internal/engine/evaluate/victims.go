@@ -36,6 +36,9 @@ func (ev *Evaluator) Preemptor(w *state.Workload, q *state.ClusterQueue, usage q
 
 // VictimsOf returns the victims of a preemptor.
 func (ev *Evaluator) VictimsOf(p preempt.Preemptor) []preempt.Victim {
+	if ev.Planning {
+		return nil
+	}
 	return preempt.Search(ev.Tree, p, ev.HoldersOf)
 }
 

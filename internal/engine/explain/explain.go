@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/model"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/plan"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
@@ -18,6 +19,7 @@ import (
 type View struct {
 	*evaluate.Evaluator
 	HoldBacks state.HoldBacks
+	Planner   *plan.Planner
 	// Changed says that the queue has changed and its workloads are not routed again yet.
 	Changed func(q *state.ClusterQueue) bool
 	// MustWait returns why nothing of the queue is admitted now, and WhyInadmissible why the workload may not be, whatever
@@ -160,7 +162,6 @@ func (ex *explainer) explainWait() {
 		} else {
 			ex.HoldBacks.ChargeAll(q.Family) // as in a pass
 			defer ex.HoldBacks.ReleaseAll(q.Family)
-			ex.findHead()
 		}
 		form, found := ex.probe(w)
 		if c := w.Class; c != nil && c.Head().Key != w.Key && found.Verdict == state.Preempting {
@@ -188,6 +189,7 @@ func (ex *explainer) explainWait() {
 			}
 		}
 		ex.findStuckHead()
+		ex.findStart(found)
 		if why.Code == reason.None {
 			why = ex.whyNow(found)
 		}

@@ -31,6 +31,8 @@ type Growths struct {
 	// timers says, by queue, when a workload that may not grow yet may grow; Now is the time of the last Decide.
 	timers *waiting.Timers
 	Now    time.Time
+	// Delays reports whether more pods of a workload, on these nodes, would delay a planned start; nil if none is planned.
+	Delays func(w *state.Workload, at int, pods int32, on []place.NodeCount) bool
 	// Surplus are the workloads that hold more pods than their jobs want.
 	Surplus sets.Set[order.Key]
 }

@@ -12,10 +12,19 @@ import (
 	"github.com/musterhq/muster/internal/engine/state"
 )
 
+// MoreOnNodes finds nodes for more pods of a held pod set, which do not delay a planned start.
+func (g *Growths) MoreOnNodes(w *state.Workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
+	found, ok := g.nodes.MoreOnNodes(w, at, pods, on)
+	if ok && pods > 0 && g.Delays != nil && g.Delays(w, at, pods, found) {
+		return nil, false
+	}
+	return found, ok
+}
+
 // PodsOn returns how many more pods of a resizable workload, up to most, fit on nodes in a ledger.
 func (g *Growths) PodsOn(on place.Ledger, t *state.Resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
-		_, ok := g.nodes.MoreOnNodes(t.Members[i], t.At[i], pods, on)
+		_, ok := g.MoreOnNodes(t.Members[i], t.At[i], pods, on)
 		return ok
 	}
 	switch {
@@ -143,7 +152,7 @@ func (h *Headroom) holdTogether(steps []int) (fit bool) {
 // enlarge gives the workload more pods on nodes, within a Try. It reports whether the nodes hold them.
 func (h *Headroom) enlarge(i int, pods int32) bool {
 	w, at := h.of.Members[i], h.of.At[i]
-	nodes, ok := h.growths.nodes.MoreOnNodes(w, at, pods, h.on)
+	nodes, ok := h.growths.MoreOnNodes(w, at, pods, h.on)
 	if len(nodes) > 0 {
 		h.growths.nodes.HoldAs(w, state.Placed{By: w.Held.Sized(at, w.Held.PodSets[at].Count+pods, nodes)})
 	}

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
@@ -30,8 +31,6 @@ const (
 	BestEffort = waiting.BestEffort
 	// Strict admits no workload before the head.
 	Strict = waiting.Strict
-	// ByResource admits later workloads that request none of the resources that the head lacks.
-	ByResource = waiting.ByResource
 )
 
 // ClusterQueue is a queue with quota.
@@ -64,6 +63,11 @@ type ClusterQueue struct {
 	Weight *quota.Weight
 	// ByUsage orders its workloads by the recent usage of their LocalQueues first.
 	ByUsage bool
+	// Backfill plans the start of the first workload that does not fit, and lets others pass only if they do not delay
+	// that start. It has an effect with the strategy BestEffort.
+	Backfill bool `json:",omitempty"`
+	// Durations are the bounds for the times of its workloads.
+	Durations durations.Bounds `json:",omitzero"`
 }
 
 // Check is an admission check of a ClusterQueue.
@@ -92,6 +96,8 @@ type LocalQueue struct {
 	// newer sample.
 	Consumed   fair.Consumption
 	ConsumedAt time.Time
+	// Durations are the bounds for the times of its workloads, within those of the ClusterQueue.
+	Durations durations.Bounds `json:",omitzero"`
 }
 
 // Cohort is a group of queues and cohorts that may use each other's free quota.
@@ -116,6 +122,8 @@ type Workload struct {
 	Priority int32
 	// QueuedAt is the time since which it has been waiting.
 	QueuedAt time.Time
+	// Time is what its object says of how long it runs.
+	Time durations.Known `json:",omitzero"`
 	// Inactive workloads are not admitted.
 	Inactive bool
 	// BackoffReason, if not empty, says until when, or for what, the workload stays out of its queue after an
@@ -132,6 +140,8 @@ type Workload struct {
 	// Admission is what the workload holds, ReservedAt since when.
 	Admission  *Admission
 	ReservedAt time.Time
+	// AdmittedAt is since when it may run, zero if that is not known; it is then about ReservedAt.
+	AdmittedAt time.Time `json:",omitzero"`
 	// Admitted says that all checks are ready and that it may run, Ready that all its pods are ready or have been.
 	Admitted, Ready bool
 	// Evicted says that it is being evicted or deleted; it holds its quota until its pods are gone.
@@ -152,7 +162,7 @@ func (w *Workload) WaitsLike(other Workload) bool {
 	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
 		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BackoffReason == other.BackoffReason &&
 		w.Gated == other.Gated && w.Refused == other.Refused && w.Unheld == other.Unheld &&
-		w.LostNodes == other.LostNodes
+		w.LostNodes == other.LostNodes && w.Time.Equal(other.Time)
 }
 
 // LocalKey identifies the LocalQueue of the workload.

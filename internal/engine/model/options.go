@@ -31,6 +31,9 @@ type Options struct {
 	AdmissionFairSharing *AdmissionFairSharing
 	// Elastic says when workloads with an elastic pod set grow.
 	Elastic elastic.Policy
+	// Reservations is for how many workloads of a tree of queues, the first in order that do not fit, a start is planned;
+	// 0 means one.
+	Reservations int `json:",omitempty"`
 	// CheckWaitingEvery is the time between two checks of CheckWaiting; 0 turns them off.
 	CheckWaitingEvery time.Duration `json:",omitempty"`
 }

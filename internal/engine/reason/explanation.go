@@ -34,12 +34,16 @@ type Explanation struct {
 	// ByUsage says that the ClusterQueue orders LocalQueues by their recent usage, least first, before priority and
 	// time.
 	ByUsage bool `json:"byUsage,omitempty"`
-	// Behind is the head of a strict queue, which no workload passes. In a queue by resource it is the earlier
-	// workload that lacks something that this one also requests, and BehindLacks is what that one lacks.
-	Behind      *Name    `json:"behind,omitempty"`
-	BehindLacks []string `json:"behindLacks,omitempty"`
+	// Behind is the head of a strict queue, which no workload passes.
+	Behind *Name `json:"behind,omitempty"`
 	// BehindCode is the code of the head of a strict queue that is never admitted with the present quota and nodes.
 	BehindCode Code `json:"behindCode,omitempty"`
+
+	// Start is its planned start: the earliest time at which quota and nodes would hold it if all others end as expected.
+	// It is absent if none can be planned, or if its queue plans no starts.
+	Start *Start `json:"start,omitempty"`
+	// Delays is the workload before it whose planned start it would delay if it started now.
+	Delays *Delayed `json:"delays,omitempty"`
 
 	// AwaitsNodes says that it was admitted by quota alone, because no node at the time could ever hold it, and that
 	// not all of its pods have a node yet.
@@ -91,7 +95,32 @@ func (e *Explanation) Names() []Name {
 	if e.Behind != nil {
 		names = append(names, *e.Behind)
 	}
+	if e.Delays != nil {
+		names = append(names, e.Delays.Name)
+	}
+	if e.Start != nil {
+		names = append(names, e.Start.After...)
+	}
 	return names
+}
+
+// Start is when a workload would start.
+type Start struct {
+	At time.Time `json:"at"`
+	// Promised says that no estimate can delay it: all that must end before have limits, and nobody may pass it who does
+	// not end before by a limit. Reserved says that nobody may pass who would delay it as expected. A start that is not
+	// even reserved is what the engine expects if nobody else comes first.
+	Promised bool `json:"promised,omitempty"`
+	Reserved bool `json:"reserved,omitempty"`
+	// After are the last workloads that have to end before.
+	After []Name `json:"after,omitempty"`
+}
+
+// Delayed is a workload whose planned start another one would delay.
+type Delayed struct {
+	Name     `json:",inline"`
+	At       time.Time `json:"at"`
+	Promised bool      `json:"promised,omitempty"`
 }
 
 // Replacing says for what a workload waits that lost some of its places.

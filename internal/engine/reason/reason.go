@@ -43,6 +43,8 @@ const (
 	TopologyPlacementFailed Code = "TopologyPlacementFailed"
 	// WaitingForQuota: it would fit once others release what they hold.
 	WaitingForQuota Code = "WaitingForQuota"
+	// BehindReservation: it would fit now, and would delay another workload whose start is planned.
+	BehindReservation Code = "BehindReservation"
 )
 
 // Actionable reports whether messages of this code name what must be fixed. Unlike amounts, that does not change by
@@ -54,6 +56,16 @@ func (c Code) Actionable() bool {
 // ToFix reports whether something must be fixed before a workload with this code is admitted: it does not suffice that
 // others end.
 func (c Code) ToFix() bool { return c.Actionable() || c.Never() }
+
+// IsNews reports whether a status that shows the reported code must show this one. Whether a workload lacks quota, or
+// would delay another one with what is free, may change with each workload that ends: either is told once.
+func (c Code) IsNews(reported Code) bool {
+	alternate := func(a, b Code) bool { return a == BehindReservation && b.MayStart() }
+	return c != reported && !alternate(c, reported) && !alternate(reported, c)
+}
+
+// MayStart reports whether a workload with this code may start once others end.
+func (c Code) MayStart() bool { return c == WaitingForQuota || c == TopologyPlacementFailed }
 
 // Never reports whether a workload with this code is never admitted with the present quota and nodes, whoever ends.
 func (c Code) Never() bool { return c == ExceedsMaxQuota || c == ExceedsNodes }

@@ -45,7 +45,7 @@ var kinds = func() map[string]reflect.Type {
 		engine.CohortSet{}, engine.CohortDeleted{}, engine.FlavorSet{}, engine.FlavorDeleted{},
 		engine.NamespaceSet{}, engine.NamespaceDeleted{}, engine.WorkloadSet{}, engine.WorkloadGone{},
 		engine.NodeSet{}, engine.NodeDeleted{}, engine.TopologySet{}, engine.TopologyDeleted{},
-		engine.PodBound{}, engine.PodEnded{}, engine.PodGone{}, engine.PodUnschedulable{},
+		engine.PodBound{}, engine.PodEnded{}, engine.PodGone{}, engine.PodUnschedulable{}, engine.RunEnded{},
 		engine.Written{}, engine.Refused{}, engine.Tried{}, engine.Failed{},
 	} {
 		kind := reflect.TypeOf(ev)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -67,6 +68,8 @@ type ClassKey struct {
 	Local    order.Key
 	// Avoid are the nodes that kube-scheduler refused for them.
 	Avoid string
+	// Lasts is how long they run. It is zero in a queue that plans no starts, where it does not matter.
+	Lasts durations.Forecast
 }
 
 // Class is the workloads of a queue that wait for the same thing: if the first does not fit, none does.
@@ -91,6 +94,8 @@ type Class struct {
 	EntitledAt order.Place
 	// Never is whether the present nodes could hold it.
 	Never NeverOnNodes
+	// Unplanned is the state in which no start could be planned for it.
+	Unplanned waiting.State
 }
 
 // ClassOf returns the class as the engine knows it, nil for nil.
@@ -133,7 +138,7 @@ func Alone(w *Workload) *Class {
 // NewClass returns a class without workloads.
 func (cq *ClusterQueue) NewClass(key ClassKey, from *LocalQueue) *Class {
 	c := &Class{ClassKey: key, Queue: cq, LocalQueue: from}
-	c.Class = waiting.Class{Of: c, Priority: key.Priority, From: &from.Local}
+	c.Class = waiting.Class{Of: c, Priority: key.Priority, From: &from.Local, Usual: key.Lasts.Usual}
 	cq.Waits.Adopt(&c.Class)
 	cq.Classes[key], from.Classes[c] = c, struct{}{}
 	return c
@@ -159,7 +164,7 @@ func (w *Workload) LeaveClass() {
 
 // NoteWhy sets the reason of the class, which is reported to all its workloads to which another one was reported.
 func (c *Class) NoteWhy(why reason.Reason) {
-	if why.Code != c.Why.Code || !why.SameBlame(c.Why) {
+	if why.Code.IsNews(c.Why.Code) || !why.SameBlame(c.Why) {
 		c.ForgetReason()
 	}
 	c.ReportAgain()

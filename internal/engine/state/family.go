@@ -1,6 +1,7 @@
 package state
 
 import (
+	"github.com/musterhq/muster/internal/engine/calendar"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/waiting"
@@ -23,6 +24,18 @@ type Family struct {
 	Listings int
 	// Nominated are the workloads that wait for evicted ones to release quota.
 	Nominated order.Queue
+	// Backfills is set if any of its queues plans starts. Calendar then has the workloads that run in the family, and
+	// Reserved the planned starts, the first in order first.
+	Backfills bool
+	Calendar  *calendar.Calendar
+	Reserved  []*Reservation
+	// Promised are its workloads with a promised start: few, as only the first start of a family is promised.
+	Promised map[order.Key]*Workload
+	// HinderedIn is the state in which the first start was last planned anew since it had become possible, or
+	// impossible, to promise it: once in each state.
+	HinderedIn waiting.State
+	// SpareGrew is set if a workload that was to run beyond a planned start has ended: others may pass now.
+	SpareGrew bool
 }
 
 // Agenda lists the families with work to do.

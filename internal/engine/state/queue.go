@@ -94,7 +94,8 @@ func (l *LocalQueue) open() bool { return l.Exists && !l.Stopped && !l.Terminati
 func (cq *ClusterQueue) Set(spec model.ClusterQueue) {
 	cq.ClusterQueue, cq.Exists, cq.Resizable = spec, true, nil
 	cq.Waits.Rules = waiting.Rules{Strategy: spec.Strategy, ByUsage: cq.RanksByUsage, Preemption: spec.Preemption,
-		FewerNodes: spec.OnDemand || spec.Strategy == model.ByResource}
+		Backfill:   spec.Backfill && spec.Strategy == model.BestEffort,
+		FewerNodes: spec.OnDemand}
 	cq.Selector = labels.Nothing()
 	if spec.Namespaces != nil {
 		// The API has validated the selector. If it does not parse, no namespace matches.

@@ -9,7 +9,7 @@ import (
 
 // isHead reports whether the class waits behind no other, in a queue where some do.
 func (c *Class) isHead() bool {
-	return c.Queue.Waits.Head() == &c.Class || c.Queue.Strategy == model.ByResource && c.IsBlocked() && c.HeldBy() == nil
+	return c.Queue.Waits.Head() == &c.Class
 }
 
 // ReportAgainIf makes those unreported to which another reason than this one was reported, for which the class is not
@@ -52,10 +52,6 @@ func (cq *ClusterQueue) stuckHead() reason.Code {
 
 // WhyBehind is the reason of workloads that wait behind a head of their queue.
 func WhyBehind(q *ClusterQueue) reason.Reason {
-	if q.Strategy == model.ByResource {
-		return reason.Reason{Code: reason.WaitingForQuota,
-			Detail: "an earlier workload of ClusterQueue " + q.Name + " waits for some of the same resources"}
-	}
 	if code := q.stuckHead(); code != reason.None {
 		return WhyBehindStuck(q, code)
 	}

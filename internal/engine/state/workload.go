@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/model"
@@ -36,6 +37,11 @@ type Workload struct {
 	ClusterQueue *ClusterQueue
 	// Class is where it waits to be evaluated; nil if it does not.
 	Class *Class
+	// Forecast is how long it runs. It is made when the workload is queued in a family that plans starts, and stays
+	// the same while it waits and runs.
+	Forecast durations.Forecast
+	// Promised is the promise of its start, nil if it has none.
+	Promised *Promise
 	// QueueEntry is its entry in a list of its ClusterQueue while it holds nothing, LocalEntry its entry in a list of
 	// its LocalQueue.
 	QueueEntry, LocalEntry order.Entry[*Workload]
@@ -88,6 +94,20 @@ type Workload struct {
 // Rank returns the position of the workload in the order of its queue.
 func (w *Workload) Rank() order.Rank {
 	return order.Rank{Priority: w.Priority, First: w.LostNodes, Since: w.QueuedAt, Key: w.Key}
+}
+
+// HasPromise reports whether it waits for a start that was promised, and that is neither late nor void.
+func (w *Workload) HasPromise() bool { return w.Promised != nil && !w.Promised.Late && !w.Promised.Void }
+
+// StartedAt returns since when it runs, zero if it does not yet.
+func (w *Workload) StartedAt() time.Time {
+	switch {
+	case w.Held == nil || !w.Admitted && (w.Assumed != Admits || len(w.Held.Checks) > 0):
+		return time.Time{}
+	case w.AdmittedAt.After(w.ReservedAt):
+		return w.AdmittedAt
+	}
+	return w.ReservedAt
 }
 
 // Leaving reports whether it holds quota and is being evicted.

@@ -4,6 +4,7 @@ import (
 	"container/ring"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -13,9 +14,10 @@ import (
 type Class struct {
 	// Of is the class as its owner knows it.
 	Of any
-	// Priority is that of all its workloads, and From the LocalQueue of all.
+	// Priority is that of all its workloads, and From the LocalQueue of all. Usual is how long they usually run.
 	Priority int32
 	From     *Local
+	Usual    time.Duration
 
 	queue     *Queue
 	workloads order.Queue
@@ -25,11 +27,8 @@ type Class struct {
 	blocked     bool
 	cause       Cause
 	evaluatedAt State
-	// lacks is what a head of a queue by resource needs more of. behind are the classes that wait behind this head, nil if
-	// the class is none; heldBy is the head that this class waits behind.
-	lacks  []quota.FlavorResource
-	behind map[*Class]struct{}
-	heldBy *Class
+	// atShortest and atLacking are the positions in these lists of a queue that plans starts.
+	atShortest, atLacking order.Place
 	// round is its position in the rounds of the safety net while it is blocked.
 	round ring.Ring
 }
@@ -52,13 +51,19 @@ type Cause struct {
 	// that has the capacity to grow; nil if there is none yet.
 	Growth bool
 	Grower any
+	// Lacks is set if the class waits for others to end: in a queue that plans starts, its start may be planned.
+	Lacks bool
+	// Behind is set if the class would delay a planned start.
+	Behind bool
 }
 
 // State identifies the state of quota and of nodes that an evaluation depended on.
 type State struct {
-	// Charges counts the changes of usage in the family, Places the changes of nodes and of what is on them.
-	Charges int
-	Places  uint64
+	// Charges counts the changes of usage in the family, Places the changes of nodes and of what is on them, and
+	// Reservations the changes of planned starts that may let others pass.
+	Charges      int
+	Places       uint64
+	Reservations int
 }
 
 // Alone returns a class of one workload that is in no queue: to evaluate a workload as if it were the next.
@@ -96,7 +101,10 @@ func (c *Class) IsBlocked() bool { return c.blocked }
 func (c *Class) IsReady() bool { return c.at.In() }
 
 // IsFirst reports whether the class is the first of its queue that waits to be evaluated.
-func (c *Class) IsFirst() bool { return c.at.IsFirst() }
+func (c *Class) IsFirst() bool { return c.IsReady() && c.queue.First() == c }
+
+// IsLacking reports whether the class is blocked, in a queue that plans starts, until others end.
+func (c *Class) IsLacking() bool { return c.atLacking.In() }
 
 // Grower returns the workload that is to grow into what the class would take, nil if there is none.
 func (c *Class) Grower() any { return c.cause.Grower }
@@ -129,8 +137,9 @@ func (c *Class) Leave(key order.Key) (wasHead bool) {
 // Block sets the class, which was the first of its queue, aside until something in its cause changes.
 func (c *Class) Block(cause Cause, now State) {
 	q := c.queue
-	q.ready.Remove(c)
+	q.unlist(c)
 	c.blocked, c.cause, c.evaluatedAt = true, cause, now
+	q.setAside(c)
 	add(q.blocked, c.Priority, c)
 	for _, i := range cause.Quota {
 		add(q.family.short, i, c)
@@ -163,9 +172,9 @@ func (c *Class) MakeReady() {
 		delete(q.byUse, c)
 		delete(q.byGrowth, c)
 		q.room.rounds.remove(c)
+		q.takeBack(c)
 		c.blocked, c.cause = false, Cause{}
 	}
-	q.releaseBehind(c)
 	if q.head == c {
 		q.head = nil
 		q.touch()

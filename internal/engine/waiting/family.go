@@ -24,6 +24,7 @@ type Family struct {
 	// sweeping is set during a sweep; afterSweep has the blocked classes to evaluate at its end.
 	sweeping   bool
 	afterSweep map[*Class]struct{}
+	reserved   reserved
 }
 
 // NewFamily returns a family of the queues, which leave the families that they were in. Their classes must be made
@@ -56,7 +57,7 @@ func (f *Family) SharesMoved() {
 }
 
 // UsageChanged publishes that something was charged, released or held back: classes whose cause says Use may fit now,
-// heads by resource may lack something else, and others may have taken what workloads would grow into.
+// and others may have taken what workloads would grow into.
 func (f *Family) UsageChanged() {
 	f.charges++
 	if f.DependsOnUse() {
@@ -69,7 +70,7 @@ func (f *Family) Charges() int { return f.charges }
 
 // DependsOnUse reports whether the family has classes to look at whenever usage or nodes change in any way.
 func (f *Family) DependsOnUse() bool {
-	return slices.ContainsFunc(f.queues, func(q *Queue) bool { return len(q.heads)+len(q.byUse)+len(q.byGrowth) > 0 })
+	return slices.ContainsFunc(f.queues, func(q *Queue) bool { return len(q.byUse)+len(q.byGrowth) > 0 })
 }
 
 // IsSettled reports whether Settle has nothing to do.
@@ -135,28 +136,6 @@ func (f *Family) byUse(now State, part func([]*Class) []*Class) iter.Seq[*Class]
 			}
 			for _, c := range part(byHead(q.byUse)) {
 				if c.evaluatedAt != now && !yield(c) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Heads returns the heads of queues by resource that were last evaluated in another state: what they lack depends on
-// the usage of others, and on whether quota or nodes are short first. They are to be evaluated as the classes of ByUse.
-func (f *Family) Heads(now State) iter.Seq[*Class] {
-	return func(yield func(*Class) bool) {
-		for _, q := range f.queues {
-			if len(q.heads) == 0 {
-				continue
-			}
-			heads := slices.Clone(q.heads)
-			slices.SortFunc(heads, compareHeads)
-			for _, head := range heads {
-				if head.behind == nil || head.evaluatedAt == now || len(head.behind) == 0 && len(q.heads) == 1 {
-					continue // what it lacks holds nobody back: neither does another head come after it
-				}
-				if !yield(head) {
 					return
 				}
 			}

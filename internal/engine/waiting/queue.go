@@ -16,8 +16,6 @@ const (
 	BestEffort Strategy = iota
 	// Strict admits no workload before the head.
 	Strict
-	// ByResource admits later workloads that request none of the resources that the head lacks.
-	ByResource
 )
 
 // Rules are the parts of a ClusterQueue on which waiting depends.
@@ -25,6 +23,8 @@ type Rules struct {
 	Strategy Strategy
 	// ByUsage orders the classes by the standing of their LocalQueues first.
 	ByUsage bool
+	// Backfill evaluates the classes that come after a planned start with the shortest first.
+	Backfill bool
 	// Preemption says whom the workloads of the queue may evict.
 	Preemption preempt.Policy
 	// FewerNodes is set if workloads may fit once nodes are taken away: where nodes are added on demand, a workload that
@@ -37,28 +37,26 @@ type Queue struct {
 	Rules
 	// Node is the queue in the tree of quotas, nil if it has none.
 	Node *quota.Node
-	// Asks returns what tells whether a class requests a resource.
-	Asks func(*Class) func(quota.FlavorResource) bool
 
 	room   *Room
 	family *Family
 	ready  order.Heap[*Class]
 	// blocked are the blocked classes by priority: what can be evicted matters only to those of a higher one.
 	blocked map[int32]map[*Class]struct{}
-	// head blocks a strict queue. heads, in a queue by resource, are the classes that lack resources: classes that request
-	// these wait behind them.
-	head  *Class
-	heads []*Class
+	// head blocks a strict queue.
+	head *Class
 	// byUse are the blocked classes that may fit once more is used, byGrowth those that wait for workloads to grow.
 	// growersCheckedAt is the state in which it was last checked whether these are still to grow.
 	byUse, byGrowth  map[*Class]struct{}
 	growersCheckedAt State
+	backfill         backfill
 }
 
 // NewQueue returns a queue without classes that is in no family.
-func (r *Room) NewQueue(asks func(*Class) func(quota.FlavorResource) bool) *Queue {
-	return &Queue{room: r, Asks: asks, ready: order.NewHeap((*Class).Before, func(c *Class) *order.Place { return &c.at }),
-		blocked: map[int32]map[*Class]struct{}{}, byUse: map[*Class]struct{}{}, byGrowth: map[*Class]struct{}{}}
+func (r *Room) NewQueue() *Queue {
+	return &Queue{room: r, ready: order.NewHeap((*Class).Before, func(c *Class) *order.Place { return &c.at }),
+		blocked: map[int32]map[*Class]struct{}{}, byUse: map[*Class]struct{}{}, byGrowth: map[*Class]struct{}{},
+		backfill: newBackfill()}
 }
 
 // Adopt sets the queue of a new class.
@@ -72,7 +70,10 @@ func (q *Queue) First() *Class {
 	if q.ready.Len() == 0 {
 		return nil
 	}
-	return q.ready.First()
+	if first := q.ready.First(); !q.Backfill || !q.family.isPassing(first) {
+		return first
+	}
+	return q.backfill.shortest.First()
 }
 
 // All returns the classes to evaluate in no particular order. The slice must be neither modified nor retained.
@@ -90,25 +91,24 @@ func (q *Queue) Front() *Class {
 // than anything else where a queue has thousands.
 func Move(ready []*Class, change func()) {
 	for _, c := range ready {
-		c.queue.ready.Remove(c)
+		c.queue.unlist(c)
 	}
 	change()
 	for _, c := range ready {
-		c.queue.ready.Put(c)
+		c.queue.list(c)
 	}
 }
 
 // Rearrange sorts the classes again after their order may have changed.
 func (q *Queue) Rearrange() {
 	q.ready.Rearrange()
+	q.rearrangeBackfill()
 	q.Reordered()
 }
 
-// Reordered makes the heads ready before which others may come now, after the order of classes has changed.
+// Reordered makes the head of a strict queue ready if others may come before it now, after the order of classes has
+// changed.
 func (q *Queue) Reordered() {
-	for _, head := range slices.Clone(q.heads) {
-		head.MakeReady()
-	}
 	if q.head != nil && q.ready.Len() > 0 && q.ready.First().Before(q.head) {
 		q.head.MakeReady()
 	}
@@ -117,11 +117,24 @@ func (q *Queue) Reordered() {
 // enqueue queues the class for evaluation, and updates its position if its head has changed.
 func (q *Queue) enqueue(c *Class) {
 	if c.workloads.Len() == 0 {
-		q.ready.Remove(c)
+		q.unlist(c)
 		return
 	}
-	q.ready.Put(c)
+	q.list(c)
 	q.touch()
+}
+
+// list lists the class among the ready ones, unlist removes it there.
+func (q *Queue) list(c *Class) {
+	q.ready.Put(c)
+	if q.Backfill {
+		q.backfill.shortest.Put(c)
+	}
+}
+
+func (q *Queue) unlist(c *Class) {
+	q.ready.Remove(c)
+	q.backfill.shortest.Remove(c)
 }
 
 func (q *Queue) touch() {

@@ -28,15 +28,12 @@ type room struct {
 
 func newRoom(rules ...Rules) *room {
 	r := &room{Room: NewRoom()}
-	asks := func(c *Class) func(quota.FlavorResource) bool {
-		return func(fr quota.FlavorResource) bool { return slices.Contains(c.Of.([]string), fr.Resource) }
-	}
 	limits := quota.Limits{Nominal: 4, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	for i, rule := range rules {
 		name := fmt.Sprint("q", i)
 		r.tree.SetQueue(name, "lab",
 			quota.Quotas{{Flavor: "f", Resource: "gpu"}: limits, {Flavor: "f", Resource: "memory"}: limits})
-		q := r.NewQueue(asks)
+		q := r.NewQueue()
 		q.Rules = rule
 		r.queues = append(r.queues, q)
 	}
@@ -190,24 +187,35 @@ func TestASweepIsNotBegunAnew(t *testing.T) {
 	}
 }
 
-// TestClassesWaitBehindAHeadForWhatItLacks: in a queue by resource.
-func TestClassesWaitBehindAHeadForWhatItLacks(t *testing.T) {
-	r := newRoom(Rules{Strategy: ByResource})
-	head, later, other := r.class(0, 0, "gpu", "memory"), r.class(0, 0, "gpu"), r.class(0, 0, "memory")
+// TestTheShortestGoFirstBehindAPlannedStart: in a queue that plans starts, the order of the queue holds up to the last
+// planned start, and behind it the shortest class of the highest priority goes first.
+func TestTheShortestGoFirstBehindAPlannedStart(t *testing.T) {
+	r := newRoom(Rules{Backfill: true})
 	q := r.queues[0]
-	head.Block(Cause{}, State{})
-	q.HoldFor(head, []quota.FlavorResource{{Flavor: "f", Resource: "gpu"}})
-	if q.HeadBefore(later) != head || q.HeadBefore(other) != nil {
-		t.Fatal("want the one that requests a GPU behind the head, and the other behind none")
+	head, long, short, urgent := r.class(0, 0, "gpu"), r.class(0, 0, "gpu"), r.class(0, 0, "gpu"), r.class(0, 0, "gpu")
+	for c, usual := range map[*Class]time.Duration{long: time.Hour, short: time.Minute, urgent: 2 * time.Hour} {
+		c.Usual = usual
 	}
-	later.WaitBehind(head, State{})
-	if !head.Relack([]quota.FlavorResource{{Flavor: "f", Resource: "memory"}}) || !later.IsReady() ||
-		later.HeldBy() != nil {
-		t.Error("the head lacks memory now, and the class that requests a GPU does not pass it")
+	urgent.Priority = 1
+	q.Rearrange()
+	if q.First() != head {
+		t.Fatal("the first in order is not the first")
 	}
-	head.MakeReady()
-	if head.IsHead() || q.HeadBefore(other) != nil {
-		t.Error("the head is evaluated again, and others still wait behind it")
+	head.Block(Cause{Lacks: true}, State{})
+	if got := slices.Collect(q.Lacking()); !slices.Equal(got, []*Class{head}) || !head.IsLacking() {
+		t.Fatalf("%d classes wait for others to end, want the head", len(got))
+	}
+	r.family.Reserve(true, head.Head())
+	for _, want := range []*Class{urgent, short, long} {
+		got := q.First()
+		if got != want || !got.IsFirst() {
+			t.Fatalf("the first is %v, want %v", got.Head(), want.Head())
+		}
+		got.Block(Cause{Behind: true}, State{})
+	}
+	r.family.ReservationsMoved()
+	if q.Ready() != 3 || r.family.ReservationMoves() != 1 {
+		t.Errorf("%d classes are ready after the planned start has moved, want 3", q.Ready())
 	}
 }
 
@@ -216,7 +224,7 @@ func TestClassesWaitBehindAHeadForWhatItLacks(t *testing.T) {
 func TestNothingIsLeftOfClassesThatAreGone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}
-		r := newRoom(Rules{Preemption: policy}, Rules{Strategy: Strict, FewerNodes: true}, Rules{Strategy: ByResource})
+		r := newRoom(Rules{Preemption: policy}, Rules{Strategy: Strict, FewerNodes: true}, Rules{Backfill: true})
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			r.step(t)
 			r.checkIndexes(t)
@@ -255,23 +263,17 @@ func (r *room) step(t *rapid.T) {
 	}
 }
 
-// decide blocks a class with a cause, or behind a head.
+// decide blocks a class with a cause.
 func (r *room) decide(t *rapid.T, c *Class) {
 	q := c.queue
-	if head := q.HeadBefore(c); q.Strategy == ByResource && head != nil {
-		c.WaitBehind(head, State{})
-		return
-	}
 	c.Block(Cause{
 		Quota:   rapid.SampledFrom([][]quota.Index{nil, {gpu}, {gpu, memory}}).Draw(t, "short"),
 		Flavors: rapid.SampledFrom([][]string{nil, {"f"}, {"f", "g"}}).Draw(t, "full flavors"),
 		Use:     rapid.Bool().Draw(t, "by use"), Growth: rapid.Bool().Draw(t, "by growth"),
+		Lacks: rapid.Bool().Draw(t, "lacks"), Behind: rapid.Bool().Draw(t, "behind a planned start"),
 	}, State{})
-	switch q.Strategy {
-	case Strict:
+	if q.Strategy == Strict {
 		q.HoldAll(c)
-	case ByResource:
-		q.HoldFor(c, []quota.FlavorResource{{Flavor: "f", Resource: c.Of.([]string)[0]}})
 	}
 }
 
@@ -299,6 +301,12 @@ func (r *room) checkIndexes(t *rapid.T) {
 		if c.cause.Growth {
 			want["growth"]++
 		}
+		switch {
+		case c.cause.Behind:
+			want["behind"]++
+		case c.cause.Lacks && c.queue.Backfill:
+			want["lacking"]++
+		}
 	}
 	for i, set := range r.family.short {
 		if len(set) > 0 {
@@ -314,9 +322,14 @@ func (r *room) checkIndexes(t *rapid.T) {
 		}
 		got["use"] += len(q.byUse)
 		got["growth"] += len(q.byGrowth)
+		got["behind"] += len(q.backfill.behind)
+		got["lacking"] += q.backfill.lacking.Len()
+		if q.Backfill && q.backfill.shortest.Len() != q.Ready() {
+			t.Fatalf("%d classes are ready, and %d of them are listed by length", q.Ready(), q.backfill.shortest.Len())
+		}
 	}
 	got["rounds"] = r.rounds.all.Len() - 1
-	for _, what := range []string{"rounds", "use", "growth"} {
+	for _, what := range []string{"rounds", "use", "growth", "behind", "lacking"} {
 		want[what] += 0
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

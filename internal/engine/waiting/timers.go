@@ -18,6 +18,9 @@ const (
 	ForgetAvoided
 	// Grow: a workload of the queue, whose name is the key, may grow.
 	Grow
+	// Replan: an expected end has moved in the family whose name is the key, and with it a planned start; or the time of a
+	// planned start has come.
+	Replan
 	timers
 )
 

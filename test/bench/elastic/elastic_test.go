@@ -28,7 +28,7 @@ var usual = sim.Mix{Jobs: 160, Within: 8 * time.Hour, Largest: 16, Sigma: 1.5, E
 
 // cluster is a cluster with a default queue and the default configuration.
 var cluster = sim.Cluster{
-	GPUs: gpus, Strategy: engine.ByResource, ResizeLoses: 30 * time.Second,
+	GPUs: gpus, Backfill: true, ResizeLoses: 30 * time.Second,
 	Growth: elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second},
 }
 

@@ -53,7 +53,7 @@ func TestPass(t *testing.T) {
 
 // passCluster returns a cluster that calls around in place of each engine pass; around must call pass.
 func passCluster(around func(pass func())) sim.Cluster {
-	return sim.Cluster{GPUs: passGPUs, Strategy: engine.ByResource, Around: around,
+	return sim.Cluster{GPUs: passGPUs, Backfill: true, Around: around,
 		Growth: elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second}}
 }
 

@@ -30,7 +30,7 @@ const (
 func TestFragmentation(t *testing.T) {
 	var ratios, bestShares, firstShares []float64
 	for seed := range uint64(daySeeds) {
-		jobs := dayOfJobs(seed)
+		jobs := dayOfJobs(seed, dayBlocks*perBlock, dayLoad)
 		best, first := newBestFit(), newFirstFit()
 		play(jobs, best)
 		play(jobs, first)
@@ -62,8 +62,9 @@ type job struct {
 	withinARack bool
 }
 
-// dayOfJobs returns the jobs in order of arrival.
-func dayOfJobs(seed uint64) []job {
+// dayOfJobs returns the jobs of a day for a number of nodes in order of arrival. load is the share of all GPUs that
+// they would use on average.
+func dayOfJobs(seed uint64, nodes int, load float64) []job {
 	random := rand.New(rand.NewPCG(seed, 1))
 	kinds := []struct {
 		weight       float64
@@ -82,7 +83,7 @@ func dayOfJobs(seed uint64) []job {
 	for _, k := range kinds {
 		gpuSeconds += k.weight * k.averageInGPU * k.hours * 3600
 	}
-	every := gpuSeconds / (dayLoad * dayBlocks * perBlock * gpusEach)
+	every := gpuSeconds / (load * float64(nodes) * gpusEach)
 	var out []job
 	for at := random.ExpFloat64() * every; at < daySeconds; at += random.ExpFloat64() * every {
 		draw := random.Float64()
