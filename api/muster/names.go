@@ -39,9 +39,31 @@ const (
 	// ClosedAnnotation, "true" on a ClusterQueue, stops admission, as the stopPolicy Hold would.
 	ClosedAnnotation = "muster.dev/closed"
 
-	// MaxDurationAnnotation on a ClusterQueue limits how long a job may run at a time, such as 1d12h. A job that
-	// exceeds it is paused, or its Workload is deactivated if jobs of its kind cannot be paused.
+	// MaxDurationAnnotation on a ClusterQueue or a LocalQueue limits how long a job may run, such as 1d12h; the smaller
+	// of the two counts. A job that reaches it is paused, or its Workload is deactivated if jobs of its kind cannot be
+	// paused.
 	MaxDurationAnnotation = "muster.dev/max-duration"
+	// DefaultDurationAnnotation on a ClusterQueue or a LocalQueue is how long a job takes of which nothing else is known,
+	// such as 2h. It plans starts, and stops no job.
+	DefaultDurationAnnotation = "muster.dev/default-duration"
+	// BackfillAnnotation on a ClusterQueue with the strategy BestEffortFIFO, "true" or "false", says whether the start of
+	// its first job that does not fit is planned, and jobs after it pass only if they do not delay that start.
+	BackfillAnnotation = "muster.dev/backfill"
+	// ExpectedDurationAnnotation on a job, or on a Workload that is made by hand, is how long the job expects to take, a
+	// Go duration such as 1h30m. It plans starts, and stops no job.
+	ExpectedDurationAnnotation = "muster.dev/expected-duration"
+	// ExpectedEndAnnotation is on the Workload of a running job that reports its progress, and says when the job expects
+	// to end, as in RFC 3339. Only the operator may set it.
+	ExpectedEndAnnotation = "muster.dev/expected-end"
+	// JobLimitAnnotation is on the Workload of a job whose own API stops it after some time, such as a batch Job with
+	// activeDeadlineSeconds, and says after how long, a Go duration. Only the operator may set it.
+	JobLimitAnnotation = "muster.dev/job-limit"
+	// ProgressAnnotation, "true" on a pod template, lets the pods report the progress of their job to Muster. Pods with an
+	// agent may report without it, unless it is "false".
+	ProgressAnnotation = "muster.dev/progress"
+	// ProgressAuthorityAnnotation is on pods that may report, and holds the certificates that they must trust, as PEM. A
+	// volume of the pod shows it as a file.
+	ProgressAuthorityAnnotation = "muster.dev/progress-authority"
 
 	// BeforeAdmissionAnnotation is on a batch Job that was started with changes from its admission, and holds, as JSON,
 	// what they replaced, and of an elastic Job the size that its queue chose. It is removed when the Job is restored.
@@ -167,6 +189,12 @@ const (
 	RefusedCondition = "muster.dev/Refused"
 	// RefusedReason is its reason, and that of CannotStartCondition on such a JobSet.
 	RefusedReason = "ObjectsRefused"
+
+	// TimeLimitNearCondition is True on a Workload whose job was warned that it soon reaches its time limit, and says
+	// which limit that is and when. It goes with the quota.
+	TimeLimitNearCondition = "muster.dev/TimeLimitNear"
+	// TimeLimitNearReason is its reason, and that of the event.
+	TimeLimitNearReason = "TimeLimitNear"
 
 	// CannotStartCondition is True on a JobSet whose pods cannot be started, and says what has to change.
 	CannotStartCondition = "muster.dev/CannotStart"

@@ -33,9 +33,10 @@ type Admission struct {
 	// all are.
 	UnreadySince time.Time
 	// Until is when the queue of an Admitted job wants its quota back, zero for never. Bound is how long after the
-	// admission that is.
-	Until time.Time
-	Bound time.Duration
+	// admission that is, and BoundSource says which annotation of which queue sets it.
+	Until       time.Time
+	Bound       time.Duration
+	BoundSource string
 	// MissingFlavor is a flavor that was assigned to an Admitted job and does not exist, "" if there is none.
 	MissingFlavor string
 	// Deactivated says that the job's Workload is not admitted until it is activated again.

@@ -116,7 +116,7 @@ type Abilities struct {
 	// Gangs says that Plan creates PodGroups where the cluster supports them.
 	Gangs bool
 	// Pauses says that Plan pauses a job at Admission.Until, when its queue wants the quota back. Workloads of other
-	// kinds are deactivated at that time.
+	// kinds are deactivated at their limit, by package admission/lifecycle.
 	Pauses bool
 }
 
@@ -151,6 +151,9 @@ type Description struct {
 	// Wanted is the most pods that a running job wants in its elastic pod set for now, 0 for all that it asks for. The
 	// queue takes back what is above, and gives it no more.
 	Wanted int32
+	// Limit is after how long the job's own API stops the running job, zero for never. Estimate is how long the job takes
+	// according to the API's own field, zero if it has none.
+	Limit, Estimate time.Duration
 	// Running says that the job may already have pods without being queued. It matters only for kinds whose Plan
 	// creates no children; a job of another kind is running if it has children.
 	Running bool

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // Messages of conditions and checks.
@@ -178,6 +179,7 @@ func Release(w *kueue.Workload, reason, message string, now time.Time) {
 	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, reason, message, now)
 	SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadNoReservation, noReservationMessage, now)
 	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)
+	meta.RemoveStatusCondition(&w.Status.Conditions, muster.TimeLimitNearCondition)
 }
 
 // staysOutAfter reports whether an eviction with the reason keeps the Workload out of its queue until something

@@ -65,7 +65,27 @@ type Configuration struct {
 
 	// elasticity configures when elastic jobs grow.
 	Elasticity *Elasticity `json:"elasticity,omitempty"`
+
+	// backfill selects the queues that plan the start of the first jobs in order that do not fit, and let later jobs
+	// pass only if they do not delay it: None (default): the queue default, and queues whose annotation
+	// muster.dev/backfill says so; BestEffortFIFO: also the queues with that strategy whose annotation does not say
+	// otherwise.
+	Backfill *BackfillQueues `json:"backfill,omitempty"`
+
+	// reservations is for how many jobs of a tree of queues, the first in order that do not fit, a start is planned: 1
+	// to 16. Default 1.
+	Reservations *int32 `json:"reservations,omitempty"`
 }
+
+// BackfillQueues selects the queues that plan starts.
+type BackfillQueues string
+
+const (
+	// BackfillNone: only queues whose annotation says so, and default.
+	BackfillNone BackfillQueues = "None"
+	// BackfillBestEffortFIFO: also all queues with the strategy BestEffortFIFO whose annotation does not say otherwise.
+	BackfillBestEffortFIFO BackfillQueues = "BestEffortFIFO"
+)
 
 // Elasticity configures elastic jobs, which can run at several sizes. They shrink at once when others need their
 // resources.

@@ -78,6 +78,12 @@ type Job struct {
 	WaitSeconds *int64 `json:"waitSeconds,omitempty"`
 	RunSeconds  *int64 `json:"runSeconds,omitempty"`
 
+	// Limit is the time limit of a job that runs, LeftSeconds the time until then, 0 from then on. Absent without a limit.
+	Limit       *TimeLimit `json:"limit,omitempty"`
+	LeftSeconds *int64     `json:"leftSeconds,omitempty"`
+	// ExpectedEnd is when a job that reports its progress expects to end.
+	ExpectedEnd *metav1.Time `json:"expectedEnd,omitempty"`
+
 	// Workload is the name of the Workload that queues for the job.
 	Workload string `json:"workload,omitempty"`
 
@@ -152,3 +158,13 @@ func (l *List[T]) DeepCopyObject() runtime.Object {
 
 // noWorkloadYet is the Message of a job that has no Workload, in lists, which do not read events.
 const noWorkloadYet = "no Workload yet: Muster has not reconciled it, or its events say what is wrong: see muster explain"
+
+// TimeLimit is how long a job that runs may run.
+type TimeLimit struct {
+	Seconds int64 `json:"seconds"`
+	// Source is the field or the annotation that sets the limit, and the object that has it.
+	Source string `json:"source"`
+	// EndsAt is when the job reaches the limit. Pauses says that it is paused then, and not deactivated.
+	EndsAt metav1.Time `json:"endsAt"`
+	Pauses bool        `json:"pauses,omitempty"`
+}

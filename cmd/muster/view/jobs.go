@@ -23,14 +23,16 @@ import (
 // another job, and the Workloads of jobs of other kinds or of no job. They are sorted by namespace, then by age.
 func Jobs(snapshot *Snapshot, now time.Time) []Job {
 	found := subjects(snapshot)
-	titles := titlesOf(found)
+	titles, queues := titlesOf(found), snapshot.limitingQueues()
 	out := make([]Job, 0, len(found))
 	for _, s := range found {
 		s.titles = titles
 		if s.queue == "" && s.workload == nil && s.startedAt == nil && queuesUnnamed(snapshot, s.meta.Namespace) {
 			s.queue = muster.DefaultQueue
 		}
-		out = append(out, s.describe(now))
+		job := s.describe(now)
+		queues.addTimes(&job, s.workload, now)
+		out = append(out, job)
 	}
 	slices.SortFunc(out, func(a, b Job) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.CreatedAt.Compare(b.CreatedAt.Time),

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +15,7 @@ import (
 // Messages of the DeactivationTarget condition.
 const (
 	requeuingLimitMessage = "exceeding the maximum number of re-queuing retries"
-	executionTimeMessage  = "exceeding the maximum execution time"
+	executionTimeMessage  = "exceeding the maximum execution time of "
 )
 
 // unready evicts a Workload whose pods are not ready in time, or deactivates it after too many attempts, and reports
@@ -90,20 +89,4 @@ func GivesUpPods(w *kueue.Workload, step Step) bool {
 	target := workload.IfTrue(step.Status, kueue.WorkloadDeactivationTarget)
 	return evicted != nil && evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout ||
 		target != nil && target.Reason == kueue.WorkloadRequeuingLimitExceeded
-}
-
-// exceededExecutionTime marks a Workload for deactivation that was admitted for longer than its maximum execution
-// time in total, and reports whether it did.
-func (d *draft) exceededExecutionTime() bool {
-	limit := d.w.Spec.MaximumExecutionTimeSeconds
-	admitted := workload.IfTrue(d.w, kueue.WorkloadAdmitted)
-	if limit == nil || admitted == nil {
-		return false
-	}
-	left := int64(*limit) - int64(ptr.Deref(d.w.Status.AccumulatedPastExexcutionTimeSeconds, 0))
-	if !d.reached(admitted.LastTransitionTime.Add(time.Duration(left) * time.Second)) {
-		return false
-	}
-	d.markForDeactivation(kueue.WorkloadMaximumExecutionTimeExceeded, executionTimeMessage)
-	return true
 }

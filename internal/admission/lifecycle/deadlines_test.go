@@ -131,7 +131,7 @@ func TestTheExecutionTimeOfAllAdmissionsIsLimited(t *testing.T) {
 	// The earlier of the two deadlines counts.
 	expectDue(t, next(t, w, open(), policy, 59*time.Second), time.Minute)
 	expectConditions(t, next(t, w, open(), policy, time.Minute),
-		"DeactivationTarget=True MaximumExecutionTimeExceeded: exceeding the maximum execution time")
+		"DeactivationTarget=True MaximumExecutionTimeExceeded: exceeding the maximum execution time of 1m40s, set by spec.maximumExecutionTimeSeconds of the Workload")
 }
 
 func TestAClockSetBackEvictsNothing(t *testing.T) {

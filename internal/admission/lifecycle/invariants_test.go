@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -110,6 +111,7 @@ func (m *model) check(t *rapid.T) {
 		"admission and QuotaReserved disagree": workload.HoldsQuota(w) != workload.IsTrue(w, kueue.WorkloadQuotaReserved),
 		"admitted although a check is not ready": workload.IsAdmitted(w) && !workload.IsEvicted(w) &&
 			hasState(w, kueue.CheckStatePending),
+		"warned of a time limit without quota": !workload.HoldsQuota(w) && workload.IsTrue(w, muster.TimeLimitNearCondition),
 		"PodsReady without an admission": !workload.HoldsQuota(w) &&
 			meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil,
 	} {
@@ -197,6 +199,11 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		"stop or start a queue": func(t *rapid.T) {
 			m.facts.LocalQueue.Spec.StopPolicy = ptr.To(policies.Draw(t, "LocalQueue"))
 			m.facts.ClusterQueue.Spec.StopPolicy = ptr.To(policies.Draw(t, "ClusterQueue"))
+		},
+		"change the time limit of a queue": func(t *rapid.T) {
+			limits := rapid.SampledFrom([]string{"", "1m", "30m", "2h", "soon"})
+			m.facts.LocalQueue.Annotations = map[string]string{muster.MaxDurationAnnotation: limits.Draw(t, "LocalQueue")}
+			m.facts.ClusterQueue.Annotations = map[string]string{muster.MaxDurationAnnotation: limits.Draw(t, "ClusterQueue")}
 		},
 		"change the checks of the queue": func(t *rapid.T) {
 			m.facts.ClusterQueue.Spec.AdmissionChecks = rapid.SliceOfNDistinct(

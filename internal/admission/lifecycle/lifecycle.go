@@ -113,6 +113,7 @@ func (d *draft) active() {
 		return
 	}
 	if running && !d.retried() && !d.stopped() && !d.unready() && !d.exceededExecutionTime() {
+		d.warnOfLimit()
 		d.admit()
 	}
 	if !workload.HoldsQuota(d.w) {

@@ -9,6 +9,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // podSet is the name of a Job's only pod set.
@@ -22,6 +23,9 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 		Queue:   job.Annotations[kueue.QueueAnnotation],
 		Running: !suspended(job) || job.Status.Active > 0,
 		PodSets: []kueue.PodSet{{Name: podSet, Count: jobs.PodsAtATime(&original.Spec), Template: original.Spec.Template}},
+	}
+	if seconds := job.Spec.ActiveDeadlineSeconds; seconds != nil {
+		d.Limit = workload.Seconds(*seconds)
 	}
 	bounds := boundsOf(original)
 	bounds.Ask(&d.PodSets[0])

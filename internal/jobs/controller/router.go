@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/controller/watching"
 	"github.com/musterhq/muster/internal/jobs/workloads"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // router says which jobs of one API are reconciled for an event.
@@ -90,16 +91,21 @@ func (r *router[T]) watchQueueing(watch func(client.Object, handler.EventHandler
 	}
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList,
 		predicate.LabelChangedPredicate{})
-	// The time limit of a ClusterQueue is an annotation.
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.read.clusterQueues.Forget(),
-		predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false },
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-			UpdateFunc: func(e event.UpdateEvent) bool {
-				before, after := e.ObjectOld.(*kueue.ClusterQueue), e.ObjectNew.(*kueue.ClusterQueue)
-				return workloads.MaxDuration(before) != workloads.MaxDuration(after)
-			},
-		})
+	if r.api.Abilities.Pauses {
+		// The time limit of a queue is an annotation. Package admission/lifecycle sees to the jobs of other APIs.
+		watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), limitChanged)
+		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), r.read.clusterQueues.Forget(),
+			limitChanged)
+	}
+}
+
+// limitChanged passes changes of the time limit of a queue.
+var limitChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return workload.MaxDuration(e.ObjectOld) != workload.MaxDuration(e.ObjectNew)
+	},
 }
 
 // concerns reports whether events of the object can matter. For external kinds, objects whose owner is queued for them

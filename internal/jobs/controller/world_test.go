@@ -268,9 +268,14 @@ func (w *world) create(ctx context.Context, o client.Object) error {
 	return err
 }
 
-// delete deletes the object; it checks the UID precondition, which the fake API server ignores.
+// delete deletes the object; it checks the UID precondition, which the fake API server ignores, and that containers
+// keep the grace period of their pods.
 func (w *world) delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	if options.GracePeriodSeconds != nil {
+		w.t.Errorf("%s %s is deleted with a grace period of %d s, want that of its pods", w.kind(o), o.GetName(),
+			*options.GracePeriodSeconds)
+	}
 	now := o.DeepCopyObject().(client.Object)
 	if err := w.api.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
 		return err

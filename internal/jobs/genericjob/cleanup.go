@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
-	"github.com/musterhq/muster/internal/jobs/write"
 	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/replicas"
 )
@@ -21,7 +20,7 @@ func (p *planner) cleanUp() {
 		if late := p.roster.Pods(true); len(late) > 0 {
 			p.plan.DeletePods(late)
 			last := len(p.plan.Writes) - 1
-			p.plan.Writes[last] = p.plan.Writes[last].WithEvent(write.Warning(maxDurationReason, stoppedMessage))
+			p.plan.Writes[last] = p.plan.Writes[last].WithEvent(p.limitEvent(stoppedMessage))
 		}
 	default:
 		p.plan.DeletePods(p.withoutQuota())

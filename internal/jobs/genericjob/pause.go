@@ -1,11 +1,13 @@
 package genericjob
 
 import (
+	"fmt"
 	"time"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // Messages of events for a job that its user pauses and resumes.
@@ -25,12 +27,19 @@ func (p *planner) pause() {
 	p.plan.AddEvents(write.Normal(tensorstack.PausedReason, pausedMessage))
 }
 
-// Event messages for a job that has used up the time its queue allows.
+// Event of a job that has used up the time its queue allows. The messages are followed by which time that is, and where
+// it is set.
 const (
 	maxDurationReason  = "MaxDurationExceeded"
 	stoppedMessage     = "The job has ended, and its remaining pods are stopped: they have reached the maximum execution time of its queue"
 	maxDurationMessage = "The job has reached the maximum execution time of its queue and is paused; set spec.runMode.pause.enabled to false to queue it again"
 )
+
+// limitEvent returns the event of a job that has used up the time its queue allows.
+func (p *planner) limitEvent(message string) write.Event {
+	return write.Warning(maxDurationReason, fmt.Sprintf("%s. The limit is %s, set by %s", message,
+		workload.FormatDuration(p.seen.Admission.Bound), p.seen.Admission.BoundSource))
+}
 
 // pauseAtTimeLimit pauses a job that has used up its time, through the field that its user would set, and reports
 // whether it did. Everything else waits for the next reconcile, as the status could not be written over this change.
@@ -46,7 +55,7 @@ func (p *planner) pauseAtTimeLimit() bool {
 		held.Spec.RunMode.Pause = &tensorstack.PauseMode{}
 	}
 	held.Spec.RunMode.Pause.Enabled = true
-	p.plan.Add(write.Change(p.seen.Job, held).WithEvent(write.Warning(maxDurationReason, maxDurationMessage)))
+	p.plan.Add(write.Change(p.seen.Job, held).WithEvent(p.limitEvent(maxDurationMessage)))
 	return true
 }
 

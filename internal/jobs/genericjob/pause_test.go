@@ -1,6 +1,7 @@
 package genericjob
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // bounded is an admission whose queue wants its quota back at the time, an hour after it.
 func bounded(until time.Time) jobs.Admission {
 	out := admitted
-	out.Until, out.Bound = until, time.Hour
+	out.Until, out.Bound, out.BoundSource = until, time.Hour, "muster.dev/max-duration of LocalQueue q"
 	return out
 }
 
@@ -45,6 +46,10 @@ func TestAJobIsPausedWhenItsQueueWantsItsQuotaBack(t *testing.T) {
 	same(t, "what its status does not remember yet it gives back", map[string]int32{}, p.Progress.Reclaimable)
 	if !p.Progress.Active || !p.Progress.Ready {
 		t.Errorf("its queue is told that it stops, or is not ready, by %+v", p.Progress)
+	}
+	if says := p.Writes[0].SuccessEvent().Message; !strings.HasSuffix(says,
+		"The limit is 1h, set by muster.dev/max-duration of LocalQueue q") {
+		t.Errorf("the event says %q, want which limit it is", says)
 	}
 	held := jobBuilder{p.Writes[0].Object().(*tensorstack.GenericJob)}
 	if !paused(held.GenericJob) {

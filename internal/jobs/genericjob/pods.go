@@ -36,6 +36,7 @@ func (v *view) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	template.Labels = v.labels(template.Labels, r)
 	applyMode(v.job, r.Group, &template.Spec)
 	variables{job: v.job, replica: r, sizes: v.sizes}.expandAll(&template.Spec)
+	template = v.seen.Facts.Agent.LetReport(template, v.job.Namespace, v.job.Name)
 	template.Spec.SchedulerName = schedulerName(v.job, template.Spec.SchedulerName, v.seen.Facts)
 	if isGranted {
 		template = granted.At(seat).Inject(template)

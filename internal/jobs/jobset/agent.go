@@ -3,6 +3,7 @@ package jobset
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,6 +55,19 @@ func (v *view) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSp
 		return template
 	}
 	return out
+}
+
+// trainerGroup is the API group of Kubeflow's Trainer, whose TrainJobs run as JobSets.
+const trainerGroup = "trainer.kubeflow.org"
+
+// letReport returns the template with what its pods need to report their progress, if they are to. Those of a TrainJob
+// report to Trainer.
+func (v *view) letReport(template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	if owner := metav1.GetControllerOfNoCopy(v.js); owner != nil && owner.Kind == "TrainJob" &&
+		strings.HasPrefix(owner.APIVersion, trainerGroup+"/") {
+		return template
+	}
+	return v.seen.Facts.Agent.LetReport(template, v.js.Namespace, v.js.Name)
 }
 
 // noAgent says why an agent that was asked for cannot be added, "" if it can. No pods are started then, because without

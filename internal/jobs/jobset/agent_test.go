@@ -151,3 +151,30 @@ func TestCannotStartIsClearedOnceAgentsAreServed(t *testing.T) {
 		t.Errorf("writes %v, Refused %q; want 3 creates and no refusal", writes(p), p.Progress.Refused)
 	}
 }
+
+// TestPodsReportTheProgressOfTheirJobSet: those of a TrainJob report to Trainer, which made the JobSet.
+func TestPodsReportTheProgressOfTheirJobSet(t *testing.T) {
+	js := newSet().js
+	for i := range js.Spec.ReplicatedJobs {
+		js.Spec.ReplicatedJobs[i].Template.Spec.Template.Annotations = map[string]string{"muster.dev/progress": "true"}
+	}
+	list, _ := createdJobs(js, someAgent)
+	for _, job := range list {
+		if got, want := variable(job, "KUBEFLOW_TRAINER_SERVER_URL"), "https://10.0.0.1:9444/apis/trainer.kubeflow.org/"+
+			"v1alpha1/namespaces/"+js.Namespace+"/trainjobs/"+js.Name+"/status"; got != want {
+			t.Errorf("%s reports to %q, want %q", job.Name, got, want)
+		}
+	}
+	js.OwnerReferences = []metav1.OwnerReference{{APIVersion: "trainer.kubeflow.org/v1alpha1", Kind: "TrainJob", Name: "t",
+		UID: "t", Controller: new(true)}}
+	list, _ = createdJobs(js, someAgent)
+	for _, job := range list {
+		if got := variable(job, "KUBEFLOW_TRAINER_SERVER_URL"); got != "" {
+			t.Errorf("%s of a TrainJob reports to %q", job.Name, got)
+		}
+	}
+	list, _ = createdJobs(withAgents(newSet().js), someAgent)
+	if got := variable(list[0], "KUBEFLOW_TRAINER_SERVER_TOKEN"); got == "" {
+		t.Error("a pod with the agent cannot report")
+	}
+}

@@ -43,7 +43,7 @@ func (p *planner) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		template.Spec.Subdomain = subdomain(js)
 	}
 	mount(js, &template.Spec)
-	template = p.layouts.place(rj, index, p.withAgent(rj, template))
+	template = p.layouts.place(rj, index, p.letReport(p.withAgent(rj, template)))
 	if p.gangs.joins(rj) {
 		group, class := p.gangs.groupOf(rj)
 		jobs.InPodGroup(&template.Spec, group)

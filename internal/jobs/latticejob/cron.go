@@ -14,6 +14,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 	"github.com/musterhq/muster/internal/jobs/latticejob/schedule"
@@ -193,6 +194,9 @@ func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
 	maps.Copy(annotations, compile.Domains(job.Annotations))
 	if gate := gateOf(job); gate != "" {
 		annotations[kueue.AdmissionGatedByAnnotation] = gate
+	}
+	if estimate := estimateOf(job); estimate != "" {
+		annotations[muster.ExpectedDurationAnnotation] = estimate
 	}
 	run := &lattice.LatticeJob{
 		ObjectMeta: replicas.Owned(job, kind, fmt.Sprintf("%s-%d", job.Name, at.Unix()/60), labels),

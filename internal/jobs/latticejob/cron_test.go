@@ -14,6 +14,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // scheduled is ns/job that runs every five minutes, made half an hour ago; it is 12:02 and has been told of.
@@ -139,6 +140,7 @@ func TestARunIsAJobOfItsOwn(t *testing.T) {
 		s.seen.Job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "q"}
 		inOneRack(s)
 		s.seen.Job.Annotations[kueue.AdmissionGatedByAnnotation] = "example.com/budget"
+		s.seen.Job.Annotations[muster.ExpectedDurationAnnotation] = "2h"
 		suspended(s)
 		s.seen.Job.Spec.FailedJobsHistoryLimit = ptr.To[int32](7)
 	})
@@ -151,7 +153,8 @@ func TestARunIsAJobOfItsOwn(t *testing.T) {
 	wantMeta := metav1.ObjectMeta{Name: named(0), Namespace: "ns",
 		Labels: map[string]string{"kueue.x-k8s.io/queue-name": "q", "lattice.dev/cron-job": "job"},
 		Annotations: map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z",
-			"kueue.x-k8s.io/podset-required-topology": "rack", "kueue.x-k8s.io/admission-gated-by": "example.com/budget"},
+			"kueue.x-k8s.io/podset-required-topology": "rack", "kueue.x-k8s.io/admission-gated-by": "example.com/budget",
+			"muster.dev/expected-duration": "2h"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "lattice.dev/v1alpha1", Kind: "LatticeJob", Name: "job",
 			UID: "u", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}}
 	if diff := cmp.Diff(wantMeta, got.ObjectMeta); diff != "" {

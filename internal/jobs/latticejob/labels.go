@@ -26,7 +26,13 @@ func (v *view) labelPods(vcjob *volcano.Job) {
 // gateOf returns the controllers that hold back the job's admission, "" if there are none.
 func gateOf(job *lattice.LatticeJob) string { return job.Annotations[kueue.AdmissionGatedByAnnotation] }
 
-// copyQueueLabels copies to the VCJob the labels that control how the job is queued, and what holds back its admission.
+// estimateOf returns how long the job is expected to take, "" if it does not say.
+func estimateOf(job *lattice.LatticeJob) string {
+	return job.Annotations[muster.ExpectedDurationAnnotation]
+}
+
+// copyQueueLabels copies to the VCJob the labels that control how the job is queued, what holds back its admission, and
+// how long it is expected to take.
 func (v *view) copyQueueLabels(vcjob *volcano.Job) {
 	for key, value := range v.job.Labels {
 		if isQueueLabel(key) {
@@ -40,9 +46,12 @@ func (v *view) copyQueueLabels(vcjob *volcano.Job) {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, kueue.AdmissionGatedByAnnotation, gate)
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, gateAnnotation, gate)
 	}
+	if estimate := estimateOf(v.job); estimate != "" {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, muster.ExpectedDurationAnnotation, estimate)
+	}
 }
 
-// relabel updates the queue labels and the gate of the VCJob, and records its domains if it does not have
+// relabel updates the queue labels, the gate and the estimate of the VCJob, and records its domains if it does not have
 // that record. Labels and a gate that others have set stay, unless the job has its own. It changes nothing
 // else: the job might compile to something else by now, and most of a VCJob is immutable.
 func (p *planner) relabel() {
@@ -56,6 +65,7 @@ func (p *planner) relabel() {
 		delete(vcjob.Annotations, kueue.AdmissionGatedByAnnotation)
 		delete(vcjob.Annotations, gateAnnotation)
 	}
+	delete(vcjob.Annotations, muster.ExpectedDurationAnnotation)
 	p.copyQueueLabels(vcjob)
 	if !p.recordsDomains() {
 		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(p.job))
@@ -63,11 +73,12 @@ func (p *planner) relabel() {
 	p.plan.Add(write.Change(p.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
-// relabelIfChanged calls relabel if the VCJob queues and its labels or its gate are outdated. The VCJob's
+// relabelIfChanged calls relabel if the VCJob queues and its labels, its gate or its estimate are outdated. The VCJob's
 // own controller decides which of them apply at once, and which when it waits again.
 func (p *planner) relabelIfChanged() {
 	was := p.vcjob.Annotations
-	if !p.settings.External && (was[queueLabelsAnnotation] != queueLabels(p.job) || was[gateAnnotation] != gateOf(p.job)) {
+	if !p.settings.External && (was[queueLabelsAnnotation] != queueLabels(p.job) || was[gateAnnotation] != gateOf(p.job) ||
+		was[muster.ExpectedDurationAnnotation] != estimateOf(p.job)) {
 		p.relabel()
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
@@ -195,6 +196,32 @@ func TestAVCJobIsRelabelledAndNoMore(t *testing.T) {
 		labels, told := relabel(test.job, test.vcjob)
 		if labels[kueue.QueueLabel] != test.queue || labels["team"] != "a" || told != test.told {
 			t.Errorf("%+v: labels %v, annotation %q", test, labels, told)
+		}
+	}
+}
+
+// TestTheVCJobExpectsToTakeAsLongAsItsJob: the estimate is copied at submission, and again when the job changes it.
+func TestTheVCJobExpectsToTakeAsLongAsItsJob(t *testing.T) {
+	const key = muster.ExpectedDurationAnnotation
+	expects := func(d string) func(*scene) {
+		return func(s *scene) {
+			if d != "" {
+				metav1.SetMetaDataAnnotation(&s.seen.Job.ObjectMeta, key, d)
+			}
+		}
+	}
+	submitted := newScene().with(expects("2h")).plan(t).Writes[0].Object().(*volcano.Job).Annotations
+	if submitted[key] != "2h" {
+		t.Errorf("the VCJob is submitted with the estimate %q, want 2h", submitted[key])
+	}
+	for _, wanted := range []string{"3h", ""} {
+		s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").
+			with(hasTasks("t")).with(expects(wanted))
+		s.seen.Job.Labels = nil
+		metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).ObjectMeta, key, "2h")
+		p := s.plan(t)
+		if len(p.Writes) == 0 || p.Writes[0].Object().GetAnnotations()[key] != wanted {
+			t.Errorf("the job now expects to take %q, and the plan writes %+v", wanted, p.Writes)
 		}
 	}
 }

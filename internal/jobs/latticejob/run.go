@@ -95,6 +95,9 @@ func (p *planner) apply(result *compile.Result) {
 	}
 	if p.settings.External {
 		p.labelPods(result.VCJob)
+		for task := range pointers.To(result.VCJob.Spec.Tasks) { // other VCJobs are completed by their own API
+			task.Template = p.seen.Facts.Agent.LetReport(task.Template, p.job.Namespace, p.job.Name)
+		}
 	} else {
 		p.copyQueueLabels(result.VCJob)
 	}

@@ -149,3 +149,18 @@ func TestJobWhoseAgentCannotBeAddedIsNotQueued(t *testing.T) {
 		t.Error("mistake = nil for a volume with the agent's name")
 	}
 }
+
+func TestWorkersReportTheProgressOfTheirTrainingJob(t *testing.T) {
+	job := newJob(1, 1)
+	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{"muster.dev/progress": "true"}
+	pods := podsIn(planWithAgent(t, job.TrainingJob, admitted(1)))
+	if len(pods) != 1 {
+		t.Fatalf("%d pods are created, want 1", len(pods))
+	}
+	for _, c := range pods[0].Spec.Containers {
+		if len(c.Env) < 3 || c.Env[0].Value !=
+			"https://muster:9444/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/job/status" {
+			t.Errorf("%s has the variables %+v, want those to report", c.Name, c.Env)
+		}
+	}
+}

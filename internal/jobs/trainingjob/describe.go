@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // describe returns what a TrainingJob asks for: one pod set of as many workers as it can use, and the minimum that it
@@ -37,6 +38,7 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 		d.Wanted = max(limit, size.least)
 	}
 	d.QueuedTime = queuedSince(job)
+	d.Limit = workload.Seconds(ptr.Deref(job.Spec.RunPolicy.ActiveDeadlineSeconds, 0))
 	agent := latticeOf(job)
 	agent.mark(&podSet.Template)
 	if _, err := agent.withAgent(job, facts.Agent, templateOf(job), 0); err != nil {

@@ -3,6 +3,7 @@ package trainingjob
 import (
 	"math"
 	"testing"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -82,6 +83,13 @@ func TestDescribe(t *testing.T) {
 	if d := describe(job.TrainingJob, jobs.Facts{}); d.Queue != "q" || d.Priority != nil ||
 		d.PriorityClass != "high" || !d.Foreign {
 		t.Errorf("with a scheduling policy: description %+v", d)
+	}
+	if d.Limit != 0 {
+		t.Errorf("without a deadline the limit is %s, want none", d.Limit)
+	}
+	job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](60)
+	if d := describe(job.TrainingJob, jobs.Facts{}); d.Limit != time.Minute {
+		t.Errorf("with a deadline of a minute the limit is %s", d.Limit)
 	}
 	job.Spec.Priority = -1
 	job.Spec.RunPolicy.ManagedBy = ptr.To(breezeml.ControllerName)

@@ -121,6 +121,7 @@ func (v *view) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, e
 	if err != nil {
 		return nil, err
 	}
+	template = v.seen.Facts.Agent.LetReport(template, v.job.Namespace, v.job.Name)
 	template.Labels = podspec.Merged(template.Labels, v.labels(r.Index))
 	if granted, ok := v.seen.Admission.PodSets[worker]; ok {
 		template = granted.At(place).Inject(template)

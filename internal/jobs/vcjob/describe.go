@@ -20,6 +20,9 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	mistake := validate(job, facts)
 	job = within(job)
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName}
+	if estimate := job.Spec.RunningEstimate; estimate != nil {
+		d.Estimate = estimate.Duration
+	}
 	d.Paused = stopped(job) || job.Status.State.Reason == admittedAnewReason || totalOf(job) == 0 && !hasOutcome(job)
 	least, elastic, plugins := leastOf(job), elasticTask(job), pluginsOf(job)
 	together, optional := anyPods(job)

@@ -123,6 +123,7 @@ func (o *objects) newPod(r *replicas.Replica, assigned podspec.Places) *corev1.P
 		}
 		p.openPorts(o.job, r.Group, spec)
 	}
+	template = o.seen.Facts.Agent.LetReport(template, o.job.Namespace, o.job.Name)
 	if granted, ok := o.seen.Admission.PodSets[r.Group]; ok {
 		template = granted.At(assigned).Inject(template)
 	}

@@ -27,7 +27,7 @@ func (j Job) Admission(s State, nodes jobs.Nodes) jobs.Admission {
 		granting = withJobTemplates(s.Own, s.Described.PodSets)
 	}
 	out := grantOf(granting, s.Facts.Flavors, nodes)
-	out.Until, out.Bound = until(s.Own, s.Facts.Queues)
+	out = limited(out, s.Own, s.Facts.Queues)
 	out.Deactivated = s.Own != nil && !workload.IsActive(s.Own)
 	return out
 }

@@ -5,58 +5,45 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/workload"
 )
 
-// bounded returns a ClusterQueue whose maximum duration is the text.
-func bounded(text string) *kueue.ClusterQueue {
-	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq",
-		Annotations: map[string]string{muster.MaxDurationAnnotation: text}}}
-}
-
-func TestMaxDuration(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1d12h": 36 * time.Hour,
-		"2w": 14 * 24 * time.Hour,
-		"1y": 365 * 24 * time.Hour, "500ms": 500 * time.Millisecond, "1m1ms": time.Minute + time.Millisecond,
-		"soon": 0, "-1h": 0, "1h1d": 0, "1.5h": 0, "99999999999999999999s": 0, "9999999999y": 0, "292y9999w": 0,
-	} {
-		if got := MaxDuration(bounded(text)); got != want {
-			t.Errorf("%q is %s, want %s", text, got, want)
-		}
-	}
-	if got := MaxDuration(nil); got != 0 {
-		t.Errorf("without a ClusterQueue the maximum is %s, want 0", got)
-	}
-}
-
-func TestQueueBoundsTheExecutionTime(t *testing.T) {
-	queues := func(text string) jobs.QueueFacts {
-		return jobs.QueueFacts{Cluster: map[string]*kueue.ClusterQueue{"cq": bounded(text)},
-			Local: map[string]*kueue.LocalQueue{"q": {Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}}}}
+// TestTheSmallerLimitOfTheQueuesSaysWhenAJobGivesItsQuotaBack, counted from its admission.
+func TestTheSmallerLimitOfTheQueuesSaysWhenAJobGivesItsQuotaBack(t *testing.T) {
+	admitted := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	w := &kueue.Workload{Spec: kueue.WorkloadSpec{QueueName: "q"},
+		Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq"}}}
+	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, "Admitted", "", admitted)
+	bounded := func(text string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: "cq", Annotations: map[string]string{muster.MaxDurationAnnotation: text}}
 	}
 	for name, test := range map[string]struct {
-		limit *int32
-		bound string
-		want  *int32
+		local, cluster, source string
+		want                   time.Duration
 	}{
-		"no limit, no bound":    {nil, "0", nil},
-		"no limit":              {nil, "1h", ptr.To[int32](3600)},
-		"limit below the bound": {ptr.To[int32](60), "1h", ptr.To[int32](60)},
-		"limit above the bound": {ptr.To[int32](7200), "1h", ptr.To[int32](3600)},
-		"bound below a second":  {nil, "1ms", ptr.To[int32](1)},
-		"bound of centuries":    {nil, "200y", ptr.To[int32](1<<31 - 1)},
+		"none": {local: "0", cluster: ""},
+		"the ClusterQueue's": {local: "0", cluster: "1h", want: time.Hour,
+			source: "muster.dev/max-duration of ClusterQueue cq"},
+		"the LocalQueue's": {local: "1h", cluster: "2h", want: time.Hour,
+			source: "muster.dev/max-duration of LocalQueue cq"},
 	} {
-		got := request{maximumExecutionTimeSeconds: test.limit}.within("q", queues(test.bound)).maximumExecutionTimeSeconds
-		if !ptr.Equal(got, test.want) {
-			t.Errorf("%s: the limit is %v s, want %v s", name, ptr.Deref(got, -1), ptr.Deref(test.want, -1))
+		queues := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"q": {ObjectMeta: bounded(test.local)}},
+			Cluster: map[string]*kueue.ClusterQueue{"cq": {ObjectMeta: bounded(test.cluster)}}}
+		got := limited(jobs.Admission{}, w, queues)
+		until := time.Time{}
+		if test.want > 0 {
+			until = admitted.Add(test.want)
+		}
+		if !got.Until.Equal(until) || got.Bound != test.want || got.BoundSource != test.source {
+			t.Errorf("%s: until %s after %s by %q, want %s by %q", name, got.Until, got.Bound, got.BoundSource, test.want,
+				test.source)
 		}
 	}
-	if got := (request{}).within("other", queues("1h")).maximumExecutionTimeSeconds; got != nil {
-		t.Errorf("a missing queue limits the job to %d s, want no limit", *got)
+	if got := limited(jobs.Admission{}, w, jobs.QueueFacts{}); !got.Until.IsZero() {
+		t.Errorf("missing queues limit the job until %s, want no limit", got.Until)
 	}
 }

@@ -136,7 +136,7 @@ func (j Job) caseOf(s State, progress jobs.Progress) (syncCase, []write.Event) {
 // describe returns the Workload that describes the job, and events about changes that take effect only when the job is
 // queued again.
 func (j Job) describe(s State, queue string, progress jobs.Progress) (*kueue.Workload, []write.Event) {
-	asked := j.request(queue, s.Facts)
+	asked, _ := requestOf(j.Object, s.Facts.Priorities)
 	ranked := priorityOf(j.Object, s.Described, s.Facts.Priorities).keptBy(s.Followed, s.Facts.Priorities)
 	described := workloadFor(j.Object, j.Kind, s.Described, queue, ranked, asked)
 	if progress.Outcome != nil {
@@ -159,13 +159,4 @@ func (j Job) report(s State, described *kueue.Workload, progress jobs.Progress, 
 		events = append(events, deferredWorkload(s.Followed)...)
 	}
 	return workloadWrites(s.Followed, described, progress, j.Backoff, now), events
-}
-
-// request returns what the labels and annotations of the job ask of its Workload in the queue.
-func (j Job) request(queue string, facts jobs.Facts) request {
-	asked, _ := requestOf(j.Object, facts.Priorities)
-	if j.Pauses {
-		return asked
-	}
-	return asked.within(queue, facts.Queues)
 }

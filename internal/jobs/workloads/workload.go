@@ -46,6 +46,7 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described jobs
 	}
 	setGates(w, r.gatedBy)
 	workload.Want(w, described.Wanted)
+	describeTimes(w, job, described)
 	if at := described.QueuedTime; !at.IsZero() {
 		metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.QueuedTimeAnnotation, at.UTC().Format(time.RFC3339))
 	}
@@ -151,6 +152,9 @@ func respecified(seen, described *kueue.Workload, progress jobs.Progress) *kueue
 		}
 	}
 	updateRecordedNeeds(out, seen, described)
+	if described != seen {
+		updateTimes(out, described)
+	}
 	if equality.Semantic.DeepEqual(seen.Spec, out.Spec) && equality.Semantic.DeepEqual(seen.Annotations, out.Annotations) {
 		return nil
 	}

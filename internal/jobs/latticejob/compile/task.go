@@ -47,8 +47,9 @@ func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
 	if t.training != nil {
 		t.training.label(t.job.Name, labels)
 	}
-	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: Domains(t.job.Annotations)},
-		Spec: t.pod}, nil
+	return &corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: podAnnotations(t.job.Annotations)},
+		Spec:       t.pod}, nil
 }
 
 // identity compiles the ServiceAccount and the settings that hold for all containers of a pod.

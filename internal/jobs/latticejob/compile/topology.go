@@ -1,6 +1,10 @@
 package compile
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/musterhq/muster/api/muster"
+)
 
 // domainPrefix is the prefix of the pod template annotations that request topology domains.
 const domainPrefix = "kueue.x-k8s.io/podset-"
@@ -16,6 +20,19 @@ func Domains(annotations map[string]string) map[string]string {
 			}
 			out[key] = value
 		}
+	}
+	return out
+}
+
+// podAnnotations returns those annotations of a LatticeJob that its pods get: the topology domains, and whether pods
+// report their progress.
+func podAnnotations(annotations map[string]string) map[string]string {
+	out := Domains(annotations)
+	if value, there := annotations[muster.ProgressAnnotation]; there {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[muster.ProgressAnnotation] = value
 	}
 	return out
 }
