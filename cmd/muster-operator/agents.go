@@ -21,7 +21,7 @@ func agent(ctx context.Context, mgr manager.Manager, leads func() bool, o option
 		return none
 	}
 	authority, err := rendezvous.AddTo(ctx, mgr,
-		rendezvous.Options{Bind: o.rendezvousBind, Namespace: ownNamespace(o), Leads: leads})
+		rendezvous.Options{Bind: o.rendezvousBind, Address: o.rendezvousAddress, Namespace: ownNamespace(o), Leads: leads})
 	if err != nil {
 		ctrl.Log.WithName("rendezvous").Error(err, "agents are not served; the next start tries again")
 		return none

@@ -44,6 +44,9 @@ type Use struct {
 	Secret string
 	// Server is the DNS name in the certificates that it signs.
 	Server string
+	// Hosts are further names and IP addresses in these certificates, for clients that connect to one of them and expect
+	// it in the certificate.
+	Hosts []string
 }
 
 // Authority is a certificate authority in a Secret and the serving certificate that it signs. Both are renewed while
@@ -120,7 +123,7 @@ func (a *Authority) load(secret *corev1.Secret) error {
 		return nil
 	}
 	a.signer = signer
-	a.serving, err = signed(&signer, a.use.Server, a.clock.Now())
+	a.serving, err = signed(&signer, a.use, a.clock.Now())
 	return err
 }
 
@@ -156,7 +159,7 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	if !aged(a.serving.Leaf, 3, now) && !isEarly(a.serving.Leaf, now) {
 		return a.serving, nil
 	}
-	serving, err := signed(&a.signer, a.use.Server, now)
+	serving, err := signed(&a.signer, a.use, now)
 	if err != nil {
 		return nil, err
 	}

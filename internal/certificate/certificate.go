@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"sync"
 	"time"
 
@@ -53,12 +54,19 @@ func newAuthority(name string, lifetime time.Duration, now time.Time) (certifica
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
 
-// signed makes a serving certificate that is signed by the authority and does not outlive it. Its key is kept in
-// memory only.
-func signed(authority *tls.Certificate, name string, now time.Time) (*tls.Certificate, error) {
-	template, private, err := newTemplate(name, Lifetime, now)
+// signed makes a serving certificate for the use that is signed by the authority and does not outlive it. Its key is
+// kept in memory only.
+func signed(authority *tls.Certificate, use Use, now time.Time) (*tls.Certificate, error) {
+	template, private, err := newTemplate(use.Server, Lifetime, now)
 	if err != nil {
 		return nil, err
+	}
+	for _, host := range use.Hosts {
+		if address := net.ParseIP(host); address != nil {
+			template.IPAddresses = append(template.IPAddresses, address)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
 	}
 	if template.NotAfter.After(authority.Leaf.NotAfter) {
 		template.NotAfter = authority.Leaf.NotAfter

@@ -51,7 +51,7 @@ func TestSignedCertificatesDoNotOutliveTheAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := signed(&authority, "muster", epoch)
+	signed, err := signed(&authority, Use{Server: "muster", Hosts: []string{"muster.svc", "10.0.0.1"}}, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +60,10 @@ func TestSignedCertificatesDoNotOutliveTheAuthority(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(certificate)
-	if _, err := signed.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "muster",
-		CurrentTime: epoch.Add(time.Hour)}); err != nil {
-		t.Error(err)
+	for _, name := range []string{"muster", "muster.svc", "10.0.0.1"} {
+		if _, err := signed.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name,
+			CurrentTime: epoch.Add(time.Hour)}); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -49,7 +49,9 @@ type server struct {
 	identify  identify
 	// registry finds the coordinators of pods.
 	registry *registry
-	log      logr.Logger
+	// reports takes what training code reports of its progress.
+	reports *reports
+	log     logr.Logger
 	// leads reports whether no other operator can lead by now.
 	leads func() bool
 	// hold is how long a request is held; 0 means protocol.Hold. Tests set it.
@@ -79,10 +81,8 @@ func (s *server) Start(ctx context.Context) error {
 // serve answers agents until the context ends. Whoever reaches the port can open connections: what one of them can make
 // the operator hold is bounded here.
 func (s *server) serve(ctx context.Context, listener net.Listener) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+protocol.Path, s.answer)
 	server := &http.Server{
-		Handler:           mux,
+		Handler:           s.paths(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		// Agents hold a request all the time, but for pauses of a few seconds.
@@ -108,6 +108,15 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
+// paths returns the handler of all paths.
+func (s *server) paths() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+protocol.Path, s.answer)
+	mux.HandleFunc("POST "+protocol.ReportPath, s.report)
+	mux.HandleFunc("/", noPath)
+	return mux
+}
+
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	response, err := s.respond(w, r)
 	if err == nil && !s.leads() {
@@ -126,10 +135,15 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(response) // an agent that misses the answer asks again
 }
 
+// bearer returns the token of a request.
+func bearer(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
 // respond returns the response to a request, which it holds until there is one.
 func (s *server) respond(w http.ResponseWriter, r *http.Request) (protocol.Response, error) {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	agent, err := s.identify(r.Context(), token)
+	agent, err := s.identify(r.Context(), bearer(r))
 	if err != nil {
 		return protocol.Response{}, err
 	}

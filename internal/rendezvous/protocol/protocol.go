@@ -14,6 +14,9 @@ import (
 const (
 	// Path is the path of the only request: a POST of a Request, answered with a Response.
 	Path = "/v1/rendezvous"
+	// ReportPath is the path to which training code posts its progress, as a pattern of http.ServeMux: the path of
+	// Trainer's protocol, for jobs of any kind.
+	ReportPath = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
 	// Audience is the audience of the tokens with which agents prove which pod they run in.
 	Audience = "rendezvous.muster.dev"
 	// ServerName is the name in the operator's certificate, whatever address agents connect to.
