@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/record"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // TestTheDecisionLogOfALoopReplays: a replay of the recorded events of two runs gives the recorded decisions.
@@ -52,6 +55,42 @@ func TestTheDecisionLogOfALoopReplays(t *testing.T) {
 	}
 	if got.Runs != 2 || got.Decisions < 6 {
 		t.Errorf("got %d runs and %d decisions, want 2 and 3 each at least", got.Runs, got.Decisions)
+	}
+}
+
+// TestTheEngineLearnsOfEachRunOnce: of one that ended before the start, and of one that ends later.
+func TestTheEngineLearnsOfEachRunOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.log")
+	log, err := openDecisionLog(path, translate.EngineOptions(config.Default()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish := func(w *kueue.Workload) {
+		workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "",
+			admissiontest.Now.Add(1000*time.Hour))
+	}
+	old := admissiontest.AdmittedWorkload("old")
+	finish(old)
+	r, stop := startRecorded(t, log, admissiontest.Namespace.DeepCopy(), admissiontest.NewFlavor("f"),
+		admissiontest.NewClusterQueue("cq", "4"), admissiontest.NewLocalQueue("q", "cq"), old,
+		admissiontest.NewWorkload("a", 3, quantities("cpu", "1")), admissiontest.NewWorkload("b", 2, quantities("cpu", "1")))
+	r.waitFor("a", isAdmitted)
+	r.updateStatus("a", func(w *kueue.Workload) {
+		w.Status.Conditions = slices.DeleteFunc(w.Status.Conditions, func(c metav1.Condition) bool {
+			return c.Type == kueue.WorkloadAdmitted
+		})
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, "Admitted", "", admissiontest.Now)
+		finish(w)
+	})
+	r.waitFor("b", isAdmitted)
+	r.updateStatus("old", func(*kueue.Workload) {})
+	stop()
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(written), `"event":"RunEnded"`); n != 2 {
+		t.Errorf("the engine was told of %d runs, want of 2", n)
 	}
 }
 

@@ -41,7 +41,10 @@ type loop struct {
 	gauges     *report.QueueGauges
 	stall      *report.Stall
 	auditor    *audit.Auditor
-	clock      clock.Clock
+	promises   report.Promises
+	// learned is set once the engine has been told how long earlier jobs ran.
+	learned bool
+	clock   clock.Clock
 	// timer fires at due, when the engine, the translator or the auditor has something to do; alarm is its channel.
 	// Both are nil while nothing is due.
 	timer clock.Timer
@@ -172,7 +175,12 @@ func (l *loop) setAlarm() {
 // turn processes everything in the mailbox, decides, and passes the decisions to the writers.
 func (l *loop) turn() {
 	received := l.clock.Now()
-	for _, n := range l.mailbox.take() {
+	messages := l.mailbox.take()
+	if !l.learned { // the first messages are all objects that there are
+		l.learned = true
+		l.apply(l.translator.EndedBefore(objectsOf(messages)), received)
+	}
+	for _, n := range messages {
 		l.apply(n.engineEvents(l.translator, received), received)
 		l.queues.Observe(n.changed, n.deleted)
 	}
@@ -204,6 +212,7 @@ func (l *loop) turn() {
 			l.pending.Note(d)
 		}
 	}
+	l.promises.Count(l.engine.PromisesKept(), l.engine.PromisesLate())
 	l.updateQueues()
 }
 

@@ -56,6 +56,17 @@ type message struct {
 	event            engine.Event
 }
 
+// objectsOf returns the objects that were added or updated, in order.
+func objectsOf(messages []message) []client.Object {
+	var out []client.Object
+	for i := range messages {
+		if object := messages[i].changed; object != nil {
+			out = append(out, object)
+		}
+	}
+	return out
+}
+
 // engineEvents translates the message into engine events.
 func (m message) engineEvents(t *translate.Translator, now time.Time) []engine.Event {
 	switch {

@@ -62,9 +62,9 @@ func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, events *decisions.J
 		}).
 		Watches(&kueue.Workload{}, w.enqueueNeedingStep()).
 		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue),
-			builder.WithPredicates(indexes.StopOrChecksChanged)).
+			builder.WithPredicates(indexes.ConcernsWorkloads)).
 		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue),
-			builder.WithPredicates(indexes.StopOrChecksChanged)).
+			builder.WithPredicates(indexes.ConcernsWorkloads)).
 		Complete(w)
 	if err != nil {
 		return fmt.Errorf("adding the lifecycle of Workloads: %w", err)
@@ -262,7 +262,8 @@ func (wo *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reco
 	return out
 }
 
-// needingStep returns the listed Workloads that need a step now. Steps that are due later are scheduled already.
+// needingStep returns the listed Workloads that need a step, now or later: a time limit that has changed may be reached
+// sooner than the next step was due, and a reconcile schedules it anew.
 func (wo *workloads) needingStep(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	var list kueue.WorkloadList
 	if err := wo.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
@@ -272,7 +273,7 @@ func (wo *workloads) needingStep(ctx context.Context, which ...client.ListOption
 	var out []reconcile.Request
 	for i := range list.Items {
 		w := &list.Items[i]
-		if step, err := wo.next(ctx, w); err != nil || step.Writes() {
+		if step, err := wo.next(ctx, w); err != nil || step.Writes() || !step.Due.IsZero() {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
 		}
 	}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -160,7 +161,7 @@ func TestADeadlineIsCheckedAtLeastHourly(t *testing.T) {
 		}
 	}
 	r := newWorkloads(w, lifecycle.Policy{})
-	admissiontest.Expect(t, "wait", 10*time.Minute, r.settle(t, "a", w))
+	admissiontest.Expect(t, "wait for the warning", 9*time.Minute, r.settle(t, "a", w))
 	admissiontest.Expect(t, "long wait", time.Hour, r.settle(t, "b", w))
 }
 
@@ -283,7 +284,7 @@ func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 	change := func(edit func(q *kueue.ClusterQueue)) bool {
 		before, after := admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewClusterQueue("cq", "8")
 		edit(after)
-		return indexes.StopOrChecksChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+		return indexes.ConcernsWorkloads.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
 	for name, test := range map[string]struct {
 		edit func(q *kueue.ClusterQueue)
@@ -302,10 +303,46 @@ func TestWhichQueueChangesEnqueueItsWorkloads(t *testing.T) {
 		"its deletion": {func(q *kueue.ClusterQueue) {
 			q.DeletionTimestamp = ptr.To(metav1.NewTime(admissiontest.Now))
 		}, true},
+		"its time limit": {func(q *kueue.ClusterQueue) {
+			q.Annotations = map[string]string{muster.MaxDurationAnnotation: "1h"}
+		}, true},
+		"another annotation": {func(q *kueue.ClusterQueue) { q.Annotations = map[string]string{"x": "1h"} }, false},
 		"a finalizer of its": {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
 	} {
 		if got := change(test.edit); got != test.want {
 			t.Errorf("change of %s: enqueued = %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// TestALoweredLimitOfAQueueTakesEffectOnItsRunningWorkloads: they are reconciled when it is lowered, and each is
+// deactivated when it reaches the limit.
+func TestALoweredLimitOfAQueueTakesEffectOnItsRunningWorkloads(t *testing.T) {
+	local, cluster := admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewClusterQueue("cq", "8")
+	w := admissiontest.NewWorld(t, local, cluster, admissiontest.AdmittedWorkload("runs"),
+		admissiontest.NewWorkload("waits", 1, nil))
+	r := newWorkloads(w, lifecycle.Policy{})
+	admissiontest.Expect(t, "without a limit", []reconcile.Request(nil), r.ofLocalQueue(t.Context(), local))
+	for name, q := range map[string]client.Object{"LocalQueue": local, "ClusterQueue": cluster} {
+		before := q.DeepCopyObject().(client.Object)
+		q.SetAnnotations(map[string]string{muster.MaxDurationAnnotation: "90s"})
+		if !indexes.ConcernsWorkloads.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: q}) {
+			t.Errorf("a new limit of a %s is not noticed", name)
+		}
+		if err := w.Update(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		of := r.ofLocalQueue
+		if name == "ClusterQueue" {
+			of = r.ofClusterQueue
+		}
+		if !slices.Contains(of(t.Context(), q), requestFor("runs")) {
+			t.Errorf("the running Workload is not reconciled for a new limit of its %s", name)
+		}
+		admissiontest.Expect(t, "wait", 90*time.Second, r.settle(t, "runs", w))
+		q.SetAnnotations(nil)
+		if err := w.Update(t.Context(), q); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

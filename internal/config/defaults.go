@@ -64,6 +64,8 @@ func complete(c *v1alpha1.Configuration) {
 	setDefault(&c.TrainingJob.Cooldown, metav1.Duration{Duration: 3 * time.Hour})
 	setDefault(&c.Elasticity.GrowAfter, metav1.Duration{Duration: 30 * time.Second})
 	setDefault(&c.Elasticity.ResizeCost, metav1.Duration{Duration: 30 * time.Second})
+	setDefault(&c.Backfill, v1alpha1.BackfillNone)
+	setDefault(&c.Reservations, 1)
 }
 
 func completeWaitForPodsReady(w *v1alpha1.WaitForPodsReady) {

@@ -41,6 +41,7 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		TrainingJob: &v1alpha1.TrainingJob{Group: ptr.To("breezeml.ai"), PendingTimeout: duration(5 * time.Minute),
 			Cooldown: duration(3 * time.Hour)},
 		Elasticity: &v1alpha1.Elasticity{GrowAfter: duration(30 * time.Second), ResizeCost: duration(30 * time.Second)},
+		Backfill:   ptr.To(v1alpha1.BackfillNone), Reservations: ptr.To[int32](1),
 		LatticeJob: &v1alpha1.LatticeJob{Immutable: ptr.To(v1alpha1.ImmutableWarn), GPUs: ptr.To(v1alpha1.GPUResourcesAuto),
 			RequireMesh: ptr.To(false), RequireTracing: ptr.To(false), SpreadBy: ptr.To("kubernetes.io/hostname")},
 	}
@@ -151,7 +152,7 @@ func TestUnreadableValuesAreNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; the options here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob, elasticity"}},
+			"webhook: Forbidden: there is no such option; the options here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob, elasticity, backfill, reservations"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; the options here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

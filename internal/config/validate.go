@@ -34,8 +34,20 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 		validateTrainingJob(field.NewPath("trainingJob"), c.TrainingJob),
 		notNegative(field.NewPath("elasticity", "growAfter"), c.Elasticity.GrowAfter),
 		notNegative(field.NewPath("elasticity", "resizeCost"), c.Elasticity.ResizeCost),
+		oneOf(field.NewPath("backfill"), *c.Backfill, v1alpha1.BackfillNone, v1alpha1.BackfillBestEffortFIFO),
+		validateReservations(field.NewPath("reservations"), *c.Reservations),
 		notNegative(field.NewPath("nodeFailure", "notReadyGrace"), c.NodeFailure.NotReadyGrace),
 	)
+}
+
+// reservationsMax bounds the work of a pass: each planned start is compared with the workloads behind it.
+const reservationsMax = 16
+
+func validateReservations(at *field.Path, n int32) field.ErrorList {
+	if n < 1 || n > reservationsMax {
+		return field.ErrorList{field.Invalid(at, n, "must be 1 to 16")}
+	}
+	return nil
 }
 
 func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorList {

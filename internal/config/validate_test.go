@@ -142,6 +142,12 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"what a resize costs": {
 			"elasticity: {resizeCost: 0s}", "elasticity: {resizeCost: -1s}",
 			`elasticity.resizeCost: Invalid value: "-1s": must be 0s or longer`},
+		"which queues backfill": {
+			"backfill: BestEffortFIFO", "backfill: StrictFIFO",
+			`backfill: Unsupported value: "StrictFIFO": supported values: "None", "BestEffortFIFO"`},
+		"how many starts are planned": {
+			"reservations: 16", "reservations: 17",
+			`reservations: Invalid value: 17: must be 1 to 16`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepts(t, header+tc.accepted)

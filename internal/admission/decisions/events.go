@@ -26,8 +26,14 @@ type JobEvents struct{ Recorder *boundedRecorder }
 
 // StatusChanged records what a status write changed, if that is of interest to users.
 func (j *JobEvents) StatusChanged(before, after *kueue.Workload) {
+	if j == nil {
+		return
+	}
 	owner := metav1.GetControllerOf(after)
-	if j == nil || owner == nil {
+	if near := newWarning(before, after); near != nil {
+		j.limitNear(before, owner, near)
+	}
+	if owner == nil {
 		return
 	}
 	if c, ok := changeOf(before, after); ok && !admittedWithoutWaiting(before, c) {
@@ -92,6 +98,32 @@ func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 				after.Status.Admission.ClusterQueue)}, true
 	}
 	return change{}, false
+}
+
+// limitNear warns that the Workload soon reaches its time limit, by an event on the Workload and one on its job, if it
+// has one. The warning waits for the write budget if need be: there is only one.
+func (j *JobEvents) limitNear(before *kueue.Workload, owner *metav1.OwnerReference, near *metav1.Condition) {
+	w := versionRef(before)
+	about := []*corev1.ObjectReference{{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name,
+		UID: w.UID}}
+	if owner != nil {
+		about = append(about, jobRef(before, owner))
+	}
+	for _, object := range about {
+		j.Recorder.Eventf(object, w, corev1.EventTypeWarning, near.Reason, EventAction, "%s",
+			workload.Cut(near.Message, EventMessageBytes))
+	}
+}
+
+// newWarning returns the condition by which the Workload was warned of its time limit between the two versions, nil if
+// it was not.
+func newWarning(before, after *kueue.Workload) *metav1.Condition {
+	was := workload.IfTrue(before, muster.TimeLimitNearCondition)
+	is := workload.IfTrue(after, muster.TimeLimitNearCondition)
+	if is == nil || was != nil && was.Message == is.Message {
+		return nil
+	}
+	return is
 }
 
 // newResize returns the condition of a resize between the two versions, nil if there was none.

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -281,4 +282,43 @@ func TestPreemptionsAreCounted(t *testing.T) {
 			t.Errorf("%s has changed to %v", name, is)
 		}
 	}
+}
+
+// TestAWarningOfTheTimeLimitIsAnEventOnTheJobAndItsWorkload, once: a later write of the status records none.
+func TestAWarningOfTheTimeLimitIsAnEventOnTheJobAndItsWorkload(t *testing.T) {
+	for name, test := range map[string]struct {
+		owners []metav1.OwnerReference
+		want   []string
+	}{
+		"of a job": {[]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u",
+			Controller: ptr.To(true)}}, []string{"Workload w", "Job train"}},
+		"made by hand": {nil, []string{"Workload w"}},
+	} {
+		to := &aboutRecorder{}
+		reporter := &JobEvents{NewBoundedRecorder(to, NewWriteBudget(clocktesting.NewFakePassiveClock(admissiontest.Now)))}
+		w := admissiontest.NewWorkload("w", 1, nil)
+		w.OwnerReferences = test.owners
+		admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, admissiontest.Now)
+		near := w.DeepCopy()
+		workload.SetCondition(near, muster.TimeLimitNearCondition, metav1.ConditionTrue, muster.TimeLimitNearReason,
+			"soon", admissiontest.Now)
+		reporter.StatusChanged(w, near)
+		later := near.DeepCopy()
+		workload.SetCondition(later, kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", admissiontest.Now)
+		reporter.StatusChanged(near, later)
+		var want []string
+		for _, object := range test.want {
+			want = append(want, object+": Warning TimeLimitNear soon")
+		}
+		admissiontest.Expect(t, name, want, to.recorded)
+	}
+}
+
+// aboutRecorder records of each event what it is about and what it says.
+type aboutRecorder struct{ recorded []string }
+
+func (a *aboutRecorder) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	about := regarding.(*corev1.ObjectReference)
+	a.recorded = append(a.recorded, fmt.Sprintf("%s %s: %s %s "+note, append([]any{about.Kind, about.Name, kind, reason},
+		args...)...))
 }

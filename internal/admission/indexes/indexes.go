@@ -67,13 +67,16 @@ func ListedFlavors(o client.Object) []string {
 	return out
 }
 
-// StopOrChecksChanged passes changes of a queue that may concern its Workloads: of its stop policy, of its checks,
-// and its deletion. It drops the initial list: Workloads are reconciled after the queues are synced, each on its own
-// account.
-var StopOrChecksChanged = predicate.Funcs{
+// ConcernsWorkloads passes changes of a queue that may concern its Workloads: of its stop policy, of its checks, of its
+// time limit, and its deletion. It drops the initial list: Workloads are reconciled after the queues are synced, each
+// on its own account.
+var ConcernsWorkloads = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		if !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) {
+			return true
+		}
+		if workload.MaxDuration(e.ObjectOld) != workload.MaxDuration(e.ObjectNew) {
 			return true
 		}
 		switch old := e.ObjectOld.(type) {

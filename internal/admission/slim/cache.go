@@ -41,8 +41,9 @@ func stripNode(object any) (any, error) {
 	return object, nil
 }
 
-// stripWorkload drops the pod sets of a finished Workload, which are most of its size: clusters keep finished Workloads
-// for as long as their jobs, and nothing reads their pod sets. What Workloads have in common is interned.
+// stripWorkload keeps of the pod sets of a finished Workload only what they request: clusters keep finished Workloads
+// for as long as their jobs, and by their requests the engine knows which jobs are like them. What Workloads have in
+// common is interned.
 func stripWorkload(object any) (any, error) {
 	w, ok := object.(*kueue.Workload)
 	if !ok {
@@ -50,10 +51,35 @@ func stripWorkload(object any) (any, error) {
 	}
 	w.ManagedFields = nil
 	if workload.IsFinished(w) {
-		w.Spec.PodSets = nil
+		w.Spec.PodSets = requestsOf(w.Spec.PodSets)
 	}
 	shareWorkload(w)
 	return w, nil
+}
+
+// requestsOf returns the pod sets with nothing but their numbers of pods, what the pods request, and their deadlines.
+func requestsOf(podSets []kueue.PodSet) []kueue.PodSet {
+	out := make([]kueue.PodSet, len(podSets))
+	for i := range podSets {
+		given := &podSets[i].Template.Spec
+		out[i] = kueue.PodSet{Name: podSets[i].Name, Count: podSets[i].Count}
+		out[i].Template.Spec = corev1.PodSpec{
+			Containers: resourcesOf(given.Containers), InitContainers: resourcesOf(given.InitContainers),
+			Overhead: given.Overhead, Resources: given.Resources, RuntimeClassName: given.RuntimeClassName,
+			ActiveDeadlineSeconds: given.ActiveDeadlineSeconds,
+		}
+	}
+	return out
+}
+
+// resourcesOf returns the containers with nothing but their resources.
+func resourcesOf(containers []corev1.Container) []corev1.Container {
+	out := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		out[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Resources: c.Resources}
+	}
+	return out
 }
 
 // stripJob drops the pod template of a batch Job that has ended, which is most of its size: clusters keep ended Jobs,
@@ -115,10 +141,13 @@ func ControlledByOthers(pod *corev1.Pod) bool {
 	return owner != nil && (strings.HasPrefix(owner.APIVersion, "apps/") || owner.APIVersion == "v1")
 }
 
-// jobAnnotations returns the annotations that job APIs and Muster put on pods.
+// jobAnnotations returns the annotations that job APIs and Muster put on pods, but for certificates, which are large.
 func jobAnnotations(annotations map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range annotations {
+		if key == muster.ProgressAuthorityAnnotation {
+			continue
+		}
 		domain, _, _ := strings.Cut(key, "/")
 		for _, known := range []string{"kueue.x-k8s.io", "jobset.sigs.k8s.io", "muster.dev", "batch.kubernetes.io",
 			"volcano.sh", "tensorstack.dev", "lattice.dev", "breezeml.ai"} {

@@ -78,8 +78,9 @@ func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 	return out.(*corev1.Pod)
 }
 
-// TestPodSetsOfAFinishedWorkloadAreDropped: clusters keep thousands of finished Workloads.
-func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
+// TestOfAFinishedWorkloadOnlyRequestsAreKept: clusters keep thousands of finished Workloads. Those of one kind of job
+// share what their pods request, whatever else these have.
+func TestOfAFinishedWorkloadOnlyRequestsAreKept(t *testing.T) {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
 		Spec: kueue.WorkloadSpec{QueueName: "q",
@@ -99,8 +100,24 @@ func TestPodSetsOfAFinishedWorkloadAreDropped(t *testing.T) {
 	if _, err := stripWorkload(w); err != nil {
 		t.Fatal(err)
 	}
-	if w.Spec.PodSets != nil || w.Spec.QueueName != "q" || w.Status.Admission == nil || !workload.IsFinished(w) {
-		t.Errorf("finished Workload = %+v, want no pod sets", w)
+	kept := w.Spec.PodSets[0].Template.Spec
+	given := whole.Spec.PodSets[0].Template.Spec
+	if diff := cmp.Diff(podspec.Requests(given), podspec.Requests(kept)); diff != "" {
+		t.Errorf("the requests of its pods (-whole +stripped):\n%s", diff)
+	}
+	for i := range kept.Containers {
+		if c := kept.Containers[i]; c.Image != "" || c.Env != nil || c.Ports != nil {
+			t.Errorf("a container of a finished Workload is %+v, want only its resources", c)
+		}
+	}
+	other := whole.DeepCopy()
+	other.Spec.PodSets[0].Template.Spec.Containers[0].Image = "other"
+	workload.SetCondition(other, kueue.WorkloadFinished, metav1.ConditionTrue, "", "", time.Time{})
+	if _, err := stripWorkload(other); err != nil || &other.Spec.PodSets[0] != &w.Spec.PodSets[0] {
+		t.Errorf("two finished Workloads of the same requests have their own copies (error %v)", err)
+	}
+	if kept.NodeSelector != nil || w.Spec.QueueName != "q" || w.Status.Admission == nil || !workload.IsFinished(w) {
+		t.Errorf("finished Workload = %+v, want only requests", w)
 	}
 }
 

@@ -21,6 +21,7 @@ func EngineOptions(cfg *config.Configuration) engine.Options {
 		CheckWaitingEvery:    checkWaitingEvery,
 		Elastic: elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration,
 			ResizeCost: cfg.Elasticity.ResizeCost.Duration},
+		Reservations: int(*cfg.Reservations),
 	}
 	if *cfg.WaitForPodsReady.Enable {
 		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{
@@ -32,7 +33,10 @@ func EngineOptions(cfg *config.Configuration) engine.Options {
 
 // QueuePolicyOf returns how the configuration, which must be complete, orders Workloads in a queue.
 func QueuePolicyOf(cfg *config.Configuration) QueuePolicy {
-	return QueuePolicy{requeueByEviction: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
+	return QueuePolicy{
+		requeueByEviction:  *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp,
+		backfillsByDefault: *cfg.Backfill == config.BackfillBestEffortFIFO,
+	}
 }
 
 // QueuePolicy is the part of the configuration that orders Workloads in a queue.
@@ -40,4 +44,6 @@ type QueuePolicy struct {
 	// requeueByEviction queues a workload that was evicted because its pods were not ready in time by the time of the
 	// eviction, behind the workloads that wait already.
 	requeueByEviction bool
+	// backfillsByDefault makes queues with the strategy BestEffortFIFO plan starts unless their annotation says otherwise.
+	backfillsByDefault bool
 }

@@ -38,6 +38,7 @@ func TestFairSharingOptions(t *testing.T) {
 			Weights: map[string]float64{"cpu": 2}},
 		CheckWaitingEvery: time.Second,
 		Elastic:           elastic.Policy{GrowAfter: 30 * time.Second, ResizeCost: 30 * time.Second},
+		Reservations:      1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)

@@ -91,24 +91,27 @@ func TestStrategyAndGrowthOfTheDefaultQueue(t *testing.T) {
 		queue               *kueue.ClusterQueue
 		strategy            engine.Strategy
 		onDemand, coversAll bool
+		backfills           bool
 	}{
 		"a queue of a user": {admissiontest.NewClusterQueue("cq", "8"),
-			engine.BestEffort, false, false},
+			engine.BestEffort, false, false, false},
 		"a queue that follows the nodes": {followed(func(*kueue.ClusterQueue) {}),
-			engine.ByResource, false, false},
+			engine.BestEffort, false, false, true},
 		"a queue that follows the nodes, made strict by a user": {followed(func(q *kueue.ClusterQueue) {
 			q.Spec.QueueingStrategy = kueue.StrictFIFO
-		}), engine.Strict, false, false},
+		}), engine.Strict, false, false, false},
 		"a queue that follows nodes on demand": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/nodes-on-demand", "true")
-		}), engine.ByResource, true, false},
+		}), engine.BestEffort, true, false, true},
 		"a queue that follows nodes on demand, with unlimited quota": {followed(func(q *kueue.ClusterQueue) {
 			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/unlimited", "true")
-		}), engine.ByResource, false, true},
+		}), engine.BestEffort, false, true, true},
 	} {
 		got := newTestTranslator().Changed(tc.queue, admissiontest.Now)[0].(engine.ClusterQueueSet)
-		if got.Strategy != tc.strategy || got.OnDemand != tc.onDemand || got.CoversAll != tc.coversAll {
-			t.Errorf("%s: got strategy %v, on demand %v, covers all %v", name, got.Strategy, got.OnDemand, got.CoversAll)
+		if got.Strategy != tc.strategy || got.OnDemand != tc.onDemand || got.CoversAll != tc.coversAll ||
+			got.Backfill != tc.backfills {
+			t.Errorf("%s: got strategy %v, on demand %v, covers all %v, backfill %v", name, got.Strategy, got.OnDemand,
+				got.CoversAll, got.Backfill)
 		}
 	}
 	before, after := admissiontest.NewClusterQueue("cq", "8"), admissiontest.NewClusterQueue("cq", "8")

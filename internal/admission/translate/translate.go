@@ -76,7 +76,7 @@ func (t *Translator) Changed(object client.Object, now time.Time) []engine.Event
 	case *kueue.LocalQueue:
 		set := engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: KeyOf(o), ClusterQueue: string(o.Spec.ClusterQueue),
 			Stopped: Stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(),
-			Weight: WeightOf(o.Spec.FairSharing)}}
+			Weight: WeightOf(o.Spec.FairSharing), Durations: durationsOf(o)}}
 		Remember(&set.LocalQueue, o.Status.FairSharing)
 		return []engine.Event{set}
 	case *kueue.Cohort:
@@ -150,6 +150,11 @@ func Sooner(a, b time.Time) time.Time {
 }
 
 func (t *Translator) workloadChanged(w *kueue.Workload) []engine.Event {
+	return append(t.runEnded(t.workloads[KeyOf(w)], w), t.workloadIs(w)...)
+}
+
+// workloadIs returns the event for what the Workload is now.
+func (t *Translator) workloadIs(w *kueue.Workload) []engine.Event {
 	if workload.IsFinished(w) || !w.DeletionTimestamp.IsZero() && !workload.HoldsQuota(w) {
 		return t.workloadGone(w) // also one that only a finalizer still keeps: it must not be admitted any more
 	}
@@ -203,6 +208,7 @@ func (t *Translator) Workload(w *kueue.Workload) engine.Workload {
 		Queue:         string(w.Spec.QueueName),
 		Priority:      ptr.Deref(w.Spec.Priority, 0),
 		QueuedAt:      t.policy.QueuedAt(w),
+		Time:          timeOf(w, podSets),
 		Inactive:      !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
 		BackoffReason: backoffReason(w),
 		Unheld:        !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
@@ -210,9 +216,10 @@ func (t *Translator) Workload(w *kueue.Workload) engine.Workload {
 		PodSets:       podSets,
 		Refused:       refused,
 		Admission:     admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
-		Admitted: workload.IsAdmitted(w),
-		Ready:    !awaitsReadiness(w),
-		Evicted:  isLeaving(w), LostNodes: LostNodes(w),
+		AdmittedAt: workload.TrueSince(w, kueue.WorkloadAdmitted),
+		Admitted:   workload.IsAdmitted(w),
+		Ready:      !awaitsReadiness(w),
+		Evicted:    isLeaving(w), LostNodes: LostNodes(w),
 		ResizedAt:    workload.TrueSince(w, muster.ResizedCondition),
 		ReportedCode: code, ReportedMessage: blamed,
 	}

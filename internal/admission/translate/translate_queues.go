@@ -41,10 +41,12 @@ func (t *Translator) ClusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 	case q.Spec.QueueingStrategy == kueue.StrictFIFO:
 		out.Strategy = engine.Strict
 	case followsNodes:
-		// Users did not choose a strategy here, so no workload may starve, nor wait behind one for resources that
-		// it does not request.
-		out.Strategy = engine.ByResource
+		// Users did not choose a strategy here, so no workload may starve, and none waits that could run meanwhile.
+		out.Backfill = backfills(q, true)
+	default:
+		out.Backfill = backfills(q, t.policy.backfillsByDefault)
 	}
+	out.Durations = durationsOf(q)
 	out.OnDemand = q.Annotations[muster.NodesOnDemandAnnotation] == "true"
 	out.CoversAll = q.Annotations[muster.UnlimitedAnnotation] == "true"
 	if f := q.Spec.FlavorFungibility; f != nil {

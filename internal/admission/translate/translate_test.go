@@ -15,6 +15,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -36,6 +37,7 @@ func TestTranslateWorkload(t *testing.T) {
 	want := engine.WorkloadSet{Workload: engine.Workload{
 		Key: engine.Key{Namespace: "ns", Name: "w"}, UID: "w-uid", Generation: 1, Queue: "q", Priority: -7,
 		QueuedAt: admissiontest.Now, Ready: true,
+		Time: durations.Known{Kind: "ns//w/b92cd9ce391792ce", Wider: "ns"},
 		PodSets: []engine.PodSet{
 			{Name: "main", Count: 3, PerPod: map[string]int64{"cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 8},
 				NodeSelector: selector, Tolerations: tolerations, Affinity: affinity},

@@ -28,7 +28,10 @@ func ChangeMatters(before, after client.Object) bool {
 	case *kueue.ClusterQueue:
 		return before.GetGeneration() != after.Generation || before.GetUID() != after.UID ||
 			!maps.Equal(before.GetLabels(), after.Labels) || !maps.Equal(before.GetAnnotations(), after.Annotations)
-	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.LocalQueue, *kueue.Topology:
+	case *kueue.LocalQueue:
+		return before.GetGeneration() != after.Generation || before.GetUID() != after.UID ||
+			!maps.Equal(before.GetAnnotations(), after.Annotations)
+	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.Topology:
 		return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
 	}
 	return true

@@ -19,18 +19,28 @@ var endOfTime = time.Unix(1<<40, 0)
 // configuration, which must be complete. It has made no decisions: it is for queries, not for admitting. The objects
 // must be of the kinds that the operator watches, in any order, and must not be changed afterwards.
 func NewEngine(cfg *config.Configuration, now time.Time, objects ...client.Object) *engine.Engine {
-	translator := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg),
-		cfg.NodeFailure.NotReadyGrace.Duration)
 	e := engine.New(translate.EngineOptions(cfg))
-	for _, object := range objects {
-		// At endOfTime a node that is not ready counts as lost, though its grace period may not be over yet.
-		for _, ev := range translator.Changed(object, endOfTime) {
-			e.Apply(ev)
-		}
+	for _, ev := range Events(cfg, objects...) {
+		e.Apply(ev)
 	}
 	e.Arrange(now)
 	noteEvictions(e, objects)
 	return e
+}
+
+// Options returns the options of the operator's engine under the configuration.
+func Options(cfg *config.Configuration) engine.Options { return translate.EngineOptions(cfg) }
+
+// Events returns what the operator's engine is told of the objects under the configuration. The objects are those of
+// NewEngine.
+func Events(cfg *config.Configuration, objects ...client.Object) (events []engine.Event) {
+	translator := translate.New(translate.CountingOf(cfg.Resources), translate.QueuePolicyOf(cfg),
+		cfg.NodeFailure.NotReadyGrace.Duration)
+	for _, object := range objects {
+		// At endOfTime a node that is not ready counts as lost, though its grace period may not be over yet.
+		events = append(events, translator.Changed(object, endOfTime)...)
+	}
+	return events
 }
 
 // noteEvictions tells the engine, from the status of each workload, for which other workload it was last evicted. The
