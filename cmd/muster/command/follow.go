@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,6 +153,8 @@ func reportUnreadable(report func(line string), jobs []view.Unreadable) {
 
 // reportUnseen reports the kinds of jobs that are left out because the user may not list them.
 func reportUnseen(report func(line string), kinds []string) {
+	// Without ClusterQueues only time limits are missing.
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return kind == "clusterqueues" })
 	if len(kinds) > 0 {
 		report("muster: you may not list " + strings.Join(kinds, ", ") +
 			": these jobs are left out, unless they have Workloads")

@@ -24,3 +24,18 @@ func TestWatchingALargeClusterLeavesTimeBetweenRefreshes(t *testing.T) {
 		}
 	}
 }
+
+// TestQueuesThatMayNotBeListedAreNotReported among the kinds of jobs that are left out: without them only time limits
+// are missing.
+func TestQueuesThatMayNotBeListedAreNotReported(t *testing.T) {
+	for want, kinds := range map[string][]string{
+		"": {"clusterqueues"},
+		"muster: you may not list vcjobs: these jobs are left out, unless they have Workloads": {"vcjobs", "clusterqueues"},
+	} {
+		got := ""
+		reportUnseen(func(line string) { got = line }, kinds)
+		if got != want {
+			t.Errorf("of %v it is reported %q, want %q", kinds, got, want)
+		}
+	}
+}

@@ -55,16 +55,16 @@ func (j *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 	jobs := listing[view.Job]{
 		what: "jobs", config: j.config, output: j.output, watch: j.watch,
 		renderer: renderer[view.Job]{
-			table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, j.allNamespaces) },
+			table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, j.allNamespaces, time.Now()) },
 			object: func(jobs []view.Job) runtime.Object { return view.NewJobList(jobs) },
 			name:   (*view.Job).ResourceName,
 		},
 		scope: func() (observe.Scope, string, error) {
 			if j.allNamespaces {
-				return observe.Scope{}, "", nil
+				return observe.Scope{Limits: true}, "", nil
 			}
 			namespace, _, err := namespaceOf(j.config)
-			return observe.Scope{Namespace: namespace}, namespace, err
+			return observe.Scope{Namespace: namespace, Limits: true}, namespace, err
 		},
 		list: func(snapshot *view.Snapshot, _ string, now time.Time) []view.Job {
 			return slices.DeleteFunc(view.Jobs(snapshot, now),

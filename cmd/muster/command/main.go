@@ -78,7 +78,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.AddCommand(
 		newUp(), newDown(), newKubectl(), newDemo(streams),
 		newJobs(streams), newQueues(streams), newExplain(streams),
-		newConvert(streams), newReplay(streams), newVersion(streams),
+		newConvert(streams), newReplay(streams), newSimulate(streams), newVersion(streams),
 	)
 	root.InitDefaultCompletionCmd("completion") // else cobra adds it later, printing help for unknown words
 	for _, cmd := range root.Commands() {

@@ -41,6 +41,9 @@ type Scope struct {
 	Namespace string
 	// ClusterQueues adds ClusterQueues, which are needed for quotas but not to list jobs.
 	ClusterQueues bool
+	// Limits adds ClusterQueues as far as the user may list them: they set time limits, without which the list of jobs
+	// is useful too.
+	Limits bool
 }
 
 // Cluster reads from one API server.
@@ -100,9 +103,7 @@ func newSnapshot(ctx context.Context, read readFunc, scope Scope) (*view.Snapsho
 		unseen        []string
 	)
 	kinds := lists.kinds()
-	if scope.ClusterQueues {
-		kinds = append(kinds, clusterQueueKind(&clusterQueues))
-	}
+	kinds = append(kinds, scope.clusterQueueKinds(&clusterQueues)...)
 	for _, kind := range kinds {
 		var within []client.ListOption
 		if kind.namespaced {

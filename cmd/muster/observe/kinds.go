@@ -77,6 +77,16 @@ func clusterQueueKind(list *kueue.ClusterQueueList) kindRead {
 	return kindRead{name: "clusterqueues", list: list, watched: &kueue.ClusterQueue{}, decides: true}
 }
 
+// clusterQueueKinds describes the ClusterQueues of the scope, to be read into list; none if it has none.
+func (s Scope) clusterQueueKinds(list *kueue.ClusterQueueList) []kindRead {
+	if !s.ClusterQueues && !s.Limits {
+		return nil
+	}
+	kind := clusterQueueKind(list)
+	kind.decides = s.ClusterQueues
+	return []kindRead{kind}
+}
+
 // isNotServed reports whether err means that the cluster does not serve the kind, also if its CRD was deleted after
 // discovery. It is valid for errors of lists only: for a single object NotFound would have another meaning.
 func isNotServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

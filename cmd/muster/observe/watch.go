@@ -91,9 +91,7 @@ func (w *Watch) recordUndecodable(mapper meta.RESTMapper) func(schema.GroupVersi
 // inform registers informers for the kinds of the scope that are served and that the user may list.
 func (w *Watch) inform(ctx context.Context) error {
 	kinds := new(jobLists).kinds()
-	if w.scope.ClusterQueues {
-		kinds = append(kinds, clusterQueueKind(nil))
-	}
+	kinds = append(kinds, w.scope.clusterQueueKinds(nil)...)
 	for _, kind := range kinds {
 		if slices.Contains(w.unseen, kind.name) {
 			continue

@@ -27,7 +27,7 @@ func JobChanges() *Changes[view.Job] {
 		shown: map[string]shown[view.Job]{},
 		identify: func(job *view.Job) (string, string) {
 			still := *job
-			still.WaitSeconds, still.RunSeconds = nil, nil
+			still.WaitSeconds, still.RunSeconds, still.LeftSeconds = nil, nil, nil
 			return job.FullTitle() + job.UID, asJSON(still)
 		},
 		gone: func(job view.Job) view.Job {

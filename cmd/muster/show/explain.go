@@ -32,6 +32,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	}
 	asks(&text, e)
 	queueAndChecks(&text, e)
+	timeLines(&text, &e.Job)
 	podsAndNodes(&text, e)
 	switch {
 	case e.WhyNot != nil:

@@ -104,6 +104,8 @@ func nextOfWaiting(e *view.Explanation) string {
 		return "muster kubectl get resourceflavors"
 	case x.Behind != nil:
 		return "muster explain " + e.Title(*x.Behind)
+	case x.Delays != nil:
+		return "muster explain " + e.Title(x.Delays.Name)
 	case x.Code == reason.ExceedsNodes:
 		return "muster kubectl get nodes"
 	case reason.IsRefusedAdmission(x.Message) && job.PodLabel() != "":

@@ -103,7 +103,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	job := pendingJob()
 	job.Message = "begins " + strings.Repeat("x", 32768) + " ends"
 	for wide, most := range map[bool]int{false: 600, true: 40000} {
-		lines, err := Lines(JobTable([]view.Job{job}, false), printers.PrintOptions{Wide: wide})
+		lines, err := Lines(JobTable([]view.Job{job}, false, tableTime), printers.PrintOptions{Wide: wide})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestTablesHaveNoControlCharacters(t *testing.T) {
 	job, queue := pendingJob(), labQueue()
 	job.Message, queue.Head.Message = hostile, hostile
 	for _, wide := range []bool{false, true} {
-		jobs, err := Lines(JobTable([]view.Job{job}, true), printers.PrintOptions{Wide: wide})
+		jobs, err := Lines(JobTable([]view.Job{job}, true, tableTime), printers.PrintOptions{Wide: wide})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,20 +52,20 @@ func TestTables(t *testing.T) {
 		want    string
 	}{{
 		name:  "jobs of one namespace",
-		table: JobTable(jobs, false),
+		table: JobTable(jobs, false, tableTime),
 		want: `
 JOB           QUEUE   PRIO   STATE     PODS   RESOURCES   WAIT   RUN   WHY
 jobset/eval   gpu     10     Pending   0/8    64 gpu      7m     -     WaitingForQuota: 24 more needed
 job/one       -       -      Running   1/1    -           -      5s    -`,
 	}, {
 		name:  "jobs of all namespaces",
-		table: JobTable(jobs[1:], true),
+		table: JobTable(jobs[1:], true, tableTime),
 		want: `
 NAMESPACE   JOB       QUEUE   PRIO   STATE     PODS   RESOURCES   WAIT   RUN   WHY
 ml          job/one   -       -      Running   1/1    -           -      5s    -`,
 	}, {
 		name:    "wide jobs without a header",
-		table:   JobTable(jobs[:1], false),
+		table:   JobTable(jobs[:1], false, tableTime),
 		options: printers.PrintOptions{Wide: true, NoHeaders: true},
 		want: `
 jobset/eval   gpu   10    Pending   0/8   64 gpu   7m    -     WaitingForQuota: 24 more needed   -     jobset-eval-abcde   0     64 gpu   2025-06-01T14:00:00Z`,

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -37,8 +38,8 @@ func Printable(table *metav1.Table, wide bool) *metav1.Table {
 	return table
 }
 
-// JobTable returns a table with a row for each job. withNamespace adds the column NAMESPACE.
-func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
+// JobTable returns a table with a row for each job, as of now. withNamespace adds the column NAMESPACE.
+func JobTable(jobs []view.Job, withNamespace bool, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
 		"Job", "Queue", "Prio", "State", "Pods", "Resources", "Wait", "Run", "Why")}
 	table.ColumnDefinitions = append(table.ColumnDefinitions,
@@ -47,7 +48,8 @@ func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
 		job := &jobs[i]
 		cells := []any{
 			job.Title(), dash(job.Queue), priority(job), string(job.State), pods(job),
-			dash(view.Amounts(job.Requests, false)), view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds), dash(Why(job)),
+			dash(view.Amounts(job.Requests, false)), view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds),
+			dash(remarks(job, now)),
 			dash(job.ClusterQueue), dash(job.Workload), int64(job.Restarts), dash(view.Amounts(job.Requests, true)),
 			job.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"),
 		}
@@ -168,6 +170,16 @@ func short(why string) string {
 		}
 		return fmt.Sprintf("never with this quota: %s of %s asked in flavor %s, %s at most", asked, m[1], m[2], m[5])
 	})
+}
+
+// remarks returns the text of the column WHY: what a job waits for or lacks, and of one that runs first the time that
+// it has left.
+func remarks(job *view.Job, now time.Time) string {
+	why, times := Why(job), times(job, now)
+	if why == "" || times == "" {
+		return times + why
+	}
+	return times + "; " + why
 }
 
 // Why returns a job's reason and message, shortened for tables, and for whom it was stopped before it waited.

@@ -26,15 +26,13 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	case x.Behind != nil && x.BehindCode != reason.None:
 		line(text, "behind", fmt.Sprintf("%s, the head of the queue, which is StrictFIFO: no job may overtake it, and it never starts with %s (%s)",
 			e.Title(*x.Behind), neverWith(x.BehindCode), x.BehindCode))
-	case len(x.BehindLacks) > 0:
-		line(text, "behind", fmt.Sprintf("%s, which is earlier and lacks %s", e.Title(*x.Behind),
-			strings.Join(x.BehindLacks, ", ")))
 	case x.Behind != nil:
 		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: no job may overtake it")
 	}
 	if len(x.Unready) > 0 {
 		line(text, "awaits", names(e, x.Unready)+", whose pods are not ready")
 	}
+	start(text, e)
 	verdicts(text, e)
 	together(text, x.Together)
 	for i := range x.Holders {
@@ -49,6 +47,37 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	}
 	if before := x.Position - 1; before > 0 && len(x.WouldPreempt) == 0 && x.State == reason.Waiting {
 		line(text, "before it", fmt.Sprintf("%s of the queue, which may take what becomes free first", jobCount(before)))
+	}
+}
+
+// start writes when the job is planned to start, and whose planned start it would delay if it started now.
+func start(text *strings.Builder, e *view.Explanation) {
+	x := e.WhyNot
+	if d := x.Delays; d != nil {
+		word := "planned"
+		if d.Promised {
+			word = "promised"
+		}
+		line(text, "behind", fmt.Sprintf("%s: there is capacity now, but this job would delay its start, %s for %s",
+			e.Title(d.Name), word, d.At.UTC().Format(timeFormat)))
+	}
+	s := x.Start
+	if s == nil {
+		return
+	}
+	at, after := s.At.UTC().Format(timeFormat), ""
+	if len(s.After) > 0 {
+		after = ", once " + names(e, s.After) + " ended"
+	}
+	switch {
+	case s.Promised:
+		line(text, "starts", "by "+at+", which is promised"+after)
+		line(text, "", "only jobs whose limit ends before that, or that fit beside it then, go first")
+	case s.Reserved:
+		line(text, "starts", "about "+at+after)
+		line(text, "", "only jobs that are expected to end before that, or that fit beside it then, go first")
+	default:
+		line(text, "starts", "not before about "+at+after+", and later if other jobs come first")
 	}
 }
 

@@ -156,3 +156,28 @@ func TestNextOfARefusedAdmission(t *testing.T) {
 		t.Errorf("next = %s, want %s", got, want)
 	}
 }
+
+// TestExplanationSaysWhenAJobStarts: a promise, a planned start and a mere expectation are told apart, and a job that
+// is held back is told for whom.
+func TestExplanationSaysWhenAJobStarts(t *testing.T) {
+	at := time.Date(2026, 3, 4, 14, 20, 0, 0, time.UTC)
+	other := reason.Name{Namespace: "ns", Name: "w"}
+	for name, tc := range map[string]struct {
+		x    reason.Explanation
+		want string
+	}{
+		"promised": {reason.Explanation{Start: &reason.Start{At: at, Promised: true, Reserved: true,
+			After: []reason.Name{other}}}, "by 2026-03-04 14:20:00 UTC, which is promised, once ns/job/other ended\n"},
+		"planned": {reason.Explanation{Start: &reason.Start{At: at, Reserved: true}}, "about 2026-03-04 14:20:00 UTC\n"},
+		"expected": {reason.Explanation{Start: &reason.Start{At: at}},
+			"not before about 2026-03-04 14:20:00 UTC, and later if other jobs come first\n"},
+		"held back": {reason.Explanation{Delays: &reason.Delayed{Name: other, At: at, Promised: true}},
+			"ns/job/other: there is capacity now, but this job would delay its start, promised for 2026-03-04 14:20:00 UTC\n"},
+	} {
+		var text strings.Builder
+		e := &view.Explanation{Titles: map[string]string{"ns/w": "ns/job/other"}, WhyNot: &tc.x}
+		if start(&text, e); !strings.Contains(text.String(), tc.want) {
+			t.Errorf("%s: explanation =\n%s\nwant a line with %q", name, text.String(), tc.want)
+		}
+	}
+}
