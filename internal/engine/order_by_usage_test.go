@@ -183,7 +183,7 @@ func TestRestartRemembersUsage(t *testing.T) {
 func TestQueuesStayInOrderOfUsage(t *testing.T) {
 	isFirst := func(t *rapid.T, w *world, first *state.Class, all ...*state.Class) {
 		for _, c := range all {
-			if c.Before(&first.Class) {
+			if c.Before(&first.Class) && !c.Queue.Waits.Backfill { // which has an order of its own behind a planned start
 				w.describe(t)
 				t.Fatalf("%+v is first in %s, want %+v", first.Turn(), c.Queue.Name, c.Turn())
 			}

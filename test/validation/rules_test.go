@@ -54,6 +54,9 @@ const (
 	inTrusted          place = policy + "muster-workload-trusted"
 	inChecks           place = policy + "muster-workload-checks"
 	inFairSharing      place = policy + "muster-localqueue-fairsharing"
+	inTimes            place = policy + "muster-workload-times"
+	inQueueTimes       place = policy + "muster-queue-times"
+	inEstimate         place = policy + "muster-job-expected-duration"
 	inQueuedTime       place = policy + "muster-workload-queued-time"
 	inActive           place = policy + "muster-workload-active"
 	inOfJob            place = policy + "muster-workload-of-job"
@@ -102,7 +105,7 @@ func allRules() []rule {
 		jobSetElasticRules(), jobSetAgentRules(), jobRules(), jobElasticRules(), genericJobSchemaRules(), genericJobRules(),
 		genericJobElasticRules(), vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), vcJobElasticRules(),
 		volcanoQueueRules(), commandRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(),
-		flavorRules(), amountRules())
+		flavorRules(), amountRules(), timeRules())
 }
 
 func TestRulesRejectInvalidAndAcceptValidObjects(t *testing.T) {

@@ -4,14 +4,16 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// TestABlockedHeadBlocksOnlyRequestsForTheSameResource checks that a waiting job at the head of the queue default holds
-// back only jobs that request the resource that it lacks.
-func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
+// TestJobsPassABlockedHeadUnlessTheyDelayIt checks that in the queue default, where a start is planned for a job that
+// does not fit, only jobs that take nothing of what it needs then, or are over by then, start before it.
+func TestJobsPassABlockedHeadUnlessTheyDelayIt(t *testing.T) {
 	w := newSerialWorld(t)
 	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.Namespace),
 		corev1.ResourceName("example.com/plain-"+w.Namespace)
@@ -28,9 +30,8 @@ func TestABlockedHeadBlocksOnlyRequestsForTheSameResource(t *testing.T) {
 	w.Create(w.jobSetRequesting("tail", scarce, 1))
 	w.Create(w.jobSetRequesting("other", plain, 1))
 	w.untilRunning("other", 1)
-	behind := w.UntilWorkloadOf("tail", "waits behind the head",
-		func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
-	if behind.Status.Admission != nil {
-		t.Errorf("tail was admitted before head, want it to wait: %s", w.State())
-	}
+	w.UntilWorkloadOf("tail", "waits behind the head", func(wl *kueue.Workload) bool {
+		reserved := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+		return wl.Status.Admission == nil && reserved != nil && reserved.Reason == string(reason.BehindReservation)
+	})
 }
