@@ -97,7 +97,9 @@ func (w *Workload) Rank() order.Rank {
 }
 
 // HasPromise reports whether it waits for a start that was promised, and that is neither late nor void.
-func (w *Workload) HasPromise() bool { return w.Promised != nil && !w.Promised.Late && !w.Promised.Void }
+func (w *Workload) HasPromise() bool {
+	return w.Promised != nil && !w.Promised.Late && !w.Promised.Void
+}
 
 // StartedAt returns since when it runs, zero if it does not yet.
 func (w *Workload) StartedAt() time.Time {
