@@ -59,7 +59,9 @@ func (c *console) picture(queues []view.Queue, jobs []view.Job, now time.Time) e
 	lines := []string{fmt.Sprintf("── %s ──", now.Sub(c.begin).Round(time.Second))}
 	for _, table := range []func() ([]string, error){
 		func() ([]string, error) { return show.Lines(show.QueueTable(inUse(queues)), printers.PrintOptions{}) },
-		func() ([]string, error) { return show.Lines(show.JobTable(jobs, true, time.Now()), printers.PrintOptions{}) },
+		func() ([]string, error) {
+			return show.Lines(show.JobTable(jobs, true, time.Now()), printers.PrintOptions{})
+		},
 	} {
 		text, err := table()
 		if err != nil {
