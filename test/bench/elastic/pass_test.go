@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/sim"
 	"github.com/musterhq/muster/test/bench/figure"
