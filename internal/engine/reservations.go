@@ -20,7 +20,6 @@ func (r *reservationPass) update(f *state.Family) (moved bool) {
 	defer func() { moved = f.Waits.ReservationMoves() != before }()
 	r.starts.runs.Refresh(f)
 	r.checkPromises(f)
-	r.starts.planned.Insert(f)
 	r.plan(f)
 	if f.SpareGrew {
 		f.SpareGrew = false

@@ -108,7 +108,7 @@ func (s *starts) Promises(yield func(Key, time.Time) bool) {
 	}
 }
 
-// PromisesKept returns how many promised starts were kept, and PromisesLate how many were delayed, by cause.
+// PromisesKept returns how many promised starts were kept.
 func (s *starts) PromisesKept() int { return s.kept }
 
 // PromisesLate returns how many promised starts were delayed, by cause.

@@ -63,7 +63,7 @@ const Unknown = time.Hour
 
 // Of returns the forecast for a workload in a queue with these bounds. learned may be nil. The first of these is the
 // estimate: what the object says, what workloads of its kind took, the default of the queue, the limit, Unknown.
-// Estimates are rounded up to Steps, so that workloads that take about as long wait together.
+// Estimates are rounded up to steps, so that workloads that take about as long wait together.
 func Of(known *Known, bounds Bounds, learned *Learner) Forecast {
 	f := Forecast{Limit: known.Limit}
 	if f.Limit <= 0 || bounds.Max > 0 && bounds.Max < f.Limit {
@@ -99,7 +99,7 @@ const leastAhead = 5 * time.Minute
 
 // Ends returns when a workload that has run since then is expected to end, and until when that stays so, zero for
 // always. It is never expected to run beyond its limit. Without a limit, one that outlives its forecast is expected to
-// run as long again as it has run, in Steps of that time.
+// run as long again as it has run, where that time is rounded up to steps.
 func (f Forecast) Ends(since, now time.Time) (at, until time.Time) {
 	ends, limit := since.Add(f.Cautious), f.Reached(since)
 	if f.Limit > 0 && f.Cautious >= f.Limit {

@@ -207,18 +207,6 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 		Detail: fmt.Sprintf("%s %s unavailable in ClusterQueue", noun, strings.Join(missing, ", "))}
 }
 
-// Asks reports whether the workload might be given any of the resource, regardless of quota.
-func (f *Form) Asks(fr quota.FlavorResource) bool {
-	takes := func(g formGroup) bool {
-		return slices.ContainsFunc(g.flavors,
-			func(known formFlavor) bool { return known.name == fr.Flavor && known.refusal == "" })
-	}
-	return slices.ContainsFunc(f.sets, func(s formSet) bool {
-		return s.needed > 0 && (fr.Resource == pods || s.perPod[fr.Resource] > 0 || s.ofNode[fr.Resource] > 0) &&
-			slices.ContainsFunc(s.choices, takes)
-	})
-}
-
 // asksNamed reports whether the workload may be given any resource that the queue names.
 func (f *Form) asksNamed(queue *quota.Node) bool {
 	return slices.ContainsFunc(f.sets, func(s formSet) bool {

@@ -6,12 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-const (
-	// Idle is the ledger of what would be used if all work had ended.
-	Idle Ledger = 2 + iota
-	// Empty is the ledger of what would be used if all work had ended and no node were cordoned.
-	Empty
-)
+// Empty is the ledger of what would be used if all work had ended and no node were cordoned.
+const Empty Ledger = 2
 
 // book is a set of charges that are summed up per node. Ledgers are computed from books.
 type book int
@@ -29,7 +25,7 @@ const (
 )
 
 // read lists the books of each ledger: the free amount of a ledger is the smallest of its books.
-var read = [...][]book{Now: {held, planned}, Planned: {planned}, Idle: {resident}, Empty: {resident}}
+var read = [...][]book{Now: {held, planned}, Planned: {planned}, Empty: {resident}}
 
 // capacity holds the allocatable amounts of a node and the used amounts, by resource.
 type capacity struct {

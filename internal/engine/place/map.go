@@ -116,8 +116,7 @@ func (m *Map) Changes() uint64 { return m.changes.count }
 // ResidentChanges returns a counter. While it and the nodes stay the same, so do the answers of EverFits.
 func (m *Map) ResidentChanges() uint64 { return m.changes.resident }
 
-// TakeReduced returns, sorted, the flavors for which EverFits or FitsWhenIdle may have turned false since the
-// last call.
+// TakeReduced returns, sorted, the flavors for which EverFits may have turned false since the last call.
 func (m *Map) TakeReduced() []string { return m.changes.takeReduced() }
 
 // Holding returns the places that a workload holds, nil if it holds none.

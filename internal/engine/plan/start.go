@@ -33,7 +33,6 @@ type end struct {
 type search struct {
 	planner *Planner
 	class   *state.Class
-	before  []*state.Reservation
 	onNodes bool
 	// ends are in order. bounds are the lengths of its prefixes after which a start is tried: all that ends at one time
 	// ends together.
@@ -46,9 +45,10 @@ type search struct {
 }
 
 // EarliestStart returns the earliest start of the head of the class behind the reservations before it, as the ends of
-// others say; nil if it has none. The hold-backs of all queues of the family must be charged.
+// others say; nil if it has none. The hold-backs of all queues of the family must be charged: they are worked out anew
+// for the time of the start.
 func (p *Planner) EarliestStart(c *state.Class, before []*state.Reservation, by calendar.By) (r *state.Reservation) {
-	s := &search{planner: p, class: c, before: before, by: by, onNodes: p.Evaluator.FormOf(c).OnNodes()}
+	s := &search{planner: p, class: c, by: by, onNodes: p.Evaluator.FormOf(c).OnNodes()}
 	s.ends = p.endsOf(c.Queue.Family, s.onNodes, by, before)
 	for i := range s.ends {
 		if i+1 == len(s.ends) || !s.ends[i+1].at.Equal(s.ends[i].at) {

@@ -116,8 +116,7 @@ func step(t *rapid.T, m *finding, w *world) {
 // answers returns everything a map reports that does not depend on earlier queries.
 func answers(m *finding, asks []place.Ask) map[string]any {
 	out := map[string]any{}
-	for on, name := range map[place.Ledger]string{place.Now: "now", place.Planned: "planned", place.Idle: "idle",
-		place.Empty: "empty"} {
+	for on, name := range map[place.Ledger]string{place.Now: "now", place.Planned: "planned", place.Empty: "empty"} {
 		placed, short := m.Find(asks, on)
 		out[name] = placed
 		if short != nil {
@@ -151,7 +150,7 @@ func headroom(m *finding, slot int32) map[string]string {
 		for _, exclusive := range []string{"", "rack", "block", place.Hostname} {
 			ask := place.Ask{Flavor: "f", PerPod: map[string]int64{resource: 1}, ExclusiveKey: exclusive}
 			m.Exclusive.Know(exclusive)
-			for _, on := range []place.Ledger{place.Now, place.Planned, place.Idle, place.Empty} {
+			for _, on := range []place.Ledger{place.Now, place.Planned, place.Empty} {
 				shape := m.Shapes.Of(&ask, ask.FilterKey(), m.Layouts.Of("f", exclusive), on)
 				fits, why := m.Shapes.Fit(&shape, slot)
 				out[fmt.Sprint(resource, on, exclusive)] = fmt.Sprint(fits, m.Shapes.RefusalText(why, &ask))

@@ -57,10 +57,6 @@ func (f *Finder) EverFits(asks []place.Ask) bool {
 	return f.Fits(asks, place.Empty)
 }
 
-// FitsWhenIdle reports whether the asks could be placed on the present nodes, except nodes that they avoid, if all work
-// had ended.
-func (f *Finder) FitsWhenIdle(asks []place.Ask) bool { return f.Fits(asks, place.Idle) }
-
 // TakeInvalid returns, sorted, the workloads with invalid places, which need other ones. Only workloads for which
 // something changed since the last call are considered. Nominated places may be invalid as well: they are not repaired,
 // but headroom must be found again. Places of leaving workloads never are.

@@ -329,25 +329,21 @@ func TestARelaxationNamesAllPodSetsOfAGroup(t *testing.T) {
 	}
 }
 
-func TestEverFitsAndFitsWhenIdle(t *testing.T) {
+func TestEverFits(t *testing.T) {
 	s := newScene(t).pod("p", "a1", 4).node("a2", cordoned).pod("daemon", "b1", 1,
 		func(p *place.Pod) { p.Resident = true }).node("b2", failed)
 	on := func(name string) place.Ask {
 		return gpus(1, 4, func(a *place.Ask) { a.NodeSelector = map[string]string{place.Hostname: name} })
 	}
-	for name, want := range map[string]struct{ ever, idle bool }{"a1": {true, true}, "a2": {true, false},
-		"b1": {}, "b2": {}} {
-		if got := s.EverFits([]place.Ask{on(name)}); got != want.ever {
-			t.Errorf("EverFits on %s = %v, want %v", name, got, want.ever)
-		}
-		if got := s.FitsWhenIdle([]place.Ask{on(name)}); got != want.idle {
-			t.Errorf("FitsWhenIdle on %s = %v, want %v", name, got, want.idle)
+	for name, want := range map[string]bool{"a1": true, "a2": true, "b1": false, "b2": false} {
+		if got := s.EverFits([]place.Ask{on(name)}); got != want {
+			t.Errorf("EverFits on %s = %v, want %v", name, got, want)
 		}
 	}
 	refused := on("a1")
 	refused.Avoid = []string{"a1"}
-	if !s.EverFits([]place.Ask{refused}) || s.FitsWhenIdle([]place.Ask{refused}) {
-		t.Error("want an avoided node to count for EverFits only")
+	if !s.EverFits([]place.Ask{refused}) {
+		t.Error("want an avoided node to count")
 	}
 }
 
