@@ -45,27 +45,16 @@ func (s *Setup) add(object client.Object) {
 }
 
 // objects returns all objects, in the order in which the engine is told of them.
-func (s *Setup) objects() (all []client.Object) {
-	for _, o := range s.Namespaces {
-		all = append(all, o)
-	}
-	for _, o := range s.Topologies {
-		all = append(all, o)
-	}
-	for _, o := range s.Nodes {
-		all = append(all, o)
-	}
-	for _, o := range s.Flavors {
-		all = append(all, o)
-	}
-	for _, o := range s.Cohorts {
-		all = append(all, o)
-	}
-	for _, o := range s.ClusterQueues {
-		all = append(all, o)
-	}
-	for _, o := range s.LocalQueues {
-		all = append(all, o)
+func (s *Setup) objects() []client.Object {
+	return slices.Concat(asObjects(s.Namespaces), asObjects(s.Topologies), asObjects(s.Nodes), asObjects(s.Flavors),
+		asObjects(s.Cohorts), asObjects(s.ClusterQueues), asObjects(s.LocalQueues))
+}
+
+// asObjects returns the objects of one kind as those of any kind.
+func asObjects[T client.Object](of []T) []client.Object {
+	all := make([]client.Object, len(of))
+	for i := range of {
+		all[i] = of[i]
 	}
 	return all
 }
