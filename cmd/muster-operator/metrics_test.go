@@ -62,7 +62,7 @@ func TestDocsHaveEveryMetric(t *testing.T) {
 func TestNoMetricHasAJobLabel(t *testing.T) {
 	bounded := []string{"cluster_queue", "preempting_cluster_queue", "cohort", "flavor", "resource", "name", "namespace",
 		"job_namespace", "framework", "kind", "status", "active", "reason", "detailed_reason", "result",
-		"outcome", "decision"}
+		"outcome", "decision", "cause"}
 	for _, m := range metrics.Declared() {
 		for _, label := range m.Labels {
 			if !slices.Contains(bounded, label) {
