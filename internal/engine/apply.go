@@ -245,6 +245,9 @@ func (ws WorkloadSet) apply(e *Engine) {
 		return
 	}
 	e.leave(w)
+	if w.Held == nil && ws.Admission == nil {
+		e.starts.forget(w) // it was promised as what it was
+	}
 	if w.Local != nil && w.LocalKey() != ws.LocalKey() {
 		e.leaveLocal(w)
 	}

@@ -16,13 +16,11 @@ import (
 func (e *Engine) route(w *state.Workload) {
 	e.leave(w)
 	w.Local.MarkRouted(w)
-	w.ClusterQueue = nil
-	switch {
-	case w.Held != nil:
-		w.ClusterQueue = e.queue(w.Held.ClusterQueue)
-	case w.Local.Exists:
-		w.ClusterQueue = e.queue(w.Local.ClusterQueue)
+	q := e.queueOf(w)
+	if q != w.ClusterQueue {
+		e.starts.forget(w)
 	}
+	w.ClusterQueue = q
 	e.updateCharges(w)
 	e.avoidances.limit(w)
 	if w.Held != nil {
@@ -39,10 +37,22 @@ func (e *Engine) route(w *state.Workload) {
 		w.ClusterQueue.Waiting.Add(&w.QueueEntry)
 	}
 	if why := e.whyInadmissible(w); why.Code != reason.None {
+		e.starts.forget(w)
 		e.reports.set(w, why)
 		return
 	}
 	e.joinClass(w, w.ClusterQueue)
+}
+
+// queueOf returns the ClusterQueue of which the workload holds quota, or in which it waits; nil if there is none.
+func (e *Engine) queueOf(w *state.Workload) *state.ClusterQueue {
+	switch {
+	case w.Held != nil:
+		return e.queue(w.Held.ClusterQueue)
+	case w.Local.Exists:
+		return e.queue(w.Local.ClusterQueue)
+	}
+	return nil
 }
 
 // leave takes the workload out of its class and its lists, and breaks its nomination.

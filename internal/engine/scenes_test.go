@@ -184,8 +184,11 @@ func (s *scene) play(d *datadriven.TestData) (string, error) {
 		}
 		lines = append(lines, text)
 	}
-	if d.Cmd == "due" {
+	switch d.Cmd {
+	case "due":
 		lines = []string{s.due()}
+	case "promises":
+		lines = s.promises()
 	}
 	return joinLines(lines), nil
 }
@@ -677,6 +680,22 @@ func (s *scene) startOf(name string) string {
 		after = append(after, formatKey(key))
 	}
 	return text + " after " + strings.Join(after, ", ")
+}
+
+// promises returns the promised starts of jobs that wait, and how many were kept and delayed.
+func (s *scene) promises() []string {
+	out := []string{fmt.Sprintf("kept %d", s.engine.PromisesKept())}
+	for _, cause := range slices.Sorted(maps.Keys(s.engine.PromisesLate())) {
+		out = append(out, fmt.Sprintf("delayed %d: %s", s.engine.PromisesLate()[cause], cause))
+	}
+	waiting := map[string]time.Time{}
+	for key, at := range s.engine.Promises {
+		waiting[formatKey(key)] = at
+	}
+	for _, name := range slices.Sorted(maps.Keys(waiting)) {
+		out = append(out, name+" at "+formatMoment(waiting[name]))
+	}
+	return out
 }
 
 // explain returns what the engine says about a job, or only the named fields of that.
