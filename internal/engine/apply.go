@@ -19,10 +19,11 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 func (c ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(c.Name)
 	q.RanksByUsage = c.ByUsage && e.options.AdmissionFairSharing != nil
-	if q.Durations != c.Durations {
+	otherTimes := q.Durations != c.Durations
+	q.Set(c.ClusterQueue)
+	if otherTimes {
 		e.starts.runs.Forget(func(w *state.Workload) bool { return w.ClusterQueue == q })
 	}
-	q.Set(c.ClusterQueue)
 	q.Reorder()
 	for _, l := range q.Locals {
 		e.usageHistory.updateStanding(l)
