@@ -55,6 +55,9 @@ const (
 	// ExpectedEndAnnotation is on the Workload of a running job that reports its progress, and says when the job expects
 	// to end, as in RFC 3339. Only the operator may set it.
 	ExpectedEndAnnotation = "muster.dev/expected-end"
+	// ReportedProgressAnnotation is beside it if the job reports a percentage, and says how much is done, and when that
+	// was, such as "40% at 2026-11-30T14:00:00Z". Only the operator may set it.
+	ReportedProgressAnnotation = "muster.dev/reported-progress"
 	// JobLimitAnnotation is on the Workload of a job whose own API stops it after some time, such as a batch Job with
 	// activeDeadlineSeconds, and says after how long, a Go duration. Only the operator may set it.
 	JobLimitAnnotation = "muster.dev/job-limit"

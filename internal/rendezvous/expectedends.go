@@ -12,6 +12,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/rendezvous/progress"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader takes reports.
@@ -54,10 +55,10 @@ func (r *reports) await(ctx context.Context, at time.Time) {
 	}
 }
 
-// write writes an expected end into the annotation of its Workload, or removes it. A write that fails is tried again,
+// write writes when a job ends, and how much is done, into annotations of its Workload, or removes them. A write that fails is tried again,
 // unless the Workload is gone.
 func (r *reports) write(ctx context.Context, next progress.Write) error {
-	err := patchExpectedEnd(ctx, r.client, next)
+	err := patchOutlook(ctx, r.client, next)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := r.runs[next.Key]
@@ -72,20 +73,23 @@ func (r *reports) write(ctx context.Context, next progress.Write) error {
 	case found != nil:
 		found.written = next.End
 	case !next.End.IsZero(): // it was stopped meanwhile
-		r.put(next.Key, time.Time{})
+		r.put(next.Key, progress.Outlook{})
 	}
 	return nil
 }
 
-// patchExpectedEnd makes the write.
-func patchExpectedEnd(ctx context.Context, c client.Client, next progress.Write) error {
-	var value any
+// patchOutlook makes the write.
+func patchOutlook(ctx context.Context, c client.Client, next progress.Write) error {
+	var end, done any
 	if !next.End.IsZero() {
-		value = next.End.UTC().Format(time.RFC3339)
+		end = next.End.UTC().Format(time.RFC3339)
+		if !next.DoneAt.IsZero() {
+			done = workload.FormatProgress(next.Percentage, next.DoneAt)
+		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         next.Key.UID, // guards against a new Workload with the same name
-		"annotations": map[string]any{muster.ExpectedEndAnnotation: value},
+		"annotations": map[string]any{muster.ExpectedEndAnnotation: end, muster.ReportedProgressAnnotation: done},
 	}})
 	if err != nil {
 		return err

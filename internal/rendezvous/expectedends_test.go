@@ -22,6 +22,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/rendezvous/progress"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // operatorWriting is a leader that writes expected ends, in a bubble of package synctest. The informer of its cache is
@@ -163,6 +164,34 @@ func TestManyReportsAreWrittenOnceASecondAtMost(t *testing.T) {
 				t.Errorf("%s has no annotation: others have delayed it for ever", w.Name)
 			}
 		}
+	})
+}
+
+// TestThePercentageIsWrittenWithTheEnd: from percentages alone the end is known once there are two.
+func TestThePercentageIsWrittenWithTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOperatorWriting(t, running("w"))
+		says := func(percentage int64) {
+			o.reports.take(reporter{run: keyOf(o.of("w"))}, &progress.Status{ProgressPercentage: &percentage})
+			synctest.Wait()
+		}
+		wantProgress := func(what, want string) {
+			t.Helper()
+			if got := o.of("w").Annotations[muster.ReportedProgressAnnotation]; got != want {
+				t.Errorf("%s: the progress is %q, want %q", what, got, want)
+			}
+		}
+		says(20)
+		wantProgress("the first percentage", "")
+		time.Sleep(10 * time.Minute)
+		says(30)
+		o.want("the second percentage", "w", 70*60)
+		wantProgress("the second percentage", workload.FormatProgress(30, time.Now()))
+		time.Sleep(progress.Interval)
+		o.change("w", evict)
+		synctest.Wait()
+		o.want("evicted", "w", -1)
+		wantProgress("evicted", "")
 	})
 }
 

@@ -116,7 +116,7 @@ func (r *reports) observe(w *kueue.Workload, unknown bool) {
 		}
 	}
 	if _, there := w.Annotations[muster.ExpectedEndAnnotation]; there {
-		r.put(key, time.Time{})
+		r.put(key, progress.Outlook{})
 	} else {
 		r.writes.Drop(key)
 	}
@@ -153,9 +153,9 @@ func (r *reports) end(key progress.Key) {
 	}
 }
 
-// put has an expected end written, or removed if it is zero. The caller holds r.mu.
-func (r *reports) put(key progress.Key, end time.Time) {
-	r.writes.Put(key, end)
+// put has what is known of the rest of a run written, or removed if that is nothing. The caller holds r.mu.
+func (r *reports) put(key progress.Key, outlook progress.Outlook) {
+	r.writes.Put(key, outlook)
 	select {
 	case r.wake <- struct{}{}:
 	default: // it is awake
@@ -204,11 +204,11 @@ func (r *reports) take(of reporter, status *progress.Status) {
 	if found == nil || !found.Take(of.rank, status, now) {
 		return
 	}
-	end, known := found.End()
+	outlook := found.Outlook()
 	switch {
-	case !known:
-	case progress.Moved(found.written, end, now):
-		r.put(of.run, end)
+	case outlook.End.IsZero():
+	case progress.Moved(found.written, outlook.End, now):
+		r.put(of.run, outlook)
 	case !found.written.IsZero(): // it has moved back
 		r.writes.Drop(of.run)
 	}

@@ -63,6 +63,7 @@ func workloadTimesRule() rule {
 		[]attempt{
 			{what: "a new limit", change: limit, user: reporter},
 			{what: "a new end", change: end, user: reporter},
+			{what: "a new progress", change: annotated("reported-progress", "40% at 2026-01-01T00:00:00Z"), user: reporter},
 			{what: "a limit of one that is there", before: edits{}, change: limit, user: reporter},
 			{what: "an end of one that is there", before: edits{}, change: end, user: reporter},
 			{what: "no end any more", before: end, change: edits{"metadata>annotations": nil}, user: reporter},

@@ -9,12 +9,15 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// times says in a few words how much time a job that runs has left, and when it expects to end: "left 1h20m, ends
-// ~14:20 UTC". It is "" for a job of which neither is known.
+// times says in a few words how much time a job that runs has left, how much of it is done, and when it expects to end:
+// "left 1h20m, ~40% done, ends ~14:20 UTC". It is "" for a job of which none of that is known.
 func times(job *view.Job, now time.Time) string {
 	var parts []string
 	if job.LeftSeconds != nil {
 		parts = append(parts, left(*job.LeftSeconds))
+	}
+	if job.ProgressPercentage != nil {
+		parts = append(parts, fmt.Sprintf("~%d%% done", *job.ProgressPercentage))
 	}
 	if job.ExpectedEnd != nil {
 		parts = append(parts, "ends ~"+clockTime(job.ExpectedEnd.Time, now))
@@ -62,6 +65,9 @@ func timeLines(text *strings.Builder, job *view.Job) {
 		line(text, "limit", fmt.Sprintf("%s, set by %s: %s, %s %s; %s",
 			workload.FormatDuration(time.Duration(limit.Seconds)*time.Second), limit.Source, left(*job.LeftSeconds), reach,
 			limit.EndsAt.UTC().Format(timeFormat), then))
+	}
+	if job.ProgressPercentage != nil {
+		line(text, "done", fmt.Sprintf("about %d%%, as its pods report", *job.ProgressPercentage))
 	}
 	if job.ExpectedEnd != nil {
 		line(text, "ends", "about "+job.ExpectedEnd.UTC().Format(timeFormat)+", as its pods report")

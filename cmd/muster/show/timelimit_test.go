@@ -30,12 +30,14 @@ func TestTheTableShowsTheTimeThatIsLeft(t *testing.T) {
 		return job
 	}
 	for want, job := range map[string]view.Job{
-		"left 1h20m":                     limited(80*time.Minute + 59*time.Second),
-		"left 9m58s":                     limited(9*time.Minute + 58*time.Second),
-		"left 1d4h":                      limited(28*time.Hour + 59*time.Minute),
-		"over its limit":                 limited(0),
-		"ends ~14:20 UTC":                {State: view.Running, ExpectedEnd: ends(13 * time.Minute)},
-		"ends ~2025-06-03 14:20 UTC":     {State: view.Running, ExpectedEnd: ends(48*time.Hour + 13*time.Minute)},
+		"left 1h20m":                 limited(80*time.Minute + 59*time.Second),
+		"left 9m58s":                 limited(9*time.Minute + 58*time.Second),
+		"left 1d4h":                  limited(28*time.Hour + 59*time.Minute),
+		"over its limit":             limited(0),
+		"ends ~14:20 UTC":            {State: view.Running, ExpectedEnd: ends(13 * time.Minute)},
+		"ends ~2025-06-03 14:20 UTC": {State: view.Running, ExpectedEnd: ends(48*time.Hour + 13*time.Minute)},
+		"~40% done, ends ~14:20 UTC": {State: view.Running, ExpectedEnd: ends(13 * time.Minute),
+			ProgressPercentage: new(int64(40))},
 		"left 1h20m, ends ~14:20 UTC":    with(func(job *view.Job) { job.ExpectedEnd = ends(13 * time.Minute) }),
 		"left 1h20m; restarted 2 times":  with(func(job *view.Job) { job.Message = "restarted 2 times" }),
 		"-":                              {State: view.Running},
@@ -63,7 +65,7 @@ func TestARowWithALimitFitsAnOrdinaryTerminal(t *testing.T) {
 
 func TestTheExplanationOfARunningJobHasItsLimit(t *testing.T) {
 	job := limited(80 * time.Minute)
-	job.ExpectedEnd = &metav1.Time{Time: tableTime.Add(13 * time.Minute)}
+	job.ExpectedEnd, job.ProgressPercentage = &metav1.Time{Time: tableTime.Add(13 * time.Minute)}, new(int64(40))
 	paused := limited(0)
 	paused.Limit.Pauses = true
 	const limit = "  limit     2h, set by muster.dev/max-duration of ClusterQueue lab: "
@@ -72,6 +74,7 @@ func TestTheExplanationOfARunningJobHasItsLimit(t *testing.T) {
 		want string
 	}{
 		{job, limit + "left 1h20m, until 2025-06-01 15:27:00 UTC; its pods are stopped and its Workload is deactivated then\n" +
+			"  done      about 40%, as its pods report\n" +
 			"  ends      about 2025-06-01 14:20:00 UTC, as its pods report\n"},
 		{paused, limit + "over its limit, since 2025-06-01 14:07:00 UTC; it is paused then\n"},
 	} {

@@ -83,6 +83,9 @@ type Job struct {
 	LeftSeconds *int64     `json:"leftSeconds,omitempty"`
 	// ExpectedEnd is when a job that reports its progress expects to end.
 	ExpectedEnd *metav1.Time `json:"expectedEnd,omitempty"`
+	// ProgressPercentage is about how much of it is done now, from 0 to 99: what it reported last, and as much more as
+	// belongs to the time since then.
+	ProgressPercentage *int64 `json:"progressPercentage,omitempty"`
 
 	// Workload is the name of the Workload that queues for the job.
 	Workload string `json:"workload,omitempty"`

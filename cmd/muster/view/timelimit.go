@@ -39,7 +39,9 @@ func (l limitingQueues) addTimes(job *Job, w *kueue.Workload, now time.Time) {
 	if w == nil || !runs || !workload.IsAdmitted(w) {
 		return
 	}
-	job.ExpectedEnd = expectedEnd(w, now)
+	if job.ExpectedEnd = expectedEnd(w, now); job.ExpectedEnd != nil {
+		job.ProgressPercentage = percentageDone(w, job.ExpectedEnd.Time, now)
+	}
 	limits := workload.Limits(w, l.local[types.NamespacedName{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}],
 		l.cluster[job.ClusterQueue])
 	if len(limits) == 0 {
@@ -65,4 +67,16 @@ func expectedEnd(w *kueue.Workload, now time.Time) *metav1.Time {
 		return nil
 	}
 	return &metav1.Time{Time: end}
+}
+
+// percentageDone returns about how much of the job of the Workload is done now, from 0 to 99, if it progresses evenly from
+// what it reported to its expected end; nil if it reported no percentage.
+func percentageDone(w *kueue.Workload, end, now time.Time) *int64 {
+	reported, at, ok := workload.ParseProgress(w.Annotations[muster.ReportedProgressAnnotation])
+	if !ok || at.After(now) {
+		return nil
+	}
+	passed := float64(now.Sub(at)) / float64(end.Sub(at))
+	done := min(reported+int64(passed*float64(100-reported)), 99)
+	return &done
 }

@@ -98,3 +98,31 @@ func TestOnlyAPlausibleExpectedEndIsShown(t *testing.T) {
 		}
 	}
 }
+
+// TestProgressGoesOnEvenlyUntilTheExpectedEnd: what was reported at 14:00 is shown as more later, and never as all.
+func TestProgressGoesOnEvenlyUntilTheExpectedEnd(t *testing.T) {
+	const none = -1
+	for _, test := range []struct {
+		reported, ends string
+		now            int
+		want           int64
+	}{
+		{"40% at 2025-06-01T14:00:00Z", "2025-06-01T14:10:00Z", 100, 50},
+		{"40% at 2025-06-01T14:00:00Z", "2025-06-01T14:10:00Z", 0, 40},
+		{"40% at 2025-06-01T14:00:00Z", "2025-06-01T14:10:00Z", 599, 99},
+		{"100% at 2025-06-01T14:00:00Z", "2025-06-01T14:10:00Z", 60, 99},
+		{"40% at 2025-06-01T14:00:00Z", "2025-06-01T14:10:00Z", 600, none}, // it should have ended
+		{"40% at 2025-06-01T14:00:00Z", "", 100, none},
+		{"40% at 2025-06-01T15:00:00Z", "2025-06-01T16:00:00Z", 100, none}, // reported in the future
+		{"400% at 2025-06-01T14:00:00Z", "2025-06-01T14:10:00Z", 100, none},
+		{"", "2025-06-01T14:10:00Z", 100, none},
+	} {
+		job := limitedJob(t, "", "", test.now, func(w *kueue.Workload) {
+			w.Annotations = map[string]string{muster.ExpectedEndAnnotation: test.ends,
+				muster.ReportedProgressAnnotation: test.reported}
+		})
+		if got := ptr.Deref(job.ProgressPercentage, none); got != test.want {
+			t.Errorf("%q that ends %q is %d%% done after %d s, want %d", test.reported, test.ends, got, test.now, test.want)
+		}
+	}
+}

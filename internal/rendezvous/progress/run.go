@@ -42,6 +42,19 @@ type Run struct {
 	from     int64
 	// end is when the job is expected to end, zero as long as that is not known.
 	end time.Time
+	// percentage was reported last, at doneAt, which is zero if none was.
+	percentage int64
+	doneAt     time.Time
+}
+
+// Outlook is what is written of a run: when its job is expected to end, and how much of it is done. The zero value says
+// nothing.
+type Outlook struct {
+	// End is zero if nothing is known.
+	End time.Time
+	// Percentage was reported at DoneAt, which is zero if none was.
+	Percentage int64
+	DoneAt     time.Time
 }
 
 // Hears reports whether a report of the pod of this rank counts now: no pod of a lower rank has reported recently.
@@ -61,6 +74,7 @@ func (r *Run) Take(rank Rank, status *Status, now time.Time) bool {
 	}
 	r.reported, r.at, r.rank = true, now, rank
 	if status.ProgressPercentage != nil {
+		r.percentage, r.doneAt = *status.ProgressPercentage, now
 		r.measure(*status.ProgressPercentage, now)
 	}
 	if seconds := status.EstimatedRemainingSeconds; seconds != nil {
@@ -86,6 +100,15 @@ func (r *Run) measure(percentage int64, now time.Time) {
 
 // End returns when the job is expected to end, in whole seconds; false if that is not known.
 func (r *Run) End() (time.Time, bool) { return r.end.UTC().Truncate(time.Second), !r.end.IsZero() }
+
+// Outlook returns what is known of the rest of the run.
+func (r *Run) Outlook() Outlook {
+	end, known := r.End()
+	if !known {
+		return Outlook{}
+	}
+	return Outlook{End: end, Percentage: r.percentage, DoneAt: r.doneAt}
+}
 
 // leastMove is by how much an end must have moved at least to be written: at the very end of a job a tenth of the
 // remaining time is a second.

@@ -15,10 +15,11 @@ const (
 // Key identifies a Workload.
 type Key struct{ Namespace, Name, UID string }
 
-// Write is what is to be written for one Workload: its expected end, or, if that is zero, the removal of it.
+// Write is what is to be written for one Workload: what is known of the rest of its run, or, if that is nothing, the
+// removal of what is written.
 type Write struct {
 	Key Key
-	End time.Time
+	Outlook
 	// failures is how often in a row it has failed.
 	failures int
 }
@@ -40,7 +41,7 @@ type waiting struct {
 }
 
 // Put has the value written instead of another one that waits for the Workload.
-func (w *Writes) Put(key Key, end time.Time) { w.put(Write{Key: key, End: end}) }
+func (w *Writes) Put(key Key, value Outlook) { w.put(Write{Key: key, Outlook: value}) }
 
 // put lets the write wait. If one waits already, only its value changes.
 func (w *Writes) put(write Write) {
@@ -52,7 +53,7 @@ func (w *Writes) put(write Write) {
 		w.order = append(w.order, write.Key)
 		now.Write = write
 	}
-	now.End = write.End
+	now.Outlook = write.Outlook
 	w.waiting[write.Key] = now
 }
 

@@ -32,13 +32,13 @@ func written(w *Writes, from, until time.Time, fails func(Write) bool) (out []st
 
 func TestWritesAreMadeInOrderWithTheLatestValueOnceASecond(t *testing.T) {
 	var w Writes
-	w.Put(key("a"), at(1, 0))
-	w.Put(key("b"), at(1, 0))
-	w.Put(key("c"), at(1, 0))
-	w.Put(key("a"), at(2, 0))
-	w.Put(key("b"), time.Time{})
+	w.Put(key("a"), Outlook{End: at(1, 0)})
+	w.Put(key("b"), Outlook{End: at(1, 0)})
+	w.Put(key("c"), Outlook{End: at(1, 0)})
+	w.Put(key("a"), Outlook{End: at(2, 0)})
+	w.Put(key("b"), Outlook{})
 	w.Drop(key("c"))
-	w.Put(key("d"), at(4, 0))
+	w.Put(key("d"), Outlook{End: at(4, 0)})
 	got := fmt.Sprint(written(&w, start, at(1, 0), nil))
 	if want := "[0: a 2m0s 1: remove b 2: d 4m0s]"; got != want {
 		t.Errorf("writes %s, want %s", got, want)
@@ -51,10 +51,10 @@ func TestWritesAreMadeInOrderWithTheLatestValueOnceASecond(t *testing.T) {
 func TestWhatWasDroppedWaitsAtTheEndAgain(t *testing.T) {
 	var w Writes
 	for _, name := range []string{"a", "b"} {
-		w.Put(key(name), at(1, 0))
+		w.Put(key(name), Outlook{End: at(1, 0)})
 	}
 	w.Drop(key("a"))
-	w.Put(key("a"), at(2, 0))
+	w.Put(key("a"), Outlook{End: at(2, 0)})
 	if got, want := fmt.Sprint(written(&w, start, at(1, 0), nil)), "[0: b 1m0s 1: a 2m0s]"; got != want {
 		t.Errorf("writes %s, want %s", got, want)
 	}
@@ -63,8 +63,8 @@ func TestWhatWasDroppedWaitsAtTheEndAgain(t *testing.T) {
 // TestFailedWritesAreTriedAgainAndDelayNobody: the pauses of a write that fails double.
 func TestFailedWritesAreTriedAgainAndDelayNobody(t *testing.T) {
 	var w Writes
-	w.Put(key("a"), at(1, 0))
-	w.Put(key("b"), at(1, 0))
+	w.Put(key("a"), Outlook{End: at(1, 0)})
+	w.Put(key("b"), Outlook{End: at(1, 0)})
 	tries := 0
 	got := fmt.Sprint(written(&w, start, at(1, 0), func(write Write) bool {
 		tries++
@@ -77,9 +77,9 @@ func TestFailedWritesAreTriedAgainAndDelayNobody(t *testing.T) {
 
 func TestAClockThatIsSetBackStopsNoWrites(t *testing.T) {
 	var w Writes
-	w.Put(key("a"), at(1, 0))
+	w.Put(key("a"), Outlook{End: at(1, 0)})
 	w.Next(at(60, 0))
-	w.Put(key("a"), at(2, 0))
+	w.Put(key("a"), Outlook{End: at(2, 0)})
 	if _, ok, _ := w.Next(at(0, 0)); !ok {
 		t.Error("a write waits for an hour because the clock was set back")
 	}
