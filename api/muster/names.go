@@ -67,6 +67,8 @@ const (
 	// ProgressAuthorityAnnotation is on pods that may report, and holds the certificates that they must trust, as PEM. A
 	// volume of the pod shows it as a file.
 	ProgressAuthorityAnnotation = "muster.dev/progress-authority"
+	// ProgressURLAnnotation is on pods of batch Jobs that may report, and holds where they report.
+	ProgressURLAnnotation = "muster.dev/progress-url"
 
 	// BeforeAdmissionAnnotation is on a batch Job that was started with changes from its admission, and holds, as JSON,
 	// what they replaced, and of an elastic Job the size that its queue chose. It is removed when the Job is restored.

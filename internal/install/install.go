@@ -107,7 +107,7 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 	case err != nil:
 		return fmt.Errorf("asking for the kinds of admission policies: %w", err)
 	case !served:
-		log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are suspended when the operator sees them, not at creation")
+		log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are suspended when the operator sees them, not at creation, and their pods cannot report progress")
 		return nil
 	}
 	return applyAll(ctx, mutatingPolicyStore(client), mutating)

@@ -35,7 +35,7 @@ func (a Agent) LetReport(template corev1.PodTemplateSpec, namespace, job string)
 		return template
 	}
 	out := *template.DeepCopy()
-	url := "https://" + a.Server + reportPath + namespace + "/trainjobs/" + job + "/status"
+	url := a.reportURL(namespace, job)
 	for i := range out.Spec.Containers {
 		c := &out.Spec.Containers[i]
 		if !gets(*c) {
@@ -49,6 +49,23 @@ func (a Agent) LetReport(template corev1.PodTemplateSpec, namespace, job string)
 	out.Spec.Volumes = append(out.Spec.Volumes, corev1.Volume{Name: reportVolume, VolumeSource: reportSources()})
 	out.Annotations = Merged(out.Annotations, map[string]string{muster.ProgressAuthorityAnnotation: a.CA})
 	return out
+}
+
+// TellReporters returns the template of a batch Job with where its containers report, and the certificates to trust. They
+// got the variables and the volume by a policy when the Job was created, since the operator cannot add these later. A
+// template without the volume is returned as it is.
+func (a Agent) TellReporters(template corev1.PodTemplateSpec, namespace, job string) corev1.PodTemplateSpec {
+	if !a.Enabled() || a.Awaited() || !hasVolume(&template.Spec, reportVolume) {
+		return template
+	}
+	template.Annotations = Merged(template.Annotations, map[string]string{
+		muster.ProgressURLAnnotation: a.reportURL(namespace, job), muster.ProgressAuthorityAnnotation: a.CA})
+	return template
+}
+
+// reportURL returns where the containers of the job report.
+func (a Agent) reportURL(namespace, job string) string {
+	return "https://" + a.Server + reportPath + namespace + "/trainjobs/" + job + "/status"
 }
 
 // hasAgent reports whether the agent wraps the command of the container.

@@ -93,7 +93,7 @@ func (b builder) startedAt(at time.Time) builder {
 
 // started returns the Job after its start with the grant.
 func (b builder) started(granted jobs.PodSetAdmission) builder {
-	return builder{started(b.job, granted)}.changed()
+	return builder{started(b.job, granted, podspec.Agent{})}.changed()
 }
 
 // grant returns an admission of this many pods on the nodes of a pool.

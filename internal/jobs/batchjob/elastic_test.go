@@ -346,7 +346,7 @@ func TestJobAdmittedWithAFixedSizeKeepsItsCompletions(t *testing.T) {
 				*p.Writes[0].Object().(*batchv1.Job).Spec.Completions)
 		}
 	}
-	if job := started(before.job, fixed); *job.Spec.Parallelism != 2 || *job.Spec.Completions != 4 {
+	if job := started(before.job, fixed, podspec.Agent{}); *job.Spec.Parallelism != 2 || *job.Spec.Completions != 4 {
 		t.Errorf("started with parallelism %d, completions %d; want 2 and 4", *job.Spec.Parallelism, *job.Spec.Completions)
 	}
 }
@@ -428,7 +428,7 @@ func TestAStopIsNotRefusedForCompletions(t *testing.T) {
 func TestPodsOfAnElasticJobAreGatedUntilPlaced(t *testing.T) {
 	granted := sized(2, 6)
 	granted.Places = podspec.Places{{Domain: map[string]string{corev1.LabelHostname: "a"}, Count: 2}}
-	template := started(elastic(2, 6).job, granted).Spec.Template
+	template := started(elastic(2, 6).job, granted, podspec.Agent{}).Spec.Template
 	if gates := template.Spec.SchedulingGates; len(gates) != 1 || gates[0].Name != kueue.TopologyGate ||
 		template.Spec.NodeSelector[corev1.LabelHostname] != "" {
 		t.Errorf("gates %v, node selector %v; want the gate and no host", gates, template.Spec.NodeSelector)

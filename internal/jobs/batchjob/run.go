@@ -16,7 +16,7 @@ import (
 func run(p *jobs.Plan, seen jobs.Seen[*batchv1.Job]) {
 	job, admission := seen.Job, seen.Admission
 	granted := admission.PodSets[string(podSet)]
-	original, desired := restored(job), started(job, granted)
+	original, desired := restored(job), started(job, granted, seen.Facts.Agent)
 	bounds := admittedBounds(job, original, granted)
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // replacedFields holds what a start replaced in a Job. It is kept in an annotation of the Job itself, so that an
@@ -37,11 +38,15 @@ type replacedAffinity struct {
 }
 
 // started returns the Job as it runs with its grant, with annotations that record what the grant replaced and how many
-// pods the Job asked for and was granted. Nothing of what an earlier start added is left.
-func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
+// pods the Job asked for and was granted. Pods that report progress are told where. Nothing of what an earlier start
+// added is left.
+func started(job *batchv1.Job, granted jobs.PodSetAdmission, agent podspec.Agent) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
+	template := func(at podspec.Injection) corev1.PodTemplateSpec {
+		return agent.TellReporters(at.Inject(original.Spec.Template), job.Namespace, job.Name)
+	}
 	recordGrant(out, granted)
 	if b := admittedBounds(job, original, granted); b.Elastic {
 		if isSettled(job) {
@@ -50,7 +55,7 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 			setSize(out, b.Size(granted.Count))
 		}
 		// Pods that are added later go elsewhere, from the same template.
-		out.Spec.Template = granted.At(nil).Inject(original.Spec.Template)
+		out.Spec.Template = template(granted.At(nil))
 		settled := replacedFields{}
 		if isSettled(job) {
 			settled = recordedIn(job)
@@ -58,7 +63,7 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 		recordReplaced(out, replaced(original, out).sized(*out.Spec.Parallelism).keeping(settled))
 		return out
 	}
-	out.Spec.Template = granted.For(granted.All()).Inject(original.Spec.Template)
+	out.Spec.Template = template(granted.For(granted.All()))
 	limit(out, job, original, granted)
 	recordReplaced(out, replaced(original, out))
 	return out

@@ -130,7 +130,7 @@ func TestStopRestoresTheJob(t *testing.T) {
 		running := job
 		for range rapid.IntRange(1, 3).Draw(t, "starts without a stop between them") {
 			granted := anyGrant(t)
-			running = started(running, granted)
+			running = started(running, granted, podspec.Agent{})
 			if *running.Spec.Suspend {
 				t.Fatal("the started Job is suspended")
 			}
@@ -205,7 +205,7 @@ func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 		"index done with fewer completions": {synced("").started(grant(5)).completed("0"), 2, 2, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := started(tc.job.job, grant(tc.granted))
+			out := started(tc.job.job, grant(tc.granted), podspec.Agent{})
 			if *out.Spec.Parallelism != tc.parallelism || *out.Spec.Completions != tc.completions {
 				t.Errorf("parallelism %d, completions %d, want %d, %d", *out.Spec.Parallelism, *out.Spec.Completions,
 					tc.parallelism, tc.completions)
@@ -214,5 +214,38 @@ func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 				t.Errorf("restored: parallelism %d, completions %d, want 10, 10", *after.Spec.Parallelism, *after.Spec.Completions)
 			}
 		})
+	}
+}
+
+// TestPodsThatReportAreToldWhere: only those that got the volume when the Job was created. It is forgotten when the Job is
+// held again, and a new authority changes no Job that runs.
+func TestPodsThatReportAreToldWhere(t *testing.T) {
+	agent := podspec.Agent{Server: "muster.svc:9444", CA: "pem"}
+	reports := newJob(2)
+	reports.job.Spec.Template.Annotations = map[string]string{"own": "kept"}
+	reports.job.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "muster-progress"}}
+	running := started(reports.job, grant(2), agent)
+	want := map[string]string{"own": "kept", "muster.dev/progress-authority": "pem", "muster.dev/progress-url": "https://muster.svc:9444" +
+		"/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/" + reports.job.Name + "/status"}
+	if diff := cmp.Diff(want, running.Spec.Template.Annotations); diff != "" {
+		t.Errorf("the annotations of the pods (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"own": "kept"}, restored(running).Spec.Template.Annotations); diff != "" {
+		t.Errorf("the annotations once it is held again (-want +got):\n%s", diff)
+	}
+	for what, job := range map[string]*batchv1.Job{
+		"without the volume":   started(newJob(2).job, grant(2), agent),
+		"without a server":     started(reports.job, grant(2), podspec.Agent{}),
+		"without an authority": started(reports.job, grant(2), podspec.Agent{Server: agent.Server}),
+	} {
+		if got, told := job.Spec.Template.Annotations["muster.dev/progress-url"]; told {
+			t.Errorf("%s its pods are told to report to %q", what, got)
+		}
+	}
+	seen := jobs.Seen[*batchv1.Job]{Job: builder{running}.running(2).job}
+	seen.Facts.Agent = podspec.Agent{Server: agent.Server, CA: "renewed"}
+	seen.Admission = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{string(podSet): grant(2)}}
+	for _, write := range plan(seen).Writes {
+		t.Errorf("with a new authority the Job that runs is written: %v", write)
 	}
 }
