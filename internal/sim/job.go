@@ -32,6 +32,8 @@ type Job struct {
 	Namespace, Queue string
 	// Pod says what a replica asks for, and how its pods are placed; nil asks for one GPU. Its counts are set.
 	Pod *engine.PodSet
+	// Within is the level of a topology of which one domain must hold all pods, "" if they may be anywhere.
+	Within string
 	// Time is what is known of how long the job runs. A job with a limit is stopped once it has run that long.
 	Time durations.Known
 }

@@ -63,42 +63,63 @@ func TestReadSWFRefusesWhatMakesNoSense(t *testing.T) {
 const measured = `{"name": "a-0", "at": 110, "replicas": 2, "max": 3, "work": 90.5, "speed": [1, 1.5, 1.25],
   "exp": 0.5, "app": "a"}`
 
-func TestReadPollux(t *testing.T) {
+func TestReadListOfMeasuredSpeeds(t *testing.T) {
 	job := Job{Name: "job-0000000", Arrives: seconds(110), Min: 1, Max: 3, Work: 90*time.Second + 500*time.Millisecond,
 		Exponent: 0.5, Speed: []float64{1, 1.5, 1.25}, User: "a", Time: durations.Known{Kind: "app a"}}
 	for _, rigid := range []bool{false, true} {
 		if rigid {
 			job.Min, job.Max = 2, 2
 		}
-		got, err := ReadPollux(strings.NewReader("["+measured+"]"), rigid)
+		got, err := ReadList(strings.NewReader("["+measured+"]"), rigid)
 		if diff := cmp.Diff([]Job{job}, got); err != nil || diff != "" {
 			t.Errorf("rigid %t: error %v; jobs (-want +got):\n%s", rigid, err, diff)
 		}
 	}
 }
 
-func TestReadPolluxRefusesWhatMakesNoSense(t *testing.T) {
+// TestReadListOfGangs: what a job may say beside its run time.
+func TestReadListOfGangs(t *testing.T) {
+	const list = `[{"at": 5, "replicas": 4, "run": 90, "limit": 60, "expected": 50, "user": "ann", "priority": 100,
+  "within": "rack"}, {"at": 5, "replicas": 1, "run": 90, "app": "x", "user": "ann"}]`
+	want := []Job{
+		{Name: "job-0000000", Arrives: seconds(5), Min: 4, Max: 4, Work: seconds(60), User: "ann", Priority: 100,
+			Within: "rack", Time: durations.Known{Limit: seconds(60), Expected: seconds(50), Kind: "user ann"}},
+		{Name: "job-0000001", Arrives: seconds(5), Min: 1, Max: 1, Work: seconds(90), User: "ann",
+			Time: durations.Known{Kind: "app x"}},
+	}
+	got, err := ReadList(strings.NewReader(list), false)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v; jobs (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestReadListRefusesWhatMakesNoSense(t *testing.T) {
 	with := func(from, to string) string {
 		return "[" + measured + ",\n" + strings.Replace(measured, from, to, 1) + "]"
 	}
 	for name, tc := range map[string]struct{ list, says string }{
-		"no list":           {`{"jobs": []}`, "line 1: no list of jobs in JSON begins here"},
-		"nothing":           {"", "line 1: no list of jobs in JSON begins here"},
-		"a list cut off":    {"[" + measured, "line 2: the list is cut off: EOF"},
-		"a job cut off":     {"[" + measured[:60], "line 1: job 1 of the list: unexpected EOF"},
-		"a text":            {with("110", `"x"`), "job 2 of the list: json: cannot unmarshal string"},
-		"a negative time":   {with("110", "-1"), `line 4: job 2 of the list, "a-0": at must be`},
-		"no work":           {with("90.5", "0"), "work must be"},
-		"absurd work":       {with("90.5", "1e200"), "work must be"},
-		"absurd replicas":   {with(`"max": 3`, `"max": 2000000000`), "max must be from 1"},
-		"a size over max":   {with(`"replicas": 2`, `"replicas": 4`), "replicas must be from 1 to max, which is 3"},
-		"too few speeds":    {with("1.5, ", ""), "speed has 2 entries, and max is 3"},
-		"no speed at all":   {with("1.5", "0"), "speed at 2 replicas must be at least 0.001"},
-		"an absurd slope":   {with(`"exp": 0.5`, `"exp": 5`), "exp must be above 0"},
-		"a number too long": {with("1.25", "1e999"), "cannot unmarshal number"},
+		"no list":            {`{"jobs": []}`, "line 1: no list of jobs in JSON begins here"},
+		"nothing":            {"", "line 1: no list of jobs in JSON begins here"},
+		"a list cut off":     {"[" + measured, "line 2: the list is cut off: EOF"},
+		"a job cut off":      {"[" + measured[:60], "line 1: job 1 of the list: unexpected EOF"},
+		"a text":             {with("110", `"x"`), "job 2 of the list: json: cannot unmarshal string"},
+		"a negative time":    {with("110", "-1"), `line 4: job 2 of the list, "a-0": at must be`},
+		"no work":            {with("90.5", "0"), "work must be"},
+		"absurd work":        {with("90.5", "1e200"), "work must be"},
+		"absurd replicas":    {with(`"max": 3`, `"max": 2000000000`), "max must be from 1"},
+		"a size over max":    {with(`"replicas": 2`, `"replicas": 4`), "replicas must be from 1 to max, which is 3"},
+		"too few speeds":     {with("1.5, ", ""), "speed has 2 entries, and max is 3"},
+		"no speed at all":    {with("1.5", "0"), "speed at 2 replicas must be at least 0.001"},
+		"an absurd slope":    {with(`"exp": 0.5`, `"exp": 5`), "exp must be above 0"},
+		"both":               {with(`"max"`, `"run": 5, "max"`), "a job has either run, or max, work, speed and exp"},
+		"a negative run":     {`[{"replicas": 1, "run": -1}]`, "run must be a number of seconds above 0"},
+		"no replicas":        {`[{"run": 5}]`, "replicas must be from 1"},
+		"a negative limit":   {`[{"replicas": 1, "run": 5, "limit": -5}]`, "limit must be a number"},
+		"an absurd estimate": {`[{"replicas": 1, "run": 5, "expected": 1e12}]`, "expected must be a number"},
+		"a number too long":  {with("1.25", "1e999"), "cannot unmarshal number"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			jobs, err := ReadPollux(strings.NewReader(tc.list), false)
+			jobs, err := ReadList(strings.NewReader(tc.list), false)
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("error = %v with %d jobs, want one that says %q", err, len(jobs), tc.says)
 			}

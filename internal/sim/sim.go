@@ -120,6 +120,9 @@ func (r *run) arrive(index int, job *Job) {
 	if job.Pod != nil {
 		set = *job.Pod
 	}
+	if job.Within != "" {
+		set.Topology = &flavor.TopologyRequest{Level: job.Within, Mandatory: true}
+	}
 	set.PerPod = job.perPod()
 	set.Name, set.Count = podSet, job.Max
 	if job.Min < job.Max {

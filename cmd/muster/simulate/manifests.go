@@ -20,11 +20,12 @@ const mostBytes = 64 << 20
 
 // kinds make an empty object of each kind that matters, by apiVersion and kind.
 var kinds = map[string]func() client.Object{
-	kueue.GroupVersion.String() + " ClusterQueue":   func() client.Object { return &kueue.ClusterQueue{} },
-	kueue.GroupVersion.String() + " LocalQueue":     func() client.Object { return &kueue.LocalQueue{} },
-	kueue.GroupVersion.String() + " Cohort":         func() client.Object { return &kueue.Cohort{} },
-	kueue.GroupVersion.String() + " ResourceFlavor": func() client.Object { return &kueue.ResourceFlavor{} },
-	kueue.GroupVersion.String() + " Topology":       func() client.Object { return &kueue.Topology{} },
+	kueue.GroupVersion.String() + " ClusterQueue":          func() client.Object { return &kueue.ClusterQueue{} },
+	kueue.GroupVersion.String() + " LocalQueue":            func() client.Object { return &kueue.LocalQueue{} },
+	kueue.GroupVersion.String() + " Cohort":                func() client.Object { return &kueue.Cohort{} },
+	kueue.GroupVersion.String() + " ResourceFlavor":        func() client.Object { return &kueue.ResourceFlavor{} },
+	kueue.GroupVersion.String() + " Topology":              func() client.Object { return &kueue.Topology{} },
+	kueue.GroupVersion.String() + " WorkloadPriorityClass": func() client.Object { return &kueue.WorkloadPriorityClass{} },
 	"v1 Node":      func() client.Object { return &corev1.Node{} },
 	"v1 Namespace": func() client.Object { return &corev1.Namespace{} },
 }

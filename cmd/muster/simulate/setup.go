@@ -22,6 +22,7 @@ type Setup struct {
 	Topologies    []*kueue.Topology
 	Nodes         []*corev1.Node
 	Namespaces    []*corev1.Namespace
+	Priorities    []*kueue.WorkloadPriorityClass
 }
 
 // add adds an object of one of these kinds.
@@ -41,6 +42,8 @@ func (s *Setup) add(object client.Object) {
 		s.Nodes = append(s.Nodes, o)
 	case *corev1.Namespace:
 		s.Namespaces = append(s.Namespaces, o)
+	case *kueue.WorkloadPriorityClass:
+		s.Priorities = append(s.Priorities, o)
 	}
 }
 
@@ -119,7 +122,7 @@ func label(object client.Object, name, value string) {
 // check returns what is wrong with the objects together.
 func (s *Setup) check() error {
 	seen := map[string]bool{}
-	for _, o := range s.objects() {
+	for _, o := range slices.Concat(s.objects(), asObjects(s.Priorities)) {
 		name := fmt.Sprintf("%s %s", kindOf(o), client.ObjectKeyFromObject(o))
 		if seen[name] {
 			return fmt.Errorf("%s is there twice", nameOf(o))
@@ -163,7 +166,7 @@ func kindOf(object client.Object) string {
 	return map[string]string{
 		"*v1beta1.ClusterQueue": "ClusterQueue", "*v1beta1.LocalQueue": "LocalQueue", "*v1beta1.Cohort": "Cohort",
 		"*v1beta1.ResourceFlavor": "ResourceFlavor", "*v1beta1.Topology": "Topology", "*v1.Node": "Node",
-		"*v1.Namespace": "Namespace",
+		"*v1.Namespace": "Namespace", "*v1beta1.WorkloadPriorityClass": "WorkloadPriorityClass",
 	}[fmt.Sprintf("%T", object)]
 }
 

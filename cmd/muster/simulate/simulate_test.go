@@ -234,6 +234,51 @@ func TestGangsNeedNodes(t *testing.T) {
 	}
 }
 
+// TestPriorities: of the jobs that wait for the two GPUs, the one goes first whose user has a class, or that says so.
+func TestPriorities(t *testing.T) {
+	class := `---
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: WorkloadPriorityClass
+metadata: {name: urgent, annotations: {muster.dev/simulated-users: "c"}}
+value: 100
+`
+	small := func(change string) *Setup {
+		return setup(t, strings.Replace(queues()+change, "nominalQuota: 6", "nominalQuota: 2", 1))
+	}
+	log := line(0, 10, 2, 20, "a") + line(1, 10, 2, 20, "x") + line(2, 10, 2, 20, "a") + line(3, 10, 2, 20, "y") +
+		line(3, 10, 2, 20, "z") + line(4, 10, 2, 20, "c")
+	_, csv := printed(t, play(t, small(class), log, Options{}))
+	if want := "big/gpu,2,4,10,20,6\n"; !strings.Contains(csv, want) {
+		t.Errorf("the CSV lacks %q:\n%s", want, csv)
+	}
+	list := `[{"at": 0, "replicas": 2, "run": 10, "user": "a"}, {"at": 1, "replicas": 2, "run": 10, "user": "a"},
+{"at": 2, "replicas": 2, "run": 10, "priority": 1, "user": "a"}]`
+	_, csv = printed(t, play(t, small(""), list, Options{}))
+	if want := "big/gpu,2,2,10,20,8\n"; !strings.Contains(csv, want) {
+		t.Errorf("the CSV lacks %q:\n%s", want, csv)
+	}
+	twice := small(class + strings.Replace(class, "urgent", "other", 1))
+	jobs := []sim.Job{{Name: "a", Min: 1, Max: 1, Work: 1}}
+	_, err := Run(t.Context(), twice, jobs, Options{Configuration: config.Default(), Resource: sim.GPU, PerPod: 1})
+	if err == nil || !strings.Contains(err.Error(), "both list the user \"c\"") {
+		t.Errorf("error = %v, want that two classes list the same user", err)
+	}
+}
+
+// TestGangsWithinARack: of two racks with one free node each, none holds a gang of two nodes that must be in one rack.
+func TestGangsWithinARack(t *testing.T) {
+	manifests := onNodes(queues()) + node("a1") + strings.Replace(node("b1"), "rack: a", "rack: b", 1)
+	manifests = strings.NewReplacer("nominalQuota: 6", "nominalQuota: 8", "{rack: a}, topologyName", "{pool: g}, topologyName",
+		"{rack: ", "{pool: g, rack: ").Replace(manifests)
+	const job = `{"at": 0, "replicas": 8, "run": 10, "user": "a"%s}`
+	for within, want := range map[string]string{"": "big/gpu,8,0,0,10,0\n", `, "within": "rack"`: "big/gpu,8,0,,,\n"} {
+		list := "[" + fmt.Sprintf(job, within) + "]"
+		if _, csv := printed(t, play(t, setup(t, manifests), list, Options{PerPod: 4})); !strings.Contains(csv, want) {
+			t.Errorf("with %q the CSV lacks %q:\n%s", within, want, csv)
+		}
+	}
+}
+
 // TestWithoutLimitsNothingIsPromised: jobs run as long all the same.
 func TestWithoutLimitsNothingIsPromised(t *testing.T) {
 	o := play(t, setup(t, queues()), sample, Options{WithoutLimits: true})

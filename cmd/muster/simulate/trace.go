@@ -17,7 +17,7 @@ import (
 )
 
 // UsersAnnotation on a LocalQueue lists the users of a log whose jobs it gets, such as "12, 17". They are not in the
-// round of the others.
+// round of the others. On a WorkloadPriorityClass it lists those whose jobs have its priority.
 const UsersAnnotation = "muster.dev/simulated-users"
 
 // ReadTrace reads the jobs of a log, plain or compressed by gzip: a list in JSON, or the Standard Workload Format. Jobs
@@ -33,7 +33,7 @@ func ReadTrace(log io.Reader, rigid bool) ([]sim.Job, error) {
 	}
 	jobs, err := []sim.Job(nil), error(nil)
 	if first, _ := text.Peek(1); len(first) == 1 && (first[0] == '[' || first[0] == '{') {
-		jobs, err = sim.ReadPollux(text, rigid)
+		jobs, err = sim.ReadList(text, rigid)
 	} else {
 		jobs, err = sim.ReadSWF(text)
 	}
@@ -43,19 +43,41 @@ func ReadTrace(log io.Reader, rigid bool) ([]sim.Job, error) {
 	return jobs, err
 }
 
-// assign gives each job the LocalQueue of its user. Users that no annotation lists take turns in the order of their
+// usersOf returns the users that the annotation of an object lists.
+func usersOf(object client.Object) (users []string) {
+	for user := range strings.SplitSeq(object.GetAnnotations()[UsersAnnotation], ",") {
+		if user = strings.TrimSpace(user); user != "" {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+// priorities returns the priorities of the jobs of users that the annotation of a WorkloadPriorityClass lists.
+func (s *Setup) priorities() (map[string]int32, error) {
+	out, of := map[string]int32{}, map[string]string{}
+	for _, class := range s.Priorities {
+		for _, user := range usersOf(class) {
+			if other, listed := of[user]; listed && other != class.Name {
+				return nil, fmt.Errorf("the WorkloadPriorityClasses %s and %s both list the user %q", other, class.Name, user)
+			}
+			out[user], of[user] = class.Value, class.Name
+		}
+	}
+	return out, nil
+}
+
+// assign gives each job the LocalQueue, and the priority, of its user. Users that no annotation lists take turns in the order of their
 // first jobs: the first one gets the first LocalQueue by namespace and name, and so on, except LocalQueues with an
 // annotation.
 func (s *Setup) assign(jobs []sim.Job) error {
 	byUser, round := map[string]*engine.Key{}, []engine.Key{}
 	for _, q := range s.LocalQueues {
-		key, users := engine.Key(client.ObjectKeyFromObject(q)), q.Annotations[UsersAnnotation]
-		if users == "" {
+		key, users := engine.Key(client.ObjectKeyFromObject(q)), usersOf(q)
+		if len(users) == 0 {
 			round = append(round, key)
-			continue
 		}
-		for user := range strings.SplitSeq(users, ",") {
-			user = strings.TrimSpace(user)
+		for _, user := range users {
 			if other := byUser[user]; other != nil && *other != key {
 				return fmt.Errorf("the LocalQueues %s and %s both list the user %q", other, key, user)
 			}
@@ -63,8 +85,15 @@ func (s *Setup) assign(jobs []sim.Job) error {
 		}
 	}
 	slices.SortFunc(round, func(a, b engine.Key) int { return strings.Compare(a.String(), b.String()) })
+	priorities, err := s.priorities()
+	if err != nil {
+		return err
+	}
 	turn := 0
 	for i := range jobs {
+		if priority, listed := priorities[jobs[i].User]; listed {
+			jobs[i].Priority = priority
+		}
 		queue := byUser[jobs[i].User]
 		if queue == nil {
 			if len(round) == 0 {
