@@ -58,7 +58,7 @@ func (r *reservationPass) plan(f *state.Family) {
 	n := &newPlan{pass: r, family: f, before: before}
 	candidates := r.candidates(f)
 	for _, c := range candidates {
-		if first := candidates[0]; r.isPromised(c) && first.Head().Priority > c.Head().Priority {
+		if r.isPromised(c) && candidates[0].Head().Outranks(c.Head()) {
 			r.engine.workloads[c.Head().Key].Promised.Void = true
 		}
 		if r.isPromised(c) {

@@ -3,7 +3,6 @@ package explain
 import (
 	"github.com/musterhq/muster/internal/engine/calendar"
 	"github.com/musterhq/muster/internal/engine/evaluate"
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 )
@@ -25,7 +24,7 @@ func (ex *explainer) findStart(found evaluate.Outcome) {
 		case r.Rank.Key == ex.w.Key:
 			ex.out.Start = startOf(r, true)
 			return
-		case order.Compare(r.Rank, ex.w.Rank()) < 0:
+		case ex.Planner.Precedes(r.Rank, ex.w.Rank()):
 			before = append(before, r)
 		}
 	}

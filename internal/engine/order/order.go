@@ -56,6 +56,11 @@ func compare(a, b *Rank) int {
 	return CompareKeys(a.Key, b.Key)
 }
 
+// Outranks reports whether r goes before the other one whenever that was queued.
+func (r Rank) Outranks(other Rank) bool {
+	return r.Priority > other.Priority || r.Priority == other.Priority && r.First && !other.First
+}
+
 // TrueFirst orders true before false.
 func TrueFirst(a, b bool) int {
 	switch {

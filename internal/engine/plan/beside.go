@@ -73,16 +73,34 @@ func (p *Planner) delayedBy(of *passer) *state.Reservation {
 	return nil
 }
 
+// Precedes reports whether the first workload comes before the second one where starts are planned: as in the order of
+// queues, but of equals one with a promise comes first. Each start depends only on those before it, in all families
+// that share nodes: if two depended on each other, planning would never end.
+func (p *Planner) Precedes(a, b order.Rank) bool {
+	if !a.Outranks(b) && !b.Outranks(a) {
+		if first, second := p.isPromised(a.Key), p.isPromised(b.Key); first != second {
+			return first
+		}
+	}
+	return order.Compare(a, b) < 0
+}
+
+// isPromised reports whether the workload has a promise that can be kept.
+func (p *Planner) isPromised(key order.Key) bool {
+	w := p.Evaluator.Workloads[key]
+	return w != nil && w.HasPromise()
+}
+
 // binding yields the reservations for workloads before this rank that bind a workload of the family.
 func (p *Planner) binding(f *state.Family, rank order.Rank, onNodes bool) func(yield func(*state.Reservation) bool) {
 	return func(yield func(*state.Reservation) bool) {
 		for _, r := range f.Reserved {
-			if order.Compare(r.Rank, rank) < 0 && !yield(r) {
+			if p.Precedes(r.Rank, rank) && !yield(r) {
 				return
 			}
 		}
 		for _, r := range p.Reserved {
-			if onNodes && r.Class.Queue.Family != f && order.Compare(r.Rank, rank) < 0 && !yield(r) {
+			if onNodes && r.Class.Queue.Family != f && p.Precedes(r.Rank, rank) && !yield(r) {
 				return
 			}
 		}
@@ -91,7 +109,7 @@ func (p *Planner) binding(f *state.Family, rank order.Rank, onNodes bool) func(y
 
 // delays reports whether the workload would delay the planned start.
 func (p *Planner) delays(of *passer, r *state.Reservation) bool {
-	if w := p.Evaluator.Workloads[r.Rank.Key]; of.w.HasPromise() && (w == nil || !w.HasPromise()) {
+	if of.w.HasPromise() && !p.isPromised(r.Rank.Key) {
 		return false // a start that is only expected delays no promise
 	}
 	return r.IsWaiting(p.Evaluator.Workloads) && r.Rank.Key != of.w.Key &&
@@ -182,7 +200,7 @@ func (p *Planner) Before(c *state.Class, family []*state.Reservation) (out []*st
 		return out
 	}
 	for _, r := range p.Reserved {
-		if r.Class.Queue.Family != c.Queue.Family && order.Compare(r.Rank, c.Head()) < 0 &&
+		if r.Class.Queue.Family != c.Queue.Family && p.Precedes(r.Rank, c.Head()) &&
 			r.IsWaiting(p.Evaluator.Workloads) {
 			out = append(out, r)
 		}

@@ -61,7 +61,8 @@ type Promise struct {
 	// later, and goes before this one, was admitted in the family.
 	Nodes, Quota int
 	Overtaken    bool
-	// Void is set once a workload of a higher priority waits as well: that one goes first.
+	// Void is set once a workload waits as well that goes first whenever it was queued: of a higher priority, or one that
+	// lost its nodes.
 	Void bool
 	// Late is set once the start was found to be delayed.
 	Late bool
