@@ -124,7 +124,8 @@ func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.Cl
 	if !changed {
 		return ctrl.Result{}, nil
 	}
-	if wait := d.wrote.Add(updateInterval).Sub(d.clock.Now()); wait > 0 {
+	// More than the interval is left only if the clock was set back, and counts as over.
+	if wait := d.wrote.Add(updateInterval).Sub(d.clock.Now()); wait > 0 && wait <= updateInterval {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	d.wrote = d.clock.Now()

@@ -74,6 +74,16 @@ func (p *pace) says(n int) bool {
 		int(q.Status.PendingWorkloads) == n
 }
 
+// TestAClockSetBackDelaysNoStatus: the time of the last write lies ahead then.
+func TestAClockSetBackDelaysNoStatus(t *testing.T) {
+	p := newPace(t)
+	p.pending(1)
+	p.awaitPending(1)
+	p.clock.SetTime(p.clock.Now().Add(-time.Hour))
+	p.pending(2)
+	p.awaitPending(2) // without advancing the clock
+}
+
 func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {
 	p := newPace(t)
 	p.pending(1)

@@ -143,9 +143,14 @@ func (qsw *QueueStatusWriter) SetDifferences(found map[string]string) (changed [
 	return changed
 }
 
-// remaining returns how long the status of the object must not be written yet. The caller holds the lock.
+// remaining returns how long the status of the object must not be written yet. More than the interval is left only if
+// the clock was set back since the last write, and counts as over. The caller holds the lock.
 func (qsw *QueueStatusWriter) remaining(key StatusOf) time.Duration {
-	return qsw.wrote[key].Add(qsw.interval).Sub(qsw.clock.Now())
+	wait := qsw.wrote[key].Add(qsw.interval).Sub(qsw.clock.Now())
+	if wait > qsw.interval {
+		return 0
+	}
+	return wait
 }
 
 // Run writes statuses until the context ends.
