@@ -126,8 +126,11 @@ func (r *round) grower() *growth {
 	return nil
 }
 
-// runsOn reports whether the Workload is admitted, and nothing is known by which it will not be.
+// runsOn reports whether the Workload is admitted, and nothing is known by which it will not be for the next hour.
 func runsOn(o *kueue.Workload) bool {
+	if limit := o.Spec.MaximumExecutionTimeSeconds; limit != nil && *limit < 3600 {
+		return false
+	}
 	return workload.IsAdmitted(o) && !workload.IsEvicted(o) && !workload.IsFinished(o) && workload.IsActive(o)
 }
 

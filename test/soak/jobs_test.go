@@ -54,6 +54,8 @@ type job struct {
 	// MinAvailable is how many workers a VCJob needs, if not 0, Together how many pods of whichever tasks.
 	MinAvailable, Together int
 	JobAnnotations         map[string]string
+	// Limit is after how many seconds the job is stopped, 0 for never.
+	Limit int
 
 	object *unstructured.Unstructured
 	// deleted says that the round has deleted it before it deletes all jobs.
@@ -96,8 +98,28 @@ func (r *round) newJob() *job {
 		j.Together = 1 + r.IntN(j.pods())
 	}
 	r.annotate(j)
+	r.limit(j)
 	r.name(j)
 	return j
+}
+
+// limit says how long some jobs take. Most of them end before their limits, or the round does; some are stopped.
+func (r *round) limit(j *job) {
+	if !r.plans {
+		return
+	}
+	switch {
+	case r.chance(30):
+	case j.Lasts != endless:
+		j.Limit = 60 + r.IntN(120)
+	case r.chance(15):
+		j.Limit = 20 + r.IntN(40)
+	default:
+		j.Limit = 3600 + r.IntN(3600)
+	}
+	if r.chance(40) {
+		j.JobAnnotations[muster.ExpectedDurationAnnotation] = fmt.Sprintf("%ds", 1+r.IntN(90))
+	}
 }
 
 // addDrivers gives some jobs a second role, VCJobs more often: only they may start without one of their roles.
@@ -194,8 +216,8 @@ func (r *round) placeNear(j *job) {
 
 // title says what is random in the job.
 func (j *job) title() string {
-	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s, %s, %v", j.Resource, j.Queue, j.Least,
-		j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Class, j.Annotations)
+	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s (limit %ds), %s, %v", j.Resource, j.Queue,
+		j.Least, j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Limit, j.Class, j.Annotations)
 	if j.Jobs > 1 || j.MinAvailable+j.Together > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
 		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d of the task and %d of the job, %v",
 			j.Jobs, j.Completions, j.MinAvailable, j.Together, j.JobAnnotations)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/record"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/operator"
@@ -120,6 +121,10 @@ func (r *round) expectReplay() {
 		if len(got.Missed) > 0 {
 			r.Errorf("by %s, %v waited although they could have been admitted", file.Name(), got.Missed)
 		}
+		if late := got.Late[engine.LateByDefect]; late > 0 {
+			r.Errorf("by %s, %d promised starts were delayed without a cause", file.Name(), late)
+		}
+		r.Logf("%s: %d promised starts kept, delayed: %v", filepath.Base(file.Name()), got.Kept, got.Late)
 		file.Close()
 	}
 }

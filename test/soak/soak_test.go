@@ -49,8 +49,8 @@ type round struct {
 	nodes  []*node
 	queues []*queue
 	// What the round has at all: one queue whose quota follows the nodes, places for pods on nodes (or quota alone),
-	// elastic jobs, GPUs.
-	followsNodes, placed, elastic, gpus bool
+	// elastic jobs, GPUs, jobs with limits and queues that plan starts.
+	followsNodes, placed, elastic, gpus, plans bool
 
 	jobs []*job
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 const (
@@ -65,6 +66,7 @@ func (r *round) build() {
 	r.placed = r.chance(85)
 	r.gpus = r.chance(50)
 	r.followsNodes = r.placed && r.chance(25)
+	r.plans = r.chance(60)
 	for i := range r.racks {
 		for k := range nodesOfRack {
 			n := &node{name: fmt.Sprintf("%s-r%d-%d", r.Namespace, i, k), rack: fmt.Sprintf("r%d", i),
@@ -132,6 +134,10 @@ func (r *round) buildQueues(flavors []string) {
 						kueue.PreemptionPolicyAny),
 				},
 			}}
+		if r.plans && q.Spec.QueueingStrategy == kueue.BestEffortFIFO && r.chance(80) {
+			q.Annotations = map[string]string{muster.BackfillAnnotation: "true",
+				muster.DefaultDurationAnnotation: one(r, "10s", "1m", "1h")}
+		}
 		group := &q.Spec.ResourceGroups[0]
 		if r.gpus {
 			group.CoveredResources = append(group.CoveredResources, gpu)
@@ -179,13 +185,16 @@ func (r *round) configure() {
 		text += "waitForPodsReady: {timeout: 20s, blockAdmission: " + one(r, "None", "Queue", "All") +
 			", requeuingStrategy: {backoffBaseSeconds: 2, backoffMaxSeconds: 5}}\n"
 	}
+	if r.plans && r.chance(40) {
+		text += "reservations: 3\n"
+	}
 	path := filepath.Join(r.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		r.Fatal(err)
 	}
 	r.flags = []string{"--config=" + path, "--leader-elect=true"}
-	r.Logf("%d racks, %d queues (the quota follows the nodes: %t), GPUs: %t, configuration: %s", r.racks, len(r.queues),
-		r.followsNodes, r.gpus, strings.ReplaceAll(text, "\n", "; "))
+	r.Logf("%d racks, %d queues (the quota follows the nodes: %t), GPUs: %t, plans starts: %t, configuration: %s", r.racks,
+		len(r.queues), r.followsNodes, r.gpus, r.plans, strings.ReplaceAll(text, "\n", "; "))
 }
 
 // createNode creates the object of a node, which is ready.

@@ -20,6 +20,9 @@ type Result struct {
 	Runs, Passes, Decisions int
 	// Missed are the workloads that checks found to wait although they could have been admitted.
 	Missed []engine.Key
+	// Kept is how many promised starts were kept, and Late how many were delayed, by cause.
+	Kept int
+	Late map[engine.LateCause]int
 	// Cut says why a run was not written to its end, if any was not.
 	Cut string
 	// Difference is the first difference; nil if all decisions are the same.
@@ -77,6 +80,7 @@ func Read(log io.Reader, take func(Step) error) error {
 func Replay(log io.Reader) (Result, error) {
 	var r replay
 	err := Read(log, r.take)
+	r.countPromises()
 	if errors.Is(err, errDiffers) {
 		err = nil
 	}
@@ -94,6 +98,7 @@ type replay struct {
 func (r *replay) take(what Step) error {
 	switch {
 	case what.Begin != nil:
+		r.countPromises()
 		r.engine = engine.New(*what.Begin)
 		r.result.Runs++
 	case what.Event != nil:
@@ -106,6 +111,20 @@ func (r *replay) take(what Step) error {
 		r.result.Cut = what.Cut
 	}
 	return nil
+}
+
+// countPromises adds the promised starts of the run that has ended, if there is one.
+func (r *replay) countPromises() {
+	if r.engine == nil {
+		return
+	}
+	r.result.Kept += r.engine.PromisesKept()
+	for cause, late := range r.engine.PromisesLate() {
+		if r.result.Late == nil {
+			r.result.Late = map[engine.LateCause]int{}
+		}
+		r.result.Late[cause] += late
+	}
 }
 
 // reader reads the lines of a log.
