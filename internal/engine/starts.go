@@ -184,13 +184,17 @@ func (s *starts) admitted(w *state.Workload) {
 	}
 }
 
-// restart notes that families have changed: promises stay, whatever is planned anew.
+// restart notes that families have changed: promises stay, whatever is planned anew, but not those of queues that plan no
+// starts any more.
 func (s *starts) restart(families map[string]*state.Family) {
 	s.families = families
-	for _, before := range s.runs.Workloads {
-		if before.Promised != nil && before.ClusterQueue != nil && before.ClusterQueue.Family != nil &&
-			before.ClusterQueue.Family.Backfills {
-			before.ClusterQueue.Family.Promised[before.Key] = before
+	for _, w := range s.runs.Workloads {
+		switch q := w.ClusterQueue; {
+		case w.Promised == nil:
+		case q != nil && q.Family != nil && q.Waits.Backfill:
+			q.Family.Promised[w.Key] = w
+		default:
+			s.forget(w)
 		}
 	}
 	s.runs.Restart(families)
