@@ -24,7 +24,7 @@ type passer struct {
 	queue *state.ClusterQueue
 	rank  order.Rank
 	lasts durations.Forecast
-	// startsNow is set if it waits for nobody's pods to end; since is when it has started, or now.
+	// startsNow is set if it waits for nothing; since is when it has started, or now.
 	startsNow bool
 	since     time.Time
 	usage     quota.Vector
@@ -40,10 +40,17 @@ func (p *Planner) Delayed(w *state.Workload, c *state.Class, found *evaluate.Out
 		return nil
 	}
 	p.Runs.Forecast(w)
-	of := passer{w: w, queue: c.Queue, rank: c.Head(), lasts: w.Forecast, startsNow: found.Verdict == state.Admissible,
+	of := passer{w: w, queue: c.Queue, rank: c.Head(), lasts: w.Forecast, startsNow: p.startsNow(c, found),
 		since: p.Runs.Now, usage: found.Choice.Usage, given: found.Choice.Assignments}
 	of.onNodes = onNodes(of.given)
 	return p.delayedBy(&of)
+}
+
+// startsNow reports whether a workload of the class would start at once: it waits neither for the pods of others to end,
+// nor for others to shrink, nor for admission checks. Else nobody knows when its limit begins to count.
+func (p *Planner) startsNow(c *state.Class, found *evaluate.Outcome) bool {
+	return found.Verdict == state.Admissible && p.Evaluator.YieldingIn == nil &&
+		len(c.Queue.ChecksFor(&model.Admission{ClusterQueue: c.Queue.Name, PodSets: found.Choice.Assignments})) == 0
 }
 
 func onNodes(given []model.Assignment) bool { return (&model.Admission{PodSets: given}).OnNodes() }
