@@ -357,7 +357,8 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 			return // it does not know which growths failed after others had shrunk
 		case d.Admit != nil && len(w.engine.workloads[d.Key].Avoid.Nodes) > 0:
 			return // it does not know which nodes kube-scheduler has refused
-		case d.Admit != nil && w.isBehindAnotherTree(d.Key):
+		case d.Admit != nil && w.isBehindAnotherTree(d.Key),
+			d.Evict != nil && w.isBehindAnotherTree(d.Evict.Preemptor):
 			return // trees take turns: the start of the other tree's workload is not planned yet when this one is evaluated
 		case d.Admit != nil || d.Evict != nil || d.Resize != nil:
 			w.describe(t)
@@ -370,7 +371,7 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 // shares nodes with its own.
 func (w *world) isBehindAnotherTree(key Key) bool {
 	waits := w.engine.workloads[key]
-	return waits.Why.Code == reason.BehindReservation &&
+	return waits != nil && waits.Why.Code == reason.BehindReservation &&
 		slices.ContainsFunc(w.engine.starts.planner.Reserved, func(planned *state.Reservation) bool {
 			return planned.Class.Queue.Family != waits.ClusterQueue.Family &&
 				order.Compare(planned.Rank, waits.Rank()) < 0
