@@ -314,6 +314,9 @@ func (wr Written) apply(e *Engine) {
 	w.Evicted = w.Evicted || w.Assumed == state.Evicts
 	w.Admitted = w.Admitted || w.Assumed == state.Admits && len(w.Held.Checks) == 0
 	w.LostNodes = w.LostNodes && w.Assumed != state.Admits || w.NodesFailed
+	if w.Assumed == state.Admits {
+		e.starts.confirmed(w)
+	}
 	w.Assumed, w.Before, w.Version = state.Nothing, nil, wr.Version
 	e.evictions.trackWithdrawn(w)
 	e.refusals.clear(w)

@@ -264,7 +264,7 @@ func TestWorkloadHasPlacesAfterTheChangeThatIsNamed(t *testing.T) {
 			if f.Fit == reason.Fits && x.Behind == nil &&
 				(x.Code == reason.TopologyPlacementFailed || x.Code == reason.ExceedsNodes) && len(forOthers) == 0 && !admitted {
 				last, _ := after.engine.Explain(of)
-				if last.Code != reason.WaitingForPodsReady && last.Behind == nil {
+				if last.Code != reason.WaitingForPodsReady && last.Code != reason.BehindReservation && last.Behind == nil {
 					w.describe(t)
 					t.Fatalf("%s is not admitted %s, as was said, but waits: %s %s", of, f.Nodes.Relaxation, last.Code, last.Message)
 				}

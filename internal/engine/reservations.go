@@ -58,15 +58,11 @@ func (r *reservationPass) plan(f *state.Family) {
 	n := &newPlan{pass: r, family: f, before: before}
 	candidates := r.candidates(f)
 	for _, c := range candidates {
-		if r.isPromised(c) && candidates[0].Head().Outranks(c.Head()) {
-			r.engine.workloads[c.Head().Key].Promised.Void = true
+		if p := r.promiseOf(c); p != nil {
+			p.Void = n.outranks(c)
+			p.Overtaken = p.Overtaken || p.Void
 		}
-		if r.isPromised(c) {
-			n.add(c)
-		}
-	}
-	for _, c := range candidates {
-		if !r.isPromised(c) && n.countBefore(c) < r.starts.most && n.failed < maxPlanned {
+		if r.isPromised(c) || n.countBefore(c) < r.starts.most && n.failed < maxPlanned {
 			n.add(c)
 		}
 	}
@@ -83,8 +79,7 @@ func (r *reservationPass) plan(f *state.Family) {
 	r.schedule(f)
 }
 
-// newPlan is the starts of a family while they are planned anew: first those that are promised, then the others, each
-// in order.
+// newPlan is the starts of a family while they are planned anew, in order.
 type newPlan struct {
 	pass            *reservationPass
 	family          *state.Family
@@ -121,6 +116,13 @@ func (n *newPlan) add(c *state.Class) {
 	n.planned = append(n.planned, found)
 }
 
+// outranks reports whether a start is planned for a workload that goes before the head of the class whenever that was
+// queued.
+func (n *newPlan) outranks(c *state.Class) bool {
+	return slices.ContainsFunc(n.planned,
+		func(planned *state.Reservation) bool { return planned.Rank.Outranks(c.Head()) })
+}
+
 // countBefore returns how many of the starts are for workloads before the head of the class.
 func (n *newPlan) countBefore(c *state.Class) (count int) {
 	for _, planned := range n.planned {
@@ -129,6 +131,14 @@ func (n *newPlan) countBefore(c *state.Class) (count int) {
 		}
 	}
 	return count
+}
+
+// promiseOf returns the promise of the head of the class, nil if it has none that is not late.
+func (r *reservationPass) promiseOf(c *state.Class) *state.Promise {
+	if w := r.engine.workloads[c.Head().Key]; w != nil && w.Promised != nil && !w.Promised.Late {
+		return w.Promised
+	}
+	return nil
 }
 
 // isPromised reports whether the head of the class has a promise that can be kept.
@@ -186,12 +196,24 @@ func (r *reservationPass) candidates(f *state.Family) (out []*state.Class) {
 		}
 	}
 	for _, key := range order.SortedKeys(f.Promised) {
-		if w := f.Promised[key]; w.Class != nil && w.Class.Head().Key == key && w.HasPromise() {
+		if w := f.Promised[key]; w.Class != nil && w.Class.Head().Key == key && !w.Promised.Late {
 			also(w.Class)
 		}
 	}
-	slices.SortFunc(out, func(a, b *state.Class) int { return order.Compare(a.Head(), b.Head()) })
+	slices.SortFunc(out, r.compare)
 	return out
+}
+
+// compare orders classes as their starts are planned: of equals one with a promise comes first, whether it is void or
+// not.
+func (r *reservationPass) compare(a, b *state.Class) int {
+	first, second := a.Head(), b.Head()
+	if !first.Outranks(second) && !second.Outranks(first) {
+		if c := order.TrueFirst(r.promiseOf(a) != nil, r.promiseOf(b) != nil); c != 0 {
+			return c
+		}
+	}
+	return order.Compare(first, second)
 }
 
 // planStart plans the start of the head of the class behind those before it: by limits if it may be promised, or else
@@ -321,7 +343,8 @@ func (r *reservationPass) promiseStart(first *state.Reservation) {
 		}
 	}
 	if w.Promised == nil {
-		w.Promised = &state.Promise{At: first.At, Nodes: r.engine.nodes.NodesVersion, Quota: w.ClusterQueue.Revision}
+		w.Promised = &state.Promise{At: first.At, Made: r.starts.runs.Now, Nodes: r.engine.nodes.NodesVersion,
+			Quota: w.ClusterQueue.Revision, Limits: r.starts.runs.Raised}
 		w.ClusterQueue.Family.Promised[w.Key] = w
 	} else if first.At.Before(w.Promised.At) {
 		w.Promised.At = first.At
@@ -348,8 +371,10 @@ func (r *reservationPass) schedule(f *state.Family) {
 				next = earlier(next, r.starts.runs.OnNodes.Moves())
 			}
 		}
-		if p := r.engine.workloads[planned.Rank.Key].Promised; p != nil && !p.Late {
-			next = earlier(next, p.At.Add(lateAfter+time.Second))
+	}
+	for _, w := range f.Promised {
+		if !w.Promised.Late {
+			next = earlier(next, w.Promised.At.Add(lateAfter+time.Second))
 		}
 	}
 	key := Key{Name: f.Name}

@@ -16,7 +16,13 @@ import (
 func (e *Engine) route(w *state.Workload) {
 	e.leave(w)
 	w.Local.MarkRouted(w)
-	q := e.queueOf(w)
+	var q *state.ClusterQueue
+	switch {
+	case w.Held != nil:
+		q = e.queue(w.Held.ClusterQueue)
+	case w.Local.Exists:
+		q = e.queue(w.Local.ClusterQueue)
+	}
 	if q != w.ClusterQueue {
 		e.starts.forget(w)
 	}
@@ -42,17 +48,6 @@ func (e *Engine) route(w *state.Workload) {
 		return
 	}
 	e.joinClass(w, w.ClusterQueue)
-}
-
-// queueOf returns the ClusterQueue of which the workload holds quota, or in which it waits; nil if there is none.
-func (e *Engine) queueOf(w *state.Workload) *state.ClusterQueue {
-	switch {
-	case w.Held != nil:
-		return e.queue(w.Held.ClusterQueue)
-	case w.Local.Exists:
-		return e.queue(w.Local.ClusterQueue)
-	}
-	return nil
 }
 
 // leave takes the workload out of its class and its lists, and breaks its nomination.
@@ -99,6 +94,7 @@ func (e *Engine) rollBack(w *state.Workload) {
 	if w.Assumed == state.Admits {
 		w.Held, w.Withdrawn = nil, nil
 		w.Local.Refund(w.Key)
+		e.starts.revoked(w)
 	}
 	if w.Before != nil {
 		w.Held, w.Before = w.Before, nil
@@ -123,7 +119,9 @@ func (e *Engine) observeAdmission(w *state.Workload, observed *Admission) {
 		// The observation may be from before the write of the assumption, which is kept until the result of the write
 		// is reported.
 	case observed != nil:
-		w.Held, w.Before = observed, nil
+		if w.Held, w.Before = observed, nil; was == state.Admits {
+			e.starts.confirmed(w)
+		}
 		if w.Assumed != state.Evicts {
 			w.Assumed = state.Nothing
 		}

@@ -45,6 +45,10 @@ type LateCause string
 const (
 	// LateByLimit: a workload ran beyond its limit, which nobody enforced.
 	LateByLimit LateCause = "LimitNotEnforced"
+	// LateByRaise: the limit of a workload was raised while it ran.
+	LateByRaise LateCause = "LimitRaised"
+	// LateByPods: pods that were stopped took longer than lateAfter to end.
+	LateByPods LateCause = "PodsTerminating"
 	// LateByQuota: quota, or the order of cohorts, was changed.
 	LateByQuota LateCause = "QuotaChanged"
 	// LateByNodes: nodes were lost or changed.
@@ -101,7 +105,7 @@ func later(a, b time.Time) time.Time {
 func (s *starts) Promises(yield func(Key, time.Time) bool) {
 	for _, f := range s.families {
 		for key, w := range f.Promised {
-			if !yield(key, w.Promised.At) {
+			if !w.Promised.Void && !yield(key, w.Promised.At) {
 				return
 			}
 		}
@@ -141,15 +145,15 @@ func (s *starts) checkLate(w *state.Workload) {
 // whyLate returns why a promised start is late.
 func (s *starts) whyLate(w *state.Workload) LateCause {
 	p := w.Promised
-	overdue := func(c *calendar.Calendar) bool {
-		ends := c.InOrder(calendar.Limits)
-		return len(ends) > 0 && ends[0].Limit().Before(s.runs.Now.Add(-lateAfter/2))
-	}
 	switch {
-	case overdue(w.ClusterQueue.Family.Calendar) || overdue(s.runs.OnNodes):
+	case s.anyOverdue(w.ClusterQueue.Family.Calendar, p) || s.anyOverdue(s.runs.OnNodes, p):
 		return LateByLimit
-	case p.Overtaken || p.Void:
+	case p.Overtaken:
 		return LateByPriority
+	case s.anyLeaving(w.ClusterQueue.Family):
+		return LateByPods
+	case p.Limits != s.runs.Raised:
+		return LateByRaise
 	case p.Nodes != s.planner.Evaluator.Nodes.NodesVersion:
 		return LateByNodes
 	case p.Quota != w.ClusterQueue.Revision:
@@ -158,14 +162,46 @@ func (s *starts) whyLate(w *state.Workload) LateCause {
 	return LateByDefect
 }
 
-// admitted notes that a workload was admitted: its own promise is over, and those of workloads that came before it, and
-// go after it, were overtaken.
-func (s *starts) admitted(w *state.Workload) {
-	if w.Promised != nil {
-		if s.checkLate(w); !w.Promised.Late {
-			s.kept++
+// anyOverdue reports whether a workload runs beyond a limit that it had not reached yet when the start was promised.
+func (s *starts) anyOverdue(c *calendar.Calendar, p *state.Promise) bool {
+	return slices.ContainsFunc(c.Overdue(s.runs.Now.Add(-lateAfter/2)),
+		func(limit time.Time) bool { return limit.After(p.Made) })
+}
+
+// anyLeaving reports whether a workload is being stopped whose quota or nodes a workload of the family could use.
+func (s *starts) anyLeaving(f *state.Family) bool {
+	for _, w := range s.runs.Workloads {
+		if w.Leaving() && w.ClusterQueue != nil && (w.ClusterQueue.Family == f || w.Placed.By != nil) {
+			return true
 		}
+	}
+	return false
+}
+
+// confirmed notes that the admission of a workload was stored: its promise was kept, unless it was late.
+func (s *starts) confirmed(w *state.Workload) {
+	if p := w.Admitting; p != nil && !p.Late {
+		s.kept++
+	}
+	w.Admitting = nil
+}
+
+// revoked notes that the admission of a workload was not stored: it waits with its promise again.
+func (s *starts) revoked(w *state.Workload) {
+	if w.Promised, w.Admitting = w.Admitting, nil; w.Promised != nil && w.ClusterQueue != nil {
+		if f := w.ClusterQueue.Family; f != nil && f.Backfills {
+			f.Promised[w.Key] = w
+		}
+	}
+}
+
+// admitted notes that a workload is being admitted: its own promise is over once that is confirmed, and those of
+// workloads that came before it, and go after it, were overtaken.
+func (s *starts) admitted(w *state.Workload) {
+	if promise := w.Promised; promise != nil {
+		s.checkLate(w)
 		s.forget(w)
+		w.Admitting = promise
 	}
 	overtakes := func(other *state.Workload) {
 		if other.Promised != nil && order.Compare(w.Rank(), other.Rank()) < 0 {
@@ -184,8 +220,8 @@ func (s *starts) admitted(w *state.Workload) {
 	}
 }
 
-// restart notes that families have changed: promises stay, whatever is planned anew, but not those of queues that plan no
-// starts any more.
+// restart notes that families have changed: promises stay, whatever is planned anew, but not those of queues that plan
+// no starts any more.
 func (s *starts) restart(families map[string]*state.Family) {
 	s.families = families
 	for _, w := range s.runs.Workloads {

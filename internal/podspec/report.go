@@ -51,9 +51,9 @@ func (a Agent) LetReport(template corev1.PodTemplateSpec, namespace, job string)
 	return out
 }
 
-// TellReporters returns the template of a batch Job with where its containers report, and the certificates to trust. They
-// got the variables and the volume by a policy when the Job was created, since the operator cannot add these later. A
-// template without the volume is returned as it is.
+// TellReporters returns the template of a batch Job with where its containers report, and the certificates to trust.
+// They got the variables and the volume by a policy when the Job was created, since the operator cannot add these
+// later. A template without the volume is returned as it is.
 func (a Agent) TellReporters(template corev1.PodTemplateSpec, namespace, job string) corev1.PodTemplateSpec {
 	if !a.Enabled() || a.Awaited() || !hasVolume(&template.Spec, reportVolume) {
 		return template

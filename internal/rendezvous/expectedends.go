@@ -55,8 +55,8 @@ func (r *reports) await(ctx context.Context, at time.Time) {
 	}
 }
 
-// write writes when a job ends, and how much is done, into annotations of its Workload, or removes them. A write that fails is tried again,
-// unless the Workload is gone.
+// write writes when a job ends, and how much is done, into annotations of its Workload, or removes them. A write that
+// fails is tried again, unless the Workload is gone.
 func (r *reports) write(ctx context.Context, next progress.Write) error {
 	err := patchOutlook(ctx, r.client, next)
 	r.mu.Lock()

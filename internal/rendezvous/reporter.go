@@ -67,7 +67,7 @@ func (r *reports) reporterOf(ctx context.Context, agent caller, name string) (re
 		}
 		names = append(names, owner.Name)
 		var runs bool
-		if out.run, runs = r.runOf(owner.UID); runs {
+		if out.run, runs = r.runOf(agent.Namespace, owner.UID); runs {
 			break
 		}
 		var err error

@@ -163,10 +163,13 @@ func (r *reports) put(key progress.Key, outlook progress.Outlook) {
 }
 
 // runOf returns the key of the run of the job with this UID; false if the job has no Workload that runs.
-func (r *reports) runOf(job types.UID) (progress.Key, bool) {
+func (r *reports) runOf(namespace string, job types.UID) (progress.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key, runs := r.byJob[job]
+	if key.Namespace != namespace { // an owner reference may name the UID of any object
+		return progress.Key{}, false
+	}
 	return key, runs
 }
 

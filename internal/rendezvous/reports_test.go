@@ -213,6 +213,17 @@ func TestAReportChangesOnlyItsOwnJob(t *testing.T) {
 	}
 }
 
+// TestNobodyReportsForAJobOfAnotherNamespace: users can write the UID of any object into an owner reference.
+func TestNobodyReportsForAJobOfAnotherNamespace(t *testing.T) {
+	theirs := admittedWorkload("wl-a", ofJobA)
+	theirs.Namespace = "other"
+	o := newOperatorReporting(t, theirs, podOfJob("a-0", 0, ofJobA))
+	o.report("a-0", "a", 600)
+	if got := o.ends(theirs); got != "" {
+		t.Errorf("the job of the other namespace ends %q, want nothing known", got)
+	}
+}
+
 func TestTheFirstPodOfAJobIsHeard(t *testing.T) {
 	o, a := newOperatorReporting(t, world()...), admittedWorkload("wl-a", nil)
 	o.report("a-2", "a", 60)

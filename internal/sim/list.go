@@ -16,7 +16,8 @@ import (
 // mostJSONBytes bounds the size of a list of jobs in JSON.
 const mostJSONBytes = 256 << 20
 
-// listed is a job of a list in JSON: a rigid one that runs for some time, or one whose speed at every size was measured.
+// listed is a job of a list in JSON: a rigid one that runs for some time, or one whose speed at every size was
+// measured.
 type listed struct {
 	Name     string
 	At       float64
@@ -37,10 +38,10 @@ type listed struct {
 
 // ReadList reads a list of jobs in JSON. A job has a name, at (arrival in seconds), replicas (the size that its user
 // chose) and run (seconds), or, where its speed at every size was measured, in place of run: max, work (seconds of one
-// replica), speed (a list from one replica to max) and exp. Such jobs are elastic, from one replica to max, or rigid, of
-// the size that their users chose. What else it may have: user, app (which counts as its user otherwise), priority,
-// limit and expected (seconds), and within, the level of a topology of which one domain must hold all its pods. An error
-// names the line and the job.
+// replica), speed (a list from one replica to max) and exp. Such jobs are elastic, from one replica to max, or rigid,
+// of the size that their users chose. What else it may have: user, app (which counts as its user otherwise), priority,
+// limit and expected (seconds), and within, the level of a topology of which one domain must hold all its pods. An
+// error names the line and the job.
 func ReadList(list io.Reader, rigid bool) (jobs []Job, err error) {
 	text, err := io.ReadAll(io.LimitReader(list, mostJSONBytes+1))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestPodsReportTheirProgressAsDocumented runs the function of docs/use/progress.md in pods of a batch Job, which get what
-// they need from a policy, and of a JobSet, which get it from the operator.
+// TestPodsReportTheirProgressAsDocumented runs the function of docs/use/progress.md in pods of a batch Job, which get
+// what they need from a policy, and of a JobSet, which get it from the operator.
 func TestPodsReportTheirProgressAsDocumented(t *testing.T) {
 	w := newWorld(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "use", "progress.md"))
@@ -23,7 +23,8 @@ func TestPodsReportTheirProgressAsDocumented(t *testing.T) {
 	if !found || !closed {
 		t.Fatal("docs/use/progress.md has no code in Python")
 	}
-	code += "\nimport time\nwhile True:\n  try: report(40, 600)\n  except Exception as e: print(e, flush=True)\n  time.sleep(2)\n"
+	code += "\nimport time\nwhile True:\n  try: report(40, 600)\n  except Exception as e: print(e, flush=True)\n" +
+		"  time.sleep(2)\n"
 	pod := strings.NewReplacer("CODE", strings.ReplaceAll(code, "\n", "\n          ")).Replace(`
   metadata:
     annotations: {muster.dev/progress: "true"}

@@ -216,8 +216,8 @@ func (r *round) placeNear(j *job) {
 
 // title says what is random in the job.
 func (j *job) title() string {
-	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s (limit %ds), %s, %v", j.Resource, j.Queue,
-		j.Least, j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Limit, j.Class, j.Annotations)
+	text := fmt.Sprintf("%s in %s of %d to %d pods with %d CPUs and %d GPUs for %s (limit %ds), %s, %v", j.Resource,
+		j.Queue, j.Least, j.Pods, j.CPUs, j.GPUs, j.Lasts, j.Limit, j.Class, j.Annotations)
 	if j.Jobs > 1 || j.MinAvailable+j.Together > 0 || j.Completions != j.Pods || len(j.JobAnnotations) > 0 {
 		text += fmt.Sprintf(", %d Jobs, %d completions, minAvailable %d of the task and %d of the job, %v",
 			j.Jobs, j.Completions, j.MinAvailable, j.Together, j.JobAnnotations)

@@ -268,8 +268,8 @@ value: 100
 // TestGangsWithinARack: of two racks with one free node each, none holds a gang of two nodes that must be in one rack.
 func TestGangsWithinARack(t *testing.T) {
 	manifests := onNodes(queues()) + node("a1") + strings.Replace(node("b1"), "rack: a", "rack: b", 1)
-	manifests = strings.NewReplacer("nominalQuota: 6", "nominalQuota: 8", "{rack: a}, topologyName", "{pool: g}, topologyName",
-		"{rack: ", "{pool: g, rack: ").Replace(manifests)
+	manifests = strings.NewReplacer("nominalQuota: 6", "nominalQuota: 8",
+		"{rack: a}, topologyName", "{pool: g}, topologyName", "{rack: ", "{pool: g, rack: ").Replace(manifests)
 	const job = `{"at": 0, "replicas": 8, "run": 10, "user": "a"%s}`
 	for within, want := range map[string]string{"": "big/gpu,8,0,0,10,0\n", `, "within": "rack"`: "big/gpu,8,0,,,\n"} {
 		list := "[" + fmt.Sprintf(job, within) + "]"

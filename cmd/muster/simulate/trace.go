@@ -67,9 +67,9 @@ func (s *Setup) priorities() (map[string]int32, error) {
 	return out, nil
 }
 
-// assign gives each job the LocalQueue, and the priority, of its user. Users that no annotation lists take turns in the order of their
-// first jobs: the first one gets the first LocalQueue by namespace and name, and so on, except LocalQueues with an
-// annotation.
+// assign gives each job the LocalQueue, and the priority, of its user. Users that no annotation lists take turns in the
+// order of their first jobs: the first one gets the first LocalQueue by namespace and name, and so on, except
+// LocalQueues with an annotation.
 func (s *Setup) assign(jobs []sim.Job) error {
 	byUser, round := map[string]*engine.Key{}, []engine.Key{}
 	for _, q := range s.LocalQueues {

@@ -69,8 +69,8 @@ func expectedEnd(w *kueue.Workload, now time.Time) *metav1.Time {
 	return &metav1.Time{Time: end}
 }
 
-// percentageDone returns about how much of the job of the Workload is done now, from 0 to 99, if it progresses evenly from
-// what it reported to its expected end; nil if it reported no percentage.
+// percentageDone returns about how much of the job of the Workload is done now, from 0 to 99, if it progresses evenly
+// from what it reported to its expected end; nil if it reported no percentage.
 func percentageDone(w *kueue.Workload, end, now time.Time) *int64 {
 	reported, at, ok := workload.ParseProgress(w.Annotations[muster.ReportedProgressAnnotation])
 	if !ok || at.After(now) {

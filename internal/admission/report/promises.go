@@ -9,7 +9,7 @@ var (
 	promisesKept = metrics.NewCounter("muster_promised_starts_kept_total",
 		"Promised starts that were kept: a start is promised where it rests on limits alone.").WithLabelValues()
 	promisesDelayed = metrics.NewCounter("muster_promised_starts_delayed_total",
-		"Promised starts that were delayed by more than a minute: a job ran beyond its limit (LimitNotEnforced), quota or cohorts were changed (QuotaChanged), nodes were lost or changed (NodesChanged), or a workload of a higher priority went before (HigherPriority). Unexplained is none of these, and a bug of Muster's.",
+		"Promised starts that were delayed by more than a minute: a job ran beyond its limit (LimitNotEnforced), the limit of a job was raised while it ran (LimitRaised), stopped pods took longer than a minute to end (PodsTerminating), quota or cohorts were changed (QuotaChanged), nodes were lost or changed (NodesChanged), or a workload of a higher priority went before (HigherPriority). Unexplained is none of these, and a bug of Muster's.",
 		"cause")
 )
 

@@ -28,10 +28,14 @@ import (
 // begin anew with each start.
 func timeOf(w *kueue.Workload, podSets []engine.PodSet) durations.Known {
 	out := durations.Known{
-		Limit:    limitOf(w),
+		Limit:    workload.Seconds(int64(ptr.Deref(w.Spec.MaximumExecutionTimeSeconds, 0))),
+		PerStart: workload.ParseTime(w.Annotations[muster.JobLimitAnnotation]),
 		Expected: workload.ParseTime(w.Annotations[muster.ExpectedDurationAnnotation]),
 		Kind:     kindOf(w, podSets),
 		Wider:    w.Namespace,
+	}
+	if out.Limit == 0 && out.PerStart == 0 {
+		out.PerStart = workload.PodsDeadline(w.Spec.PodSets)
 	}
 	if w.Spec.MaximumExecutionTimeSeconds != nil {
 		out.Ran = workload.Seconds(int64(ptr.Deref(w.Status.AccumulatedPastExexcutionTimeSeconds, 0)))
@@ -40,21 +44,6 @@ func timeOf(w *kueue.Workload, podSets []engine.PodSet) durations.Known {
 		out.Ends = at.UTC()
 	}
 	return out
-}
-
-// limitOf returns the run time after which the Workload is stopped, zero if it has no limit: the smaller one of
-// maximumExecutionTimeSeconds, which Muster enforces, and the limit that the job's own API enforces. If neither is
-// given, it is that of its pods.
-func limitOf(w *kueue.Workload) time.Duration {
-	limit := workload.Seconds(int64(ptr.Deref(w.Spec.MaximumExecutionTimeSeconds, 0)))
-	own := workload.ParseTime(w.Annotations[muster.JobLimitAnnotation])
-	switch {
-	case limit == 0 && own == 0:
-		return workload.PodsDeadline(w.Spec.PodSets)
-	case limit == 0 || own > 0 && own < limit:
-		return own
-	}
-	return limit
 }
 
 // durationsOf returns what the annotations of a ClusterQueue or a LocalQueue say of the times of its workloads.

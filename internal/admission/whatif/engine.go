@@ -25,6 +25,7 @@ func NewEngine(cfg *config.Configuration, now time.Time, objects ...client.Objec
 	}
 	e.Arrange(now)
 	noteEvictions(e, objects)
+	engine.PlanStarts(e)
 	return e
 }
 

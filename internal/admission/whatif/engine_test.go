@@ -3,12 +3,14 @@ package whatif
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/admission/translate"
 	"github.com/musterhq/muster/internal/config"
@@ -87,5 +89,28 @@ func TestTheEngineKnowsForWhichWorkloadAnotherWasEvicted(t *testing.T) {
 				t.Errorf("waits is explained as %s, want %s: %+v", x.Code, tc.code, x)
 			}
 		})
+	}
+}
+
+// TestTheEngineKnowsPlannedStarts: a job that would fit, and is held back for the sake of a promised start, is told so,
+// and the job that is to start learns when.
+func TestTheEngineKnowsPlannedStarts(t *testing.T) {
+	cq := admissiontest.NewClusterQueue("cq", "4")
+	cq.Annotations = map[string]string{muster.BackfillAnnotation: "true", muster.MaxDurationAnnotation: "2h"}
+	runs, large, small := admissiontest.NewWorkload("a", 3, admissiontest.Quantities("cpu", "1")),
+		admissiontest.NewWorkload("b", 4, admissiontest.Quantities("cpu", "1")),
+		admissiontest.NewWorkload("c", 1, admissiontest.Quantities("cpu", "1"))
+	admissiontest.Admit(runs, admissiontest.Given("cq", 3), admissiontest.Now)
+	small.CreationTimestamp.Time = large.CreationTimestamp.Add(time.Second)
+	e := NewEngine(config.Default(), admissiontest.Now.Add(time.Hour), small, large, runs, cq,
+		admissiontest.NewLocalQueue("q", "cq"), admissiontest.NewFlavor("f"), admissiontest.Namespace.DeepCopy())
+	start := admissiontest.Now.Add(2 * time.Hour)
+	if x, _ := e.Explain(engine.Key{Namespace: "ns", Name: "b"}); x.Start == nil || !x.Start.Promised ||
+		!x.Start.At.Equal(start) {
+		t.Errorf("the large job starts %+v, want a promise for %s", x.Start, start)
+	}
+	if x, _ := e.Explain(engine.Key{Namespace: "ns", Name: "c"}); x.Code != reason.BehindReservation ||
+		x.Delays == nil || x.Delays.Name.Name != "b" || !x.Delays.Promised || !x.Delays.At.Equal(start) {
+		t.Errorf("the small job waits for %s and delays %+v, want the promised start of b", x.Code, x.Delays)
 	}
 }

@@ -20,8 +20,19 @@ type Entry struct {
 	Reported time.Time
 
 	// ends is when it is expected to end, as of the last Refresh, and until the time until which that stays so, zero for
-	// always. limit is when it is stopped, zero for never.
-	ends, until, limit time.Time
+	// always. limit is when it is stopped, zero for never, or if it is overdue: it runs beyond its limit, passed.
+	ends, until, limit, passed time.Time
+	// outlived is set once it has run beyond an end that it reported.
+	outlived bool
+}
+
+// overdueAfter is how long a workload may take to end at its limit until nobody knows when it ends.
+const overdueAfter = time.Minute
+
+// EndsLaterThan reports whether the limit of the entry was raised, compared with an earlier entry of the same run.
+func (e *Entry) EndsLaterThan(earlier *Entry) bool {
+	return e.Since.Equal(earlier.Since) && !earlier.limit.IsZero() && e.passed.IsZero() &&
+		(e.limit.IsZero() || e.limit.After(earlier.limit))
 }
 
 // Ends returns when the workload is expected to end.
@@ -73,13 +84,17 @@ func (c *Calendar) Entry(key order.Key) *Entry { return c.byKey[key] }
 
 // Put adds an entry, or replaces that of the same workload.
 func (c *Calendar) Put(e Entry, now time.Time) {
-	if was := c.byKey[e.Key]; was != nil {
+	before := c.byKey[e.Key]
+	if was := before; was != nil {
 		if was.Forecast == e.Forecast && was.Since.Equal(e.Since) && was.Reported.Equal(e.Reported) {
 			return
 		}
 		c.Remove(e.Key)
 	}
 	entry := &e
+	if was := before; was != nil && was.Since.Equal(e.Since) {
+		entry.outlived = was.outlived || !was.Reported.IsZero() && !was.Reported.After(now)
+	}
 	c.byKey[e.Key] = entry
 	if !e.Since.IsZero() {
 		entry.limit = e.Forecast.Reached(e.Since)
@@ -87,6 +102,18 @@ func (c *Calendar) Put(e Entry, now time.Time) {
 	c.place(entry, now)
 	c.insert(entry, Limits)
 	c.version++
+}
+
+// Overdue returns the limits beyond which workloads run that should have ended by the time.
+func (c *Calendar) Overdue(by time.Time) (limits []time.Time) {
+	for _, e := range c.byKey {
+		if !e.passed.IsZero() {
+			limits = append(limits, e.passed)
+		} else if !e.limit.IsZero() && e.limit.Before(by) {
+			limits = append(limits, e.limit)
+		}
+	}
+	return limits
 }
 
 // Remove removes the entry of a workload, if it has one.
@@ -112,7 +139,10 @@ func (c *Calendar) Refresh(now time.Time) {
 		c.moving.Pop()
 		e := c.byKey[next.Key]
 		c.take(e, Expected)
+		c.take(e, Limits)
+		e.outlived = e.outlived || !e.Reported.IsZero() && !e.Reported.After(now)
 		c.place(e, now)
+		c.insert(e, Limits)
 		c.version++
 	}
 }
@@ -125,7 +155,14 @@ func (c *Calendar) Moves() time.Time {
 
 // place works out the expected end of an entry, and lists the entry by it.
 func (c *Calendar) place(e *Entry, now time.Time) {
-	e.ends, e.until = e.expected(now)
+	if late := e.limit.Add(overdueAfter); !e.limit.IsZero() && !late.After(now) {
+		e.passed, e.limit = e.limit, time.Time{}
+	}
+	if e.ends, e.until = e.expected(now); !e.limit.IsZero() {
+		if late := e.limit.Add(overdueAfter); e.until.IsZero() || late.Before(e.until) {
+			e.until = late
+		}
+	}
 	c.insert(e, Expected)
 	if !e.until.IsZero() {
 		c.moving.Push(order.Rank{Since: e.until, Key: e.Key})
@@ -135,12 +172,15 @@ func (c *Calendar) place(e *Entry, now time.Time) {
 // expected returns when the workload is expected to end, and until when that stays so, zero for always.
 func (e *Entry) expected(now time.Time) (ends, until time.Time) {
 	f, since := e.Forecast, e.Since
+	if !e.passed.IsZero() {
+		f.Limit = 0 // nobody enforces it
+	}
 	switch {
 	case since.IsZero(): // it is expected to start now, whenever that is
 		f.Limit, since = 0, now
 		ends, _ = f.Ends(since, now)
 		return ends, now.Add(max(f.Cautious/16, time.Second))
-	case e.Reported.After(now):
+	case e.Reported.After(now) && !e.outlived: // who was wrong before is not believed again
 		if limit := f.Reached(since); !limit.IsZero() && e.Reported.After(limit) {
 			return limit, time.Time{}
 		}

@@ -74,8 +74,12 @@ func check(t *rapid.T, c *Calendar, want map[order.Key]Entry, now time.Time) {
 			if !entry.End(by).IsZero() {
 				n++
 			}
-			if by == Limits && !e.Since.IsZero() && !entry.Limit().Equal(e.Forecast.Reached(e.Since)) {
-				t.Fatalf("%s is stopped at %s, want %s", key, entry.Limit(), e.Forecast.Reached(e.Since))
+			limit := e.Forecast.Reached(e.Since)
+			if !limit.IsZero() && !limit.Add(overdueAfter).After(now) {
+				limit = time.Time{} // nobody knows when it ends
+			}
+			if by == Limits && !e.Since.IsZero() && !entry.Limit().Equal(limit) {
+				t.Fatalf("%s is stopped at %s, want %s", key, entry.Limit(), limit)
 			}
 			if limit := entry.Limit(); by == Expected && !limit.IsZero() && entry.Ends().After(limit) {
 				t.Fatalf("%s ends at %s, beyond its limit at %s", key, entry.Ends(), limit)
@@ -92,6 +96,51 @@ func check(t *rapid.T, c *Calendar, want map[order.Key]Entry, now time.Time) {
 		if !e.Ends().After(now) && e.Limit().IsZero() {
 			t.Fatalf("%s has no limit, runs at %s, and is expected to have ended at %s", e.Key, now, e.Ends())
 		}
+	}
+}
+
+// TestWhoWasWrongIsNotBelievedAgain: a workload that ran beyond an end that it reported is expected to need as long
+// again as it has run, whatever it reports then.
+func TestWhoWasWrongIsNotBelievedAgain(t *testing.T) {
+	c := New()
+	says := func(now time.Time, left time.Duration) time.Duration {
+		c.Put(Entry{Key: order.Key{Name: "w"}, Since: start, Reported: now.Add(left),
+			Forecast: durations.Of(&durations.Known{Expected: time.Minute}, durations.Bounds{}, nil)}, now)
+		return c.Entry(order.Key{Name: "w"}).Ends().Sub(now)
+	}
+	if left := says(start, time.Hour); left != time.Hour {
+		t.Errorf("%s are left, want the hour that was reported", left)
+	}
+	if left := says(start.Add(10*time.Minute), 2*time.Hour); left != 2*time.Hour {
+		t.Errorf("%s are left, want the two hours that were reported before the first end had come", left)
+	}
+	now := start.Add(3 * time.Hour)
+	c.Refresh(now)
+	if left := says(now, 20*time.Second); left < 3*time.Hour {
+		t.Errorf("%s are left, want as long again as the three hours that it has run", left)
+	}
+	if late := c.Overdue(now); len(late) != 0 {
+		t.Errorf("limits %v are overdue, and it has none", late)
+	}
+}
+
+// TestALimitThatNobodyEnforcesIsNoLimit: a minute after it nobody knows when the workload ends.
+func TestALimitThatNobodyEnforcesIsNoLimit(t *testing.T) {
+	c, key := New(), order.Key{Name: "w"}
+	known := durations.Known{Limit: time.Hour}
+	c.Put(Entry{Key: key, Since: start, Forecast: durations.Of(&known, durations.Bounds{}, nil)}, start)
+	c.Refresh(start.Add(time.Hour))
+	if got := c.Entry(key).Limit(); !got.Equal(start.Add(time.Hour)) {
+		t.Errorf("it is stopped at %s, want an hour after its start", got)
+	}
+	now := start.Add(time.Hour + overdueAfter)
+	if next := c.Moves(); !next.Equal(now) {
+		t.Errorf("its end moves at %s, want a minute after the limit", next)
+	}
+	c.Refresh(now)
+	if e := c.Entry(key); !e.Limit().IsZero() || e.Ends().Sub(now) < time.Hour || len(c.Overdue(now)) != 1 {
+		t.Errorf("the limit is %s, the end %s and overdue are %v; want no limit, as long again, and one", e.Limit(), e.Ends(),
+			c.Overdue(now))
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 
 // Known is what is known of the time of one workload, apart from what its queues say.
 type Known struct {
-	// Limit is the run time after which the workload is stopped, zero if it has none. Whoever owns the limit enforces it;
-	// the engine never does.
+	// Limit is the run time after which the workload is stopped, all its runs together, zero if it has none. Whoever owns
+	// the limit enforces it; the engine never does.
 	Limit time.Duration `json:",omitempty"`
+	// PerStart is a limit that begins anew with each start, zero if there is none.
+	PerStart time.Duration `json:",omitempty"`
 	// Expected is how long the workload runs according to its object, zero if the object does not say.
 	Expected time.Duration `json:",omitempty"`
 	// Ran is for how long the workload ran before it was evicted. It counts toward the limit.
@@ -61,16 +63,20 @@ type Forecast struct {
 // Unknown is the forecast for a workload of which nothing at all is known.
 const Unknown = time.Hour
 
-// Of returns the forecast for a workload in a queue with these bounds. learned may be nil. The first of these is the
-// estimate: what the object says, what workloads of its kind took, the default of the queue, the limit, Unknown.
-// Estimates are rounded up to steps, so that workloads that take about as long wait together.
+// Of returns the forecast for a workload in a queue with these bounds. learned may be nil. What it ran before counts
+// only toward Limit: the maximum of a queue begins anew with each start of some kinds of job, and for others the
+// forecast is only longer than it could be. The first of these is the estimate: what the object says, what workloads of
+// its kind took, the default of the queue, the limit, Unknown. Estimates are rounded up to steps, so that workloads
+// that take about as long wait together.
 func Of(known *Known, bounds Bounds, learned *Learner) Forecast {
-	f := Forecast{Limit: known.Limit}
-	if f.Limit <= 0 || bounds.Max > 0 && bounds.Max < f.Limit {
-		f.Limit = bounds.Max
+	f := Forecast{}
+	if known.Limit > 0 {
+		f.Limit = max(known.Limit-max(0, known.Ran), time.Second)
 	}
-	if f.Limit > 0 {
-		f.Limit = max(f.Limit-max(0, known.Ran), time.Second)
+	for _, limit := range []time.Duration{known.PerStart, bounds.Max} {
+		if limit > 0 && (f.Limit == 0 || limit < f.Limit) {
+			f.Limit = limit
+		}
 	}
 	switch usual, cautious, some := learned.About(known); {
 	case known.Expected > 0:

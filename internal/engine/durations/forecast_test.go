@@ -31,6 +31,14 @@ func TestForecastsFollowTheOrderOfSources(t *testing.T) {
 			want: Forecast{Limit: hours(1), Usual: hours(1), Cautious: hours(1)}},
 		"a limit that is used up": {known: Known{Limit: hours(1), Ran: hours(2)},
 			want: Forecast{Limit: time.Second, Usual: time.Second, Cautious: time.Second}},
+		"a limit that begins anew beside one of which a part is used": {
+			known: Known{Limit: hours(10), PerStart: hours(2), Ran: hours(1)},
+			want:  Forecast{Limit: hours(2), Usual: hours(2), Cautious: hours(2)}},
+		"one of which less is left": {known: Known{Limit: hours(3), PerStart: hours(2), Ran: hours(2)},
+			want: Forecast{Limit: hours(1), Usual: hours(1), Cautious: hours(1)}},
+		"the maximum of the queue beside a part that is used": {
+			known: Known{Limit: hours(10), Ran: hours(1)}, bounds: Bounds{Max: hours(2)},
+			want: Forecast{Limit: hours(2), Usual: hours(2), Cautious: hours(2)}},
 		"the default before the limit": {known: Known{Limit: hours(5)}, bounds: Bounds{Default: time.Minute},
 			want: Forecast{Limit: hours(5), Usual: roundUp(time.Minute), Cautious: roundUp(time.Minute)}},
 		"the kind before the default": {known: Known{Kind: "train"}, bounds: Bounds{Default: hours(9)},

@@ -46,8 +46,8 @@ func (p *Planner) Delayed(w *state.Workload, c *state.Class, found *evaluate.Out
 	return p.delayedBy(&of)
 }
 
-// startsNow reports whether a workload of the class would start at once: it waits neither for the pods of others to end,
-// nor for others to shrink, nor for admission checks. Else nobody knows when its limit begins to count.
+// startsNow reports whether a workload of the class would start at once: it waits neither for the pods of others to
+// end, nor for others to shrink, nor for admission checks. Else nobody knows when its limit begins to count.
 func (p *Planner) startsNow(c *state.Class, found *evaluate.Outcome) bool {
 	return found.Verdict == state.Admissible && p.Evaluator.YieldingIn == nil &&
 		len(c.Queue.ChecksFor(&model.Admission{ClusterQueue: c.Queue.Name, PodSets: found.Choice.Assignments})) == 0
@@ -145,20 +145,31 @@ func (p *Planner) leastFor(of *passer, r *state.Reservation) (quota.Vector, []mo
 	return p.Evaluator.Ledgers.VectorOf(least), least.PodSets
 }
 
+// startOf returns the time that nobody may delay: that of the planned start, or, as long as the promise can be kept,
+// the promised one. By the ends of others the start may be later: those who are taken back for it run until then.
+func (p *Planner) startOf(r *state.Reservation) time.Time {
+	if w := p.Evaluator.Workloads[r.Rank.Key]; w != nil && w.HasPromise() && w.Promised.At.Before(r.At) {
+		return w.Promised.At
+	}
+	return r.At
+}
+
 // endsBefore reports whether the workload has ended by the planned start.
 func (p *Planner) endsBefore(of *passer, r *state.Reservation) bool {
 	if r.IsPromise() {
-		return of.startsNow && of.lasts.Limit > 0 && !of.since.Add(of.lasts.Limit).After(r.At)
+		return of.startsNow && of.lasts.Limit > 0 && !of.since.Add(of.lasts.Limit).After(p.startOf(r))
 	}
 	ends, _ := of.lasts.Ends(of.since, p.Runs.Now)
-	return !ends.After(r.At)
+	return !ends.After(p.startOf(r))
 }
 
-// isTakenBack reports whether the workload of the planned start may evict the other one under the rules of its queue.
+// isTakenBack reports whether the workload of the planned start may evict the other one under the rules of its queue. A
+// promise relies on that only within the queue: what is borrowed now may not be borrowed any more when the time has
+// come, and then cannot be reclaimed.
 func (p *Planner) isTakenBack(of *passer, r *state.Reservation) bool {
 	by := p.Evaluator.Workloads[r.Rank.Key]
 	q := r.Class.Queue
-	if !q.Preemption.Allows() || q.Family != of.queue.Family {
+	if !q.Preemption.Allows() || q.Family != of.queue.Family || r.IsPromise() && of.queue != q {
 		return false
 	}
 	holder := &preempt.Holder{Key: of.w.Key, Priority: of.w.Priority, QueuedAt: of.w.QueuedAt, ReservedAt: p.Runs.Now,
@@ -219,13 +230,14 @@ func (p *Planner) Before(c *state.Class, family []*state.Reservation) (out []*st
 func (p *Planner) endBy(r *state.Reservation, before []*state.Reservation, onNodes bool) {
 	f := r.Class.Queue.Family
 	if !onNodes && len(before) == 0 && len(r.Class.Queue.Elastic) == 0 {
-		for node, amounts := range p.releasedBy(r) {
+		for node, amounts := range p.releasedBy(r, p.startOf(r)) {
 			node.Release(quota.Planned, amounts)
 		}
 		return
 	}
+	at := p.startOf(r)
 	for _, e := range p.endsOf(f, onNodes, r.By, before) {
-		if e.at.After(r.At) {
+		if e.at.After(at) {
 			return
 		}
 		p.release(r.Class, e, onNodes)
@@ -235,21 +247,22 @@ func (p *Planner) endBy(r *state.Reservation, before []*state.Reservation, onNod
 // releasedCache has what has ended by a planned start, by queue, so that it is added up once for many who want to pass.
 type releasedCache struct {
 	of       *state.Reservation
+	at       time.Time
 	charges  int
 	calendar int
 	amounts  map[*quota.Node]quota.Vector
 }
 
-// releasedBy returns what those release in all that end by the planned start.
-func (p *Planner) releasedBy(r *state.Reservation) map[*quota.Node]quota.Vector {
+// releasedBy returns what those release in all that end by the time.
+func (p *Planner) releasedBy(r *state.Reservation, by time.Time) map[*quota.Node]quota.Vector {
 	f := r.Class.Queue.Family
-	now := releasedCache{of: r, charges: f.Waits.Charges(), calendar: f.Calendar.Version()}
-	if at := &p.released; at.of == now.of && at.charges == now.charges && at.calendar == now.calendar {
+	now := releasedCache{of: r, at: by, charges: f.Waits.Charges(), calendar: f.Calendar.Version()}
+	if at := &p.released; at.of == now.of && at.at.Equal(by) && at.charges == now.charges && at.calendar == now.calendar {
 		return at.amounts
 	}
 	sums := map[*quota.Node]map[quota.Index]int64{}
 	for _, e := range f.Calendar.InOrder(r.By) {
-		if e.End(r.By).After(r.At) {
+		if e.End(r.By).After(by) {
 			break
 		}
 		w := p.Evaluator.Workloads[e.Key]

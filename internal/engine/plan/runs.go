@@ -19,6 +19,8 @@ type Runs struct {
 	// Now is the time of the present pass, Backfills says whether any family plans starts.
 	Now       time.Time
 	Backfills bool
+	// Raised counts how often the limit of a running workload was raised.
+	Raised int
 }
 
 // Forecast works out how long the workload runs, if it is not known yet.
@@ -75,7 +77,8 @@ func (r *Runs) update(c *calendar.Calendar, f *state.Family, w *state.Workload, 
 			f.Enqueue() // its starts may change
 		}
 	}()
-	if was := c.Entry(w.Key); was != nil && f != nil {
+	was := c.Entry(w.Key)
+	if was != nil && f != nil {
 		crosses := slices.ContainsFunc(f.Reserved, func(planned *state.Reservation) bool {
 			end := was.End(planned.By)
 			return end.IsZero() || end.After(planned.At)
@@ -88,6 +91,9 @@ func (r *Runs) update(c *calendar.Calendar, f *state.Family, w *state.Workload, 
 	}
 	r.Forecast(w)
 	c.Put(calendar.Entry{Key: w.Key, Forecast: w.Forecast, Since: w.StartedAt(), Reported: w.Time.Ends}, r.Now)
+	if was != nil && c.Entry(w.Key).EndsLaterThan(was) {
+		r.Raised++
+	}
 }
 
 // Restart builds the calendars anew after families have changed. Those of the families in which starts are planned are

@@ -57,12 +57,14 @@ func (r *Reservation) Same(other *Reservation) bool {
 type Promise struct {
 	// At is the earliest start that was promised.
 	At time.Time
-	// Nodes and Quota are the versions of nodes and of quota as of the promise. Overtaken is set once a workload that came
-	// later, and goes before this one, was admitted in the family.
-	Nodes, Quota int
-	Overtaken    bool
-	// Void is set once a workload waits as well that goes first whenever it was queued: of a higher priority, or one that
-	// lost its nodes.
+	// Nodes and Quota are the versions of nodes and of quota as of the promise, and Limits counts how often the limit of a
+	// running workload was raised before. Made is when the start was promised.
+	Nodes, Quota, Limits int
+	Made                 time.Time
+	// Overtaken is set once a workload that came later, and goes before this one, was admitted, or had its start planned.
+	Overtaken bool
+	// Void is set while a start is planned for a workload that goes first whenever it was queued: of a higher priority, or
+	// one that lost its nodes.
 	Void bool
 	// Late is set once the start was found to be delayed.
 	Late bool

@@ -40,8 +40,9 @@ type Workload struct {
 	// Forecast is how long it runs. It is made when the workload is queued in a family that plans starts, and stays
 	// the same while it waits and runs.
 	Forecast durations.Forecast
-	// Promised is the promise of its start, nil if it has none.
-	Promised *Promise
+	// Promised is the promise of its start, nil if it has none. Admitting is the one with which it is being admitted,
+	// until that is confirmed.
+	Promised, Admitting *Promise
 	// QueueEntry is its entry in a list of its ClusterQueue while it holds nothing, LocalEntry its entry in a list of
 	// its LocalQueue.
 	QueueEntry, LocalEntry order.Entry[*Workload]

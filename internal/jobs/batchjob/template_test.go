@@ -217,16 +217,17 @@ func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
 	}
 }
 
-// TestPodsThatReportAreToldWhere: only those that got the volume when the Job was created. It is forgotten when the Job is
-// held again, and a new authority changes no Job that runs.
+// TestPodsThatReportAreToldWhere: only those that got the volume when the Job was created. It is forgotten when the Job
+// is held again, and a new authority changes no Job that runs.
 func TestPodsThatReportAreToldWhere(t *testing.T) {
 	agent := podspec.Agent{Server: "muster.svc:9444", CA: "pem"}
 	reports := newJob(2)
 	reports.job.Spec.Template.Annotations = map[string]string{"own": "kept"}
 	reports.job.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "muster-progress"}}
 	running := started(reports.job, grant(2), agent)
-	want := map[string]string{"own": "kept", "muster.dev/progress-authority": "pem", "muster.dev/progress-url": "https://muster.svc:9444" +
-		"/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/" + reports.job.Name + "/status"}
+	want := map[string]string{"own": "kept", "muster.dev/progress-authority": "pem",
+		"muster.dev/progress-url": "https://muster.svc:9444" +
+			"/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/" + reports.job.Name + "/status"}
 	if diff := cmp.Diff(want, running.Spec.Template.Annotations); diff != "" {
 		t.Errorf("the annotations of the pods (-want +got):\n%s", diff)
 	}
@@ -244,7 +245,8 @@ func TestPodsThatReportAreToldWhere(t *testing.T) {
 	}
 	seen := jobs.Seen[*batchv1.Job]{Job: builder{running}.running(2).job}
 	seen.Facts.Agent = podspec.Agent{Server: agent.Server, CA: "renewed"}
-	seen.Admission = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{string(podSet): grant(2)}}
+	seen.Admission = jobs.Admission{Grant: jobs.Admitted,
+		PodSets: map[string]jobs.PodSetAdmission{string(podSet): grant(2)}}
 	for _, write := range plan(seen).Writes {
 		t.Errorf("with a new authority the Job that runs is written: %v", write)
 	}
