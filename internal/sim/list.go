@@ -51,6 +51,7 @@ func ReadList(list io.Reader, rigid bool) (jobs []Job, err error) {
 		return nil, fmt.Errorf("the list has more than %d MiB", mostJSONBytes>>20)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
 	line := func() int { return bytes.Count(text[:decoder.InputOffset()], []byte("\n")) + 1 }
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
 		return nil, fmt.Errorf("line %d: no list of jobs in JSON begins here", line())

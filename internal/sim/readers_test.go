@@ -111,6 +111,7 @@ func TestReadListRefusesWhatMakesNoSense(t *testing.T) {
 		"too few speeds":     {with("1.5, ", ""), "speed has 2 entries, and max is 3"},
 		"no speed at all":    {with("1.5", "0"), "speed at 2 replicas must be at least 0.001"},
 		"an absurd slope":    {with(`"exp": 0.5`, `"exp": 5`), "exp must be above 0"},
+		"an unknown field":   {with(`"app"`, `"limt": 5, "app"`), `unknown field "limt"`},
 		"both":               {with(`"max"`, `"run": 5, "max"`), "a job has either run, or max, work, speed and exp"},
 		"a negative run":     {`[{"replicas": 1, "run": -1}]`, "run must be a number of seconds above 0"},
 		"no replicas":        {`[{"run": 5}]`, "replicas must be from 1"},

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/pointers"
 )
 
@@ -39,6 +40,16 @@ func Seconds(n int64) time.Duration {
 		return 0
 	}
 	return time.Duration(n) * time.Second
+}
+
+// OwnLimit returns after how long the job's own API, or the kubelets, stop the job of the Workload, counted from each
+// start; zero if they do not.
+func OwnLimit(w *kueue.Workload) time.Duration {
+	limit := ParseTime(w.Annotations[muster.JobLimitAnnotation])
+	if limit > 0 || w.Spec.MaximumExecutionTimeSeconds != nil {
+		return limit
+	}
+	return PodsDeadline(w.Spec.PodSets)
 }
 
 // PodsDeadline returns the time after which the kubelets stop all pods of the pod sets: the longest

@@ -236,7 +236,7 @@ func jobRules() []rule {
 			[]attempt{{what: "capitals", change: label("kueue.x-k8s.io/priority-class", "High")}},
 			[]attempt{{what: "a name", change: label("kueue.x-k8s.io/priority-class", "high")}}},
 		{of, "the label max-exec-time-seconds is a number of seconds", inJobLabels,
-			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
+			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number from 1 to 999999999",
 			[]attempt{
 				{what: "0", change: label("kueue.x-k8s.io/max-exec-time-seconds", "0")},
 				{what: "an hour", change: label("kueue.x-k8s.io/max-exec-time-seconds", "1h")},

@@ -301,7 +301,7 @@ func jobSetPolicyRules() []rule {
 			[]attempt{{what: "capitals", change: label("kueue.x-k8s.io/priority-class", "High")}},
 			[]attempt{{what: "a name", change: label("kueue.x-k8s.io/priority-class", "high")}}},
 		{of, "the label max-exec-time-seconds is a number of seconds", inLabels,
-			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
+			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number from 1 to 999999999",
 			[]attempt{
 				{what: "0", change: label("kueue.x-k8s.io/max-exec-time-seconds", "0")},
 				{what: "a duration", change: label("kueue.x-k8s.io/max-exec-time-seconds", "10m")},

@@ -122,7 +122,7 @@ func trainingJobRules() []rule {
 			[]attempt{{what: "capitals", change: labels("kueue.x-k8s.io/priority-class", "P")}},
 			[]attempt{{what: "small letters", change: labels("kueue.x-k8s.io/priority-class", "p")}}},
 		{of, "the label max-exec-time-seconds is a number of seconds", inTrainLabels,
-			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
+			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number from 1 to 999999999",
 			[]attempt{{what: "0", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "0")}},
 			[]attempt{{what: "1", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "1")}}},
 	}

@@ -225,7 +225,7 @@ func vcJobPolicyRules() []rule {
 			[]attempt{{what: "capitals", change: labels("kueue.x-k8s.io/priority-class", "High")}},
 			[]attempt{{what: "a name", change: labels("kueue.x-k8s.io/priority-class", "high")}}},
 		{of, "the label max-exec-time-seconds is a number of seconds", inVCJobLabels,
-			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
+			"the label kueue.x-k8s.io/max-exec-time-seconds must be a number from 1 to 999999999",
 			[]attempt{{what: "a word", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "long")}},
 			[]attempt{{what: "a minute", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "60")}}},
 	}

@@ -37,7 +37,8 @@ may be compressed by gzip. The file of queues has manifests: ClusterQueues, Loca
 Topologies and Nodes where there are any. What kubectl prints with -o yaml will do. - reads the standard input.`,
 		Example: `  muster simulate --trace cluster.swf.gz --queues queues.yaml
   muster simulate --trace cluster.swf.gz --queues queues.yaml --nodes +16 --csv jobs.csv
-  kubectl get clusterqueues,localqueues,flavors,nodes -A -o yaml | muster simulate --trace cluster.swf --queues -`,
+  kubectl get clusterqueues,localqueues,cohorts,resourceflavors,topologies,nodes,namespaces -A -o yaml |
+    muster simulate --trace cluster.swf --queues -`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
@@ -74,7 +75,9 @@ func (so *simulateOptions) check() error {
 	case so.output != "" && so.output != "json":
 		return usageError("unknown output format %q: -o json, or none for a table", so.output)
 	case !addedNodes.MatchString(so.nodes):
-		return usageError("--nodes %q is no number of nodes to add: write +16", so.nodes)
+		return usageError("--nodes %q is no number of nodes to add from 0 to 100000: write +16", so.nodes)
+	case so.csv == "-":
+		return usageError("--csv writes a file: give its name")
 	case so.perPod < 1 || so.perPod > mostPerPod:
 		return usageError("--per-pod must be from 1 to %d", mostPerPod)
 	}

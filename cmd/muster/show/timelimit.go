@@ -55,8 +55,11 @@ func clockTime(t, now time.Time) string {
 func timeLines(text *strings.Builder, job *view.Job) {
 	if limit := job.Limit; limit != nil && job.LeftSeconds != nil {
 		then := "its pods are stopped and its Workload is deactivated then"
-		if limit.Pauses {
+		switch {
+		case limit.Pauses:
 			then = "it is paused then"
+		case limit.Own:
+			then = "it is stopped about then"
 		}
 		reach := "until"
 		if *job.LeftSeconds <= 0 {

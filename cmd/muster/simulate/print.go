@@ -44,9 +44,14 @@ func (o *Outcome) Table(to io.Writer) error {
 			return err
 		}
 	}
-	if never := all.NeverStarted; never > 0 {
-		_, err := fmt.Fprintf(to, "%d of the jobs never start: what they ask for is never free.\n", never)
-		return err
+	for _, r := range queues {
+		if r.NeverStarted == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(to, "never started in %s: %d (too large, or not accepted)\n",
+			plain.Cut(plain.Text(r.Queue), mostName), r.NeverStarted); err != nil {
+			return err
+		}
 	}
 	return nil
 }

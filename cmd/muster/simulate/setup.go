@@ -11,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // Setup is the queues and nodes on which jobs are played.
@@ -145,6 +147,11 @@ func (s *Setup) check() error {
 			}
 		}
 	}
+	for _, q := range slices.Concat(asObjects(s.ClusterQueues), asObjects(s.LocalQueues)) {
+		if err := checkTimes(q); err != nil {
+			return err
+		}
+	}
 	for _, q := range s.LocalQueues {
 		if !has(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: string(q.Spec.ClusterQueue)}}) {
 			return fmt.Errorf("%s names the ClusterQueue %s, which is not there", nameOf(q), q.Spec.ClusterQueue)
@@ -157,6 +164,22 @@ func (s *Setup) check() error {
 	}
 	if len(s.LocalQueues) == 0 {
 		return fmt.Errorf("there is no LocalQueue: jobs need one, and its ClusterQueue")
+	}
+	return nil
+}
+
+// checkTimes returns what is wrong with the annotations of a queue about times, which a cluster would refuse.
+func checkTimes(queue client.Object) error {
+	annotations := queue.GetAnnotations()
+	for _, name := range []string{muster.MaxDurationAnnotation, muster.DefaultDurationAnnotation} {
+		if _, ok := workload.ParseDuration(annotations[name]); annotations[name] != "" && !ok {
+			return fmt.Errorf("%s: the annotation %s must be a duration such as 1d12h, not %q", nameOf(queue), name,
+				annotations[name])
+		}
+	}
+	if text, set := annotations[muster.BackfillAnnotation]; set && text != "true" && text != "false" {
+		return fmt.Errorf("%s: the annotation %s must be true or false, not %q", nameOf(queue), muster.BackfillAnnotation,
+			text)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func TestTableAndCSV(t *testing.T) {
 big      3  22s     0s 45s 45s     45s  1.8  67%    1    0
 small    2   2s     0s  4s  4s      4s  1.2 100%    1    0
 all      5  12s     0s 45s 45s     45s  1.5  75%    2    0
-1 of the jobs never start: what they ask for is never free.
+never started in big: 1 (too large, or not accepted)
 `
 	wantCSV := `job,queue,size,submitted,started,ended,waited
 job-0000000,big/gpu,4,0,0,50,0
@@ -340,6 +340,10 @@ func TestManifestsThatMakeNoSense(t *testing.T) {
 			"names the Topology racks, which is not there"},
 		"checks": {with("  namespaceSelector: {}\n", "  namespaceSelector: {}\n  admissionChecks: [budget]\n"),
 			"not simulated"},
+		"no answer": {with(`backfill: "true"`, `backfill: "maybe"`),
+			"ClusterQueue big: the annotation muster.dev/backfill must be true or false"},
+		"no duration": {with(`backfill: "true"`, `max-duration: "-5m"`),
+			"ClusterQueue big: the annotation muster.dev/max-duration must be a duration"},
 		"nothing": {"", "there is no LocalQueue"},
 	} {
 		t.Run(name, func(t *testing.T) {

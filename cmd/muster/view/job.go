@@ -167,7 +167,9 @@ type TimeLimit struct {
 	Seconds int64 `json:"seconds"`
 	// Source is the field or the annotation that sets the limit, and the object that has it.
 	Source string `json:"source"`
-	// EndsAt is when the job reaches the limit. Pauses says that it is paused then, and not deactivated.
+	// EndsAt is when the job reaches the limit. Pauses says that it is paused then, and Own that its own API or the
+	// kubelets stop it, about then; another job is deactivated.
 	EndsAt metav1.Time `json:"endsAt"`
 	Pauses bool        `json:"pauses,omitempty"`
+	Own    bool        `json:"own,omitempty"`
 }

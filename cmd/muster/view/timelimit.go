@@ -44,6 +44,13 @@ func (l limitingQueues) addTimes(job *Job, w *kueue.Workload, now time.Time) {
 	}
 	limits := workload.Limits(w, l.local[types.NamespacedName{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}],
 		l.cluster[job.ClusterQueue])
+	own := workload.OwnLimit(w)
+	ends := workload.TrueSince(w, kueue.WorkloadAdmitted).Add(own)
+	if own > 0 && (len(limits) == 0 || ends.Before(limits[0].Ends)) {
+		job.Limit = &TimeLimit{Seconds: int64(own / time.Second), Source: "the job", EndsAt: metav1.NewTime(ends), Own: true}
+		job.LeftSeconds = seconds(ends.Sub(now))
+		return
+	}
 	if len(limits) == 0 {
 		if near := workload.IfTrue(w, muster.TimeLimitNearCondition); near != nil {
 			job.Message = join(job.Message, near.Message)

@@ -54,6 +54,28 @@ func TestARunningJobHasTheTimeUntilItsLimit(t *testing.T) {
 	}
 }
 
+// TestAJobHasTheTimeUntilItsOwnLimit: its own API stops it, or the kubelets do. What is reached first counts.
+func TestAJobHasTheTimeUntilItsOwnLimit(t *testing.T) {
+	own := func(limit string) func(*kueue.Workload) {
+		return func(w *kueue.Workload) { w.Annotations = map[string]string{muster.JobLimitAnnotation: limit} }
+	}
+	for name, test := range map[string]struct {
+		job  Job
+		want TimeLimit
+	}{
+		"alone": {limitedJob(t, "", "", 100, own("10m")),
+			TimeLimit{Seconds: 600, Source: "the job", EndsAt: at(660), Own: true}},
+		"below that of its queue": {limitedJob(t, "1h", "", 100, own("10m")),
+			TimeLimit{Seconds: 600, Source: "the job", EndsAt: at(660), Own: true}},
+		"above that of its queue": {limitedJob(t, "1h", "", 100, own("2h")), TimeLimit{Seconds: 3600,
+			Source: "muster.dev/max-duration of LocalQueue gpu", EndsAt: at(3660)}},
+	} {
+		if test.job.Limit == nil || *test.job.Limit != test.want {
+			t.Errorf("%s: the limit is %+v, want %+v", name, test.job.Limit, test.want)
+		}
+	}
+}
+
 func TestAJobThatDoesNotRunHasNoTimeLeft(t *testing.T) {
 	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
 	w.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)

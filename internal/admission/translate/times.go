@@ -29,13 +29,10 @@ import (
 func timeOf(w *kueue.Workload, podSets []engine.PodSet) durations.Known {
 	out := durations.Known{
 		Limit:    workload.Seconds(int64(ptr.Deref(w.Spec.MaximumExecutionTimeSeconds, 0))),
-		PerStart: workload.ParseTime(w.Annotations[muster.JobLimitAnnotation]),
+		PerStart: workload.OwnLimit(w),
 		Expected: workload.ParseTime(w.Annotations[muster.ExpectedDurationAnnotation]),
 		Kind:     kindOf(w, podSets),
 		Wider:    w.Namespace,
-	}
-	if out.Limit == 0 && out.PerStart == 0 {
-		out.PerStart = workload.PodsDeadline(w.Spec.PodSets)
 	}
 	if w.Spec.MaximumExecutionTimeSeconds != nil {
 		out.Ran = workload.Seconds(int64(ptr.Deref(w.Status.AccumulatedPastExexcutionTimeSeconds, 0)))
