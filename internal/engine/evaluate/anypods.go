@@ -62,7 +62,7 @@ func (a *anySearch) fill(order []int) bool {
 			a.extend(set)
 		}
 	}
-	a.evaluator.tried += TriedPerBudget * len(order)
+	a.evaluator.Tried += TriedPerBudget * len(order)
 	if !a.isEnough() {
 		if a.best.Verdict != state.Hopeless && !a.evaluator.Planning {
 			// With fewer pods of an earlier pod set there may be enough of a later one.

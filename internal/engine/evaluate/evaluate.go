@@ -268,7 +268,7 @@ func (ev *Evaluator) takesFromGrowth(w *state.Workload, q *state.ClusterQueue, f
 			trial.TakeOffNodes()
 			is = ev.Growths.BlocksGrowth(w, q, found.Choice) != nil
 		})
-		ev.tried += trial.Tried
+		ev.Tried += trial.Tried
 	})
 	return is
 }
@@ -332,7 +332,7 @@ func (ev *Evaluator) ByYielding(w *state.Workload, c *state.Class) (found Outcom
 				ok = fits(sizes)
 			}
 		}
-		ev.tried += trial.Tried
+		ev.Tried += trial.Tried
 	})
 	if !ok {
 		return Outcome{}, false

@@ -70,10 +70,9 @@ type Evaluator struct {
 	YieldingIn *state.ClusterQueue
 	// Ranking has the shares that searches for victims compare.
 	Ranking fair.Ranking
-	// Evaluations counts the evaluations of classes, and Trials those in which a start was planned; tried counts the
-	// workloads that these have tried at other sizes on nodes.
-	Evaluations, Trials int
-	tried               int
+	// Evaluations counts the evaluations of classes, and Trials those in which a start was planned. Tried counts the
+	// workloads that these have tried at other sizes on nodes, or taken off the nodes as they end before a planned start.
+	Evaluations, Trials, Tried int
 	// cause is what the present evaluation has depended on so far.
 	cause waiting.Cause
 }
@@ -141,11 +140,11 @@ const CountedPerBudget = 500
 type Work struct{ tried, counted int }
 
 // WorkSoFar returns the work that was done since the engine started.
-func (ev *Evaluator) WorkSoFar() Work { return Work{ev.tried, ev.Nodes.Finder.Counted()} }
+func (ev *Evaluator) WorkSoFar() Work { return Work{ev.Tried, ev.Nodes.Finder.Counted()} }
 
 // CostSince returns what one evaluation costs that has begun at that work.
 func (ev *Evaluator) CostSince(begin Work) int {
-	return 1 + (ev.tried-begin.tried)/TriedPerBudget + (ev.Nodes.Finder.Counted()-begin.counted)/CountedPerBudget
+	return 1 + (ev.Tried-begin.tried)/TriedPerBudget + (ev.Nodes.Finder.Counted()-begin.counted)/CountedPerBudget
 }
 
 // maxCombinations bounds how many combinations of flavors couldRun tries.

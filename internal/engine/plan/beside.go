@@ -240,6 +240,7 @@ func (p *Planner) endBy(r *state.Reservation, before []*state.Reservation, onNod
 		if e.at.After(at) {
 			return
 		}
+		p.Evaluator.Tried++
 		p.release(r.Class, e, onNodes)
 	}
 }

@@ -20,6 +20,24 @@ type Planner struct {
 	// Reserved are the planned starts on nodes, of all families, in order.
 	Reserved []*state.Reservation
 	released releasedCache
+	merged   mergedCache
+}
+
+// mergedCache has the ends of a family and of the nodes together, so that they are merged once for many who want to pass.
+type mergedCache struct {
+	family, nodes     *calendar.Calendar
+	familyAt, nodesAt int
+	by                calendar.By
+	entries           []*calendar.Entry
+}
+
+// of returns the entries of both calendars, in order.
+func (m *mergedCache) of(family, nodes *calendar.Calendar, by calendar.By) []*calendar.Entry {
+	if m.family != family || m.nodes != nodes || m.familyAt != family.Version() || m.nodesAt != nodes.Version() ||
+		m.by != by {
+		*m = mergedCache{family, nodes, family.Version(), nodes.Version(), by, calendar.Merge(family, nodes, by)}
+	}
+	return m.entries
 }
 
 // end is the end of something at a time: of a workload that runs, or of one that starts as reserved.
@@ -89,7 +107,7 @@ func (p *Planner) try(c *state.Class, what func()) {
 func (p *Planner) endsOf(f *state.Family, onNodes bool, by calendar.By, before []*state.Reservation) []end {
 	entries := f.Calendar.InOrder(by)
 	if onNodes {
-		entries = calendar.Merge(f.Calendar, p.Runs.OnNodes, by)
+		entries = p.merged.of(f.Calendar, p.Runs.OnNodes, by)
 	}
 	out := make([]end, 0, len(entries)+len(before))
 	for _, e := range entries {
