@@ -84,17 +84,13 @@ func (c *Calendar) Entry(key order.Key) *Entry { return c.byKey[key] }
 
 // Put adds an entry, or replaces that of the same workload.
 func (c *Calendar) Put(e Entry, now time.Time) {
-	before := c.byKey[e.Key]
-	if was := before; was != nil {
-		if was.Forecast == e.Forecast && was.Since.Equal(e.Since) && was.Reported.Equal(e.Reported) {
-			return
-		}
-		c.Remove(e.Key)
+	was := c.byKey[e.Key]
+	if was != nil && was.Forecast == e.Forecast && was.Since.Equal(e.Since) && was.Reported.Equal(e.Reported) {
+		return
 	}
+	c.Remove(e.Key)
 	entry := &e
-	if was := before; was != nil && was.Since.Equal(e.Since) {
-		entry.outlived = was.outlived || !was.Reported.IsZero() && !was.Reported.After(now)
-	}
+	entry.outlived = was != nil && was.Since.Equal(e.Since) && was.outlivesReport(now)
 	c.byKey[e.Key] = entry
 	if !e.Since.IsZero() {
 		entry.limit = e.Forecast.Reached(e.Since)
@@ -140,7 +136,7 @@ func (c *Calendar) Refresh(now time.Time) {
 		e := c.byKey[next.Key]
 		c.take(e, Expected)
 		c.take(e, Limits)
-		e.outlived = e.outlived || !e.Reported.IsZero() && !e.Reported.After(now)
+		e.outlived = e.outlivesReport(now)
 		c.place(e, now)
 		c.insert(e, Limits)
 		c.version++
@@ -187,6 +183,11 @@ func (e *Entry) expected(now time.Time) (ends, until time.Time) {
 		return e.Reported, e.Reported
 	}
 	return f.Ends(since, now)
+}
+
+// outlivesReport reports whether the workload runs, or ever ran, beyond an end that it reported.
+func (e *Entry) outlivesReport(now time.Time) bool {
+	return e.outlived || !e.Reported.IsZero() && !e.Reported.After(now)
 }
 
 // insert lists the entry by one of its ends; take removes it there.
