@@ -47,22 +47,26 @@ func (r *reservationPass) updateLast(f *state.Family) (left bool) {
 	return left || r.engine.hasWork(f)
 }
 
-// maxPlanned bounds how many workloads are tried of which no start can be planned.
-const maxPlanned = 16
+// maxFailed bounds how many workloads are tried of which no start can be planned: of one LocalQueue, so that those of a
+// user take no start from others, and in all. mostTried bounds how many workloads of a ClusterQueue are looked at.
+const (
+	maxFailedOfLocal, maxFailed = 8, 32
+	mostTried                   = 256
+)
 
 // plan plans the starts of the first workloads in order that do not fit, and of those with a promise. It keeps the
 // starts that were planned before unless something has changed that they depend on, and those of workloads that are
 // about to be evaluated.
 func (r *reservationPass) plan(f *state.Family) {
 	before := f.Reserved
-	n := &newPlan{pass: r, family: f, before: before}
+	n := &newPlan{pass: r, family: f, before: before, failedOf: map[Key]int{}}
 	candidates := r.candidates(f)
 	for _, c := range candidates {
 		if p := r.promiseOf(c); p != nil {
 			p.Void = n.outranks(c)
 			p.Overtaken = p.Overtaken || p.Void
 		}
-		if r.isPromised(c) || n.countBefore(c) < r.starts.most && n.failed < maxPlanned {
+		if r.isPromised(c) || n.countBefore(c) < r.starts.most && !n.givesUp(c) {
 			n.add(c)
 		}
 	}
@@ -84,9 +88,16 @@ type newPlan struct {
 	pass            *reservationPass
 	family          *state.Family
 	before, planned []*state.Reservation
-	// moved is set once a start differs from that before. failed counts the workloads that have no start.
-	moved  bool
-	failed int
+	// moved is set once a start differs from that before. failed counts the workloads that have no start, failedOf those of
+	// each LocalQueue.
+	moved    bool
+	failed   int
+	failedOf map[Key]int
+}
+
+// givesUp reports whether no start is looked for any more for workloads such as the head of the class.
+func (n *newPlan) givesUp(c *state.Class) bool {
+	return n.failed >= maxFailed || n.failedOf[c.LocalQueue.Key] >= maxFailedOfLocal
 }
 
 // add adds the start of the head of the class, if it has one.
@@ -105,6 +116,7 @@ func (n *newPlan) add(c *state.Class) {
 	switch {
 	case found == nil:
 		n.failed++
+		n.failedOf[c.LocalQueue.Key]++
 		c.Unplanned = r.stateOf(f)
 		n.moved = n.moved || old != nil
 		return
@@ -177,12 +189,15 @@ func reservationOf(all []*state.Reservation, c *state.Class) *state.Reservation 
 // candidates returns the classes of the family for which a start may be planned, in order: some more than are needed.
 func (r *reservationPass) candidates(f *state.Family) (out []*state.Class) {
 	for _, q := range f.Queues {
-		n := 0
-		for c := range q.Waits.Lacking() {
-			if n++; n > r.starts.most+maxPlanned {
+		n, of := 0, map[Key]int{}
+		for waits := range q.Waits.Lacking() {
+			c := state.ClassOf(waits)
+			if of[c.LocalQueue.Key]++; of[c.LocalQueue.Key] <= r.starts.most+maxFailedOfLocal {
+				out = append(out, c)
+			}
+			if n++; n >= mostTried {
 				break
 			}
-			out = append(out, state.ClassOf(c))
 		}
 	}
 	also := func(c *state.Class) {
