@@ -11,8 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// TestAPassTakesFewOffTheNodes: whether a workload may pass a planned start on nodes is found by taking all off the nodes
-// that end before. Many who want to pass, each with a limit of its own, take many passes: in between others are heard.
+// TestAPassTakesFewOffTheNodes: whether a workload may pass a planned start on nodes is found by taking all off the
+// nodes that end before. Many who want to pass, each with a limit of its own, take many passes: in between others are
+// heard.
 func TestAPassTakesFewOffTheNodes(t *testing.T) {
 	const nodes, perNode, waiting = 20, 8, 60
 	e := New(Options{})

@@ -88,8 +88,8 @@ type newPlan struct {
 	pass            *reservationPass
 	family          *state.Family
 	before, planned []*state.Reservation
-	// moved is set once a start differs from that before. failed counts the workloads that have no start, failedOf those of
-	// each LocalQueue.
+	// moved is set once a start differs from that before. failed counts the workloads that have no start, failedOf those
+	// of each LocalQueue.
 	moved    bool
 	failed   int
 	failedOf map[Key]int

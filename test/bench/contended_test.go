@@ -22,10 +22,10 @@ const (
 	contendedSizes  = 8
 )
 
-// TestContended measures the engine's time for each admission while 50,000 workloads wait in 1,000 ClusterQueues that have
-// quota for a few of them: in each step the oldest one of each queue ends, ten minutes after the step before. The ratio
-// says what it costs to plan the start of the first one of each queue that does not fit: those behind it differ in their
-// limits, and so are tried one by one.
+// TestContended measures the engine's time for each admission while 50,000 workloads wait in 1,000 ClusterQueues that
+// have quota for a few of them: in each step the oldest one of each queue ends, ten minutes after the step before. The
+// ratio says what it costs to plan the start of the first one of each queue that does not fit: those behind it differ
+// in their limits, and so are tried one by one.
 func TestContended(t *testing.T) {
 	plain, planned := contended(t, false), contended(t, true)
 	figure.Note(fmt.Sprintf("engine time an admission, %d in %d queues that are full", drainWorkloads, contendedQueues),

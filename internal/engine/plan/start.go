@@ -23,7 +23,8 @@ type Planner struct {
 	merged   mergedCache
 }
 
-// mergedCache has the ends of a family and of the nodes together, so that they are merged once for many who want to pass.
+// mergedCache has the ends of a family and of the nodes together, so that they are merged once for many who want to
+// pass.
 type mergedCache struct {
 	family, nodes     *calendar.Calendar
 	familyAt, nodesAt int
