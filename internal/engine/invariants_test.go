@@ -356,9 +356,9 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 			return // it does not know which growths failed after others had shrunk
 		case d.Admit != nil && len(w.engine.workloads[d.Key].Avoid.Nodes) > 0:
 			return // it does not know which nodes kube-scheduler has refused
-		case d.Admit != nil && w.isBehind(d.Key), d.Evict != nil && w.isBehind(d.Evict.Preemptor):
+		case d.Admit != nil && w.isBehind(d.Key), d.Evict != nil && w.isBehind(d.Evict.Preemptor), !w.plansLike(fresh):
 			// It plans starts anew, as if none had been promised. Trees that share nodes take turns: the start of another
-			// tree's workload may not be planned yet when this one is evaluated.
+			// tree's workload may not be planned yet when this one is evaluated, or with other nodes.
 			return
 		case d.Admit != nil || d.Evict != nil || d.Resize != nil:
 			w.describe(t)
@@ -371,6 +371,20 @@ func (w *world) wantNoDecisions(t *rapid.T, fresh *Engine) {
 func (w *world) isBehind(key Key) bool {
 	waits := w.engine.workloads[key]
 	return waits != nil && waits.Why.Code == reason.BehindReservation
+}
+
+// plansLike reports whether both engines plan the same starts.
+func (w *world) plansLike(fresh *Engine) bool {
+	for name, f := range w.engine.families {
+		var planned []*state.Reservation
+		if other := fresh.families[name]; other != nil {
+			planned = other.Reserved
+		}
+		if !slices.EqualFunc(f.Reserved, planned, (*state.Reservation).Same) {
+			return false
+		}
+	}
+	return true
 }
 
 // TestReplayGivesTheSameDecisions: replaying the log of events reproduces every decision of every pass (E5).

@@ -63,8 +63,9 @@ func (r *reservationPass) plan(f *state.Family) {
 	candidates := r.candidates(f)
 	for _, c := range candidates {
 		if p := r.promiseOf(c); p != nil {
-			p.Void = n.outranks(c)
-			p.Overtaken = p.Overtaken || p.Void
+			void := n.outranks(c)
+			n.moved = n.moved || p.Void != void // others may pass a start that is not promised any more
+			p.Void, p.Overtaken = void, p.Overtaken || void
 		}
 		if r.isPromised(c) || n.countBefore(c) < r.starts.most && !n.givesUp(c) {
 			n.add(c)
@@ -368,10 +369,15 @@ func (r *reservationPass) promiseStart(first *state.Reservation) {
 	}
 }
 
-// checkPromises counts the promises of the family that are late by now.
+// checkPromises counts the promises of the family that are late by now. Others may pass the starts of those.
 func (r *reservationPass) checkPromises(f *state.Family) {
+	late := false
 	for _, w := range f.Promised {
-		r.starts.checkLate(w)
+		late = r.starts.checkLate(w) || late
+	}
+	if late {
+		f.Version++
+		r.moved(f, slices.ContainsFunc(f.Reserved, func(planned *state.Reservation) bool { return planned.OnNodes }))
 	}
 }
 

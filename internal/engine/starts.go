@@ -132,14 +132,15 @@ func (s *starts) listOnNodes(families map[string]*state.Family) {
 	s.planner.Reserved = all
 }
 
-// checkLate counts the promise of the workload if its start is late, once.
-func (s *starts) checkLate(w *state.Workload) {
+// checkLate counts the promise of the workload if its start is late, once. It reports whether it did so now.
+func (s *starts) checkLate(w *state.Workload) bool {
 	p := w.Promised
 	if p == nil || p.Late || !s.runs.Now.After(p.At.Add(lateAfter)) {
-		return
+		return false
 	}
 	p.Late = true
 	s.late[s.whyLate(w)]++
+	return true
 }
 
 // whyLate returns why a promised start is late.
