@@ -211,8 +211,8 @@ func (r *reservationPass) candidates(f *state.Family) (out []*state.Class) {
 			also(old.Class)
 		}
 	}
-	// Those with a promise are there whatever they were found to lack: if they came and went with each evaluation, so would
-	// the starts of others, which would have them evaluated again.
+	// Those with a promise are there whatever they were found to lack: if they came and went with each evaluation, so
+	// would the starts of others, which would have them evaluated again.
 	for _, key := range order.SortedKeys(f.Promised) {
 		if w := f.Promised[key]; w.Class != nil && w.Class.Head().Key == key && !w.Promised.Late {
 			also(w.Class)
