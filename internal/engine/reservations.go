@@ -23,7 +23,7 @@ func (r *reservationPass) update(f *state.Family) (moved bool) {
 	r.plan(f)
 	if f.SpareGrew {
 		f.SpareGrew = false
-		r.moved(f, slices.ContainsFunc(f.Reserved, func(planned *state.Reservation) bool { return planned.OnNodes }))
+		r.moved(f, anyOnNodes(f.Reserved))
 	}
 	return moved
 }
@@ -77,8 +77,7 @@ func (r *reservationPass) plan(f *state.Family) {
 		return reservationOf(n.planned, old.Class) == nil
 	}) {
 		f.Version++ // what was found for the heads of queues may delay a start
-		r.moved(f, slices.ContainsFunc(slices.Concat(before, n.planned),
-			func(planned *state.Reservation) bool { return planned.OnNodes }))
+		r.moved(f, anyOnNodes(before) || anyOnNodes(n.planned))
 	}
 	r.starts.planned.Insert(f)
 	r.schedule(f)
@@ -156,8 +155,7 @@ func (r *reservationPass) promiseOf(c *state.Class) *state.Promise {
 
 // isPromised reports whether the head of the class has a promise that can be kept.
 func (r *reservationPass) isPromised(c *state.Class) bool {
-	w := r.engine.workloads[c.Head().Key]
-	return w != nil && w.HasPromise()
+	return r.starts.planner.IsPromised(c.Head().Key)
 }
 
 // moved tells those that wait behind planned starts of the family that these have changed: if some are on nodes, in all
@@ -175,6 +173,11 @@ func (r *reservationPass) moved(f *state.Family, onNodes bool) {
 			other.Enqueue() // its starts may come behind those that have moved, and its elastic workloads may grow
 		}
 	}
+}
+
+// anyOnNodes reports whether any of the starts is on nodes.
+func anyOnNodes(reserved []*state.Reservation) bool {
+	return slices.ContainsFunc(reserved, func(planned *state.Reservation) bool { return planned.OnNodes })
 }
 
 // reservationOf returns the reservation for the head of the class, nil if there is none.
@@ -377,7 +380,7 @@ func (r *reservationPass) checkPromises(f *state.Family) {
 	}
 	if late {
 		f.Version++
-		r.moved(f, slices.ContainsFunc(f.Reserved, func(planned *state.Reservation) bool { return planned.OnNodes }))
+		r.moved(f, anyOnNodes(f.Reserved))
 	}
 }
 

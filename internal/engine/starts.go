@@ -189,10 +189,17 @@ func (s *starts) confirmed(w *state.Workload) {
 
 // revoked notes that the admission of a workload was not stored: it waits with its promise again.
 func (s *starts) revoked(w *state.Workload) {
-	if w.Promised, w.Admitting = w.Admitting, nil; w.Promised != nil && w.ClusterQueue != nil {
-		if f := w.ClusterQueue.Family; f != nil && f.Backfills {
-			f.Promised[w.Key] = w
-		}
+	if w.Promised, w.Admitting = w.Admitting, nil; w.Promised != nil {
+		s.list(w)
+	}
+}
+
+// list lists the workload with its promise in its family. If its queue plans no starts, the promise is forgotten.
+func (s *starts) list(w *state.Workload) {
+	if q := w.ClusterQueue; q != nil && q.Family != nil && q.Family.Backfills && q.Waits.Backfill {
+		q.Family.Promised[w.Key] = w
+	} else {
+		s.forget(w)
 	}
 }
 
@@ -226,12 +233,8 @@ func (s *starts) admitted(w *state.Workload) {
 func (s *starts) restart(families map[string]*state.Family) {
 	s.families = families
 	for _, w := range s.runs.Workloads {
-		switch q := w.ClusterQueue; {
-		case w.Promised == nil:
-		case q != nil && q.Family != nil && q.Waits.Backfill:
-			q.Family.Promised[w.Key] = w
-		default:
-			s.forget(w)
+		if w.Promised != nil {
+			s.list(w)
 		}
 	}
 	s.runs.Restart(families)

@@ -162,7 +162,8 @@ func (r *reports) put(key progress.Key, outlook progress.Outlook) {
 	}
 }
 
-// runOf returns the key of the run of the job with this UID; false if the job has no Workload that runs.
+// runOf returns the key of the run of the job with this UID in the namespace; false if the job has no Workload that
+// runs.
 func (r *reports) runOf(namespace string, job types.UID) (progress.Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

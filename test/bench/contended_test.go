@@ -7,19 +7,14 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/durations"
-	"github.com/musterhq/muster/internal/engine/flavor"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
 const (
-	contendedQueues = 1_000
-	contendedQuota  = 16
-	contendedSizes  = 8
+	contendedQuota = 16
+	contendedSizes = 8
 )
 
 // TestContended measures the engine's time for each admission while 50,000 workloads wait in 1,000 ClusterQueues that
@@ -28,7 +23,7 @@ const (
 // in their limits, and so are tried one by one.
 func TestContended(t *testing.T) {
 	plain, planned := contended(t, false), contended(t, true)
-	figure.Note(fmt.Sprintf("engine time an admission, %d in %d queues that are full", drainWorkloads, contendedQueues),
+	figure.Note(fmt.Sprintf("engine time an admission, %d in %d queues that are full", drainWorkloads, drainQueues),
 		plain.each.String())
 	figure.Note("  with planned starts", planned.each.String())
 	figure.Note("  that is, times", fmt.Sprintf("%.1f", float64(planned.each)/float64(plain.each)))
@@ -76,35 +71,25 @@ func contended(t *testing.T, plans bool) contendedRun {
 		}
 		now = now.Add(10 * time.Minute)
 		began := time.Now()
-		for _, key := range running[:min(contendedQueues, len(running))] {
+		for _, key := range running[:min(drainQueues, len(running))] {
 			e.Apply(engine.WorkloadGone{Key: key})
 		}
 		spent += time.Since(began)
-		running = running[min(contendedQueues, len(running)):]
+		running = running[min(drainQueues, len(running)):]
 	}
 	out.each = spent / drainWorkloads
 	return out
 }
 
 func contendedEvents(now time.Time, plans bool) []engine.Event {
-	events := []engine.Event{engine.NamespaceSet{Name: "bench"}, engine.FlavorSet{Flavor: engine.Flavor{Name: "default"}}}
-	for i := range contendedQueues {
-		name := fmt.Sprint("queue-", i)
-		events = append(events, engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{Name: name, Backfill: plans,
-			Groups:     []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default"}}},
-			Namespaces: &metav1.LabelSelector{},
-			Quotas: quota.Quotas{{Flavor: "default", Resource: "cpu"}: {Nominal: contendedQuota * 1000,
-				Borrowing: quota.Unlimited, Lending: quota.Unlimited}}}},
-			engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "bench", Name: name},
-				ClusterQueue: name}})
-	}
+	events := benchQueueEvents(plans, contendedQuota)
 	for i := range drainWorkloads {
 		name := fmt.Sprint("workload-", i)
 		events = append(events, engine.WorkloadSet{Workload: engine.Workload{
 			Key: engine.Key{Namespace: "bench", Name: name}, UID: name, Generation: 1, Version: 1,
-			Queue: fmt.Sprint("queue-", i%contendedQueues), QueuedAt: now.Add(time.Duration(i-drainWorkloads) * time.Second),
+			Queue: fmt.Sprint("queue-", i%drainQueues), QueuedAt: now.Add(time.Duration(i-drainWorkloads) * time.Second),
 			Time: durations.Known{Limit: time.Duration(1+i%24) * time.Hour, Kind: fmt.Sprint("user ", i%100)},
-			PodSets: []engine.PodSet{{Name: "main", Count: int32(1 + i/contendedQueues*7%contendedSizes),
+			PodSets: []engine.PodSet{{Name: "main", Count: int32(1 + i/drainQueues*7%contendedSizes),
 				PerPod: map[string]int64{"cpu": 1000}}}}})
 	}
 	return events

@@ -78,7 +78,7 @@ func drain(t *testing.T, plans bool) drainRound {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := engine.New(engine.Options{})
-	for _, event := range drainQueueEvents(plans) {
+	for _, event := range benchQueueEvents(plans, drainWorkloads) {
 		e.Apply(event)
 	}
 	e.Decide(now) // admits nothing; it processes the queues, which is not measured
@@ -112,7 +112,8 @@ func drain(t *testing.T, plans bool) drainRound {
 	return out
 }
 
-func drainQueueEvents(plans bool) []engine.Event {
+// benchQueueEvents returns 1,000 queues with quota for so many cores each, which plan starts or not.
+func benchQueueEvents(plans bool, cores int64) []engine.Event {
 	events := []engine.Event{
 		engine.NamespaceSet{Name: "bench"},
 		engine.FlavorSet{Flavor: engine.Flavor{Name: "default"}},
@@ -124,7 +125,7 @@ func drainQueueEvents(plans bool) []engine.Event {
 				Name: name, Backfill: plans,
 				Groups: []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default"}}},
 				Quotas: quota.Quotas{{Flavor: "default", Resource: "cpu"}: {
-					Nominal: drainWorkloads * 1000, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
+					Nominal: cores * 1000, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
 				Namespaces: &metav1.LabelSelector{},
 			}},
 			engine.LocalQueueSet{LocalQueue: engine.LocalQueue{

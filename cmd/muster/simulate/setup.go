@@ -172,9 +172,10 @@ func (s *Setup) check() error {
 func checkTimes(queue client.Object) error {
 	annotations := queue.GetAnnotations()
 	for _, name := range []string{muster.MaxDurationAnnotation, muster.DefaultDurationAnnotation} {
-		if _, ok := workload.ParseDuration(annotations[name]); annotations[name] != "" && !ok {
-			return fmt.Errorf("%s: the annotation %s must be a duration such as 1d12h, not %q", nameOf(queue), name,
-				annotations[name])
+		d, ok := workload.ParseDuration(annotations[name])
+		if annotations[name] != "" && (!ok || d > workload.LongestTime) {
+			return fmt.Errorf("%s: the annotation %s must be a duration such as 1d12h, at most 10 years, not %q", nameOf(queue),
+				name, annotations[name])
 		}
 	}
 	if text, set := annotations[muster.BackfillAnnotation]; set && text != "true" && text != "false" {

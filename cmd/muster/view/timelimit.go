@@ -44,6 +44,9 @@ func (l limitingQueues) addTimes(job *Job, w *kueue.Workload, now time.Time) {
 	}
 	limits := workload.Limits(w, l.local[types.NamespacedName{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}],
 		l.cluster[job.ClusterQueue])
+	if near := workload.IfTrue(w, muster.TimeLimitNearCondition); near != nil && len(limits) == 0 {
+		job.Message = join(job.Message, near.Message)
+	}
 	own := workload.OwnLimit(w)
 	ends := workload.TrueSince(w, kueue.WorkloadAdmitted).Add(own)
 	if own > 0 && (len(limits) == 0 || ends.Before(limits[0].Ends)) {
@@ -52,9 +55,6 @@ func (l limitingQueues) addTimes(job *Job, w *kueue.Workload, now time.Time) {
 		return
 	}
 	if len(limits) == 0 {
-		if near := workload.IfTrue(w, muster.TimeLimitNearCondition); near != nil {
-			job.Message = join(job.Message, near.Message)
-		}
 		return
 	}
 	first := limits[0]

@@ -97,6 +97,10 @@ func TestAWarningShowsALimitThatTheReaderCannotSee(t *testing.T) {
 	if job.Message != "soon" {
 		t.Errorf("message = %q, want that of the warning", job.Message)
 	}
+	own := func(w *kueue.Workload) { w.Annotations = map[string]string{muster.JobLimitAnnotation: "1h"} }
+	if job = limitedJob(t, "", "", 100, warned, own); job.Message != "soon" || job.Limit == nil {
+		t.Errorf("message = %q and limit %+v, want the warning beside the job's own limit", job.Message, job.Limit)
+	}
 	if job = limitedJob(t, "", "2h", 100, warned); job.Message != "" {
 		t.Errorf("message = %q, want none beside the time that is left", job.Message)
 	}

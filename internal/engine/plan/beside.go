@@ -85,15 +85,15 @@ func (p *Planner) delayedBy(of *passer) *state.Reservation {
 // that share nodes: if two depended on each other, planning would never end.
 func (p *Planner) Precedes(a, b order.Rank) bool {
 	if !a.Outranks(b) && !b.Outranks(a) {
-		if first, second := p.isPromised(a.Key), p.isPromised(b.Key); first != second {
+		if first, second := p.IsPromised(a.Key), p.IsPromised(b.Key); first != second {
 			return first
 		}
 	}
 	return order.Compare(a, b) < 0
 }
 
-// isPromised reports whether the workload has a promise that can be kept.
-func (p *Planner) isPromised(key order.Key) bool {
+// IsPromised reports whether the workload has a promise that can be kept.
+func (p *Planner) IsPromised(key order.Key) bool {
 	w := p.Evaluator.Workloads[key]
 	return w != nil && w.HasPromise()
 }
@@ -116,7 +116,7 @@ func (p *Planner) binding(f *state.Family, rank order.Rank, onNodes bool) func(y
 
 // delays reports whether the workload would delay the planned start.
 func (p *Planner) delays(of *passer, r *state.Reservation) bool {
-	if of.w.HasPromise() && !p.isPromised(r.Rank.Key) {
+	if of.w.HasPromise() && !p.IsPromised(r.Rank.Key) {
 		return false // a start that is only expected delays no promise
 	}
 	return r.IsWaiting(p.Evaluator.Workloads) && r.Rank.Key != of.w.Key &&
@@ -228,14 +228,13 @@ func (p *Planner) Before(c *state.Class, family []*state.Reservation) (out []*st
 
 // endBy lets all end that end by the planned start.
 func (p *Planner) endBy(r *state.Reservation, before []*state.Reservation, onNodes bool) {
-	f := r.Class.Queue.Family
+	f, at := r.Class.Queue.Family, p.startOf(r)
 	if !onNodes && len(before) == 0 && len(r.Class.Queue.Elastic) == 0 {
-		for node, amounts := range p.releasedBy(r, p.startOf(r)) {
+		for node, amounts := range p.releasedBy(r, at) {
 			node.Release(quota.Planned, amounts)
 		}
 		return
 	}
-	at := p.startOf(r)
 	for _, e := range p.endsOf(f, onNodes, r.By, before) {
 		if e.at.After(at) {
 			return
@@ -258,8 +257,9 @@ type releasedCache struct {
 func (p *Planner) releasedBy(r *state.Reservation, by time.Time) map[*quota.Node]quota.Vector {
 	f := r.Class.Queue.Family
 	now := releasedCache{of: r, at: by, charges: f.Waits.Charges(), calendar: f.Calendar.Version()}
-	if at := &p.released; at.of == now.of && at.at.Equal(by) && at.charges == now.charges && at.calendar == now.calendar {
-		return at.amounts
+	if known := &p.released; known.of == now.of && known.at.Equal(by) && known.charges == now.charges &&
+		known.calendar == now.calendar {
+		return known.amounts
 	}
 	sums := map[*quota.Node]map[quota.Index]int64{}
 	for _, e := range f.Calendar.InOrder(r.By) {
