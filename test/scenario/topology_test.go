@@ -24,10 +24,9 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// manualQueue creates a queue that is on hold, so that only the test admits Workloads and assigns them to nodes. It
-// waits until the simulated nodes are free of earlier tests: a Workload that is assigned to a node that is in use is
-// evicted.
-func (w *world) manualQueue() {
+// untilNodesAreFree waits until the simulated nodes are free of earlier tests. A Workload that is assigned to a node
+// that is in use is evicted, and pods of exclusive Jobs keep others out of their racks.
+func (w *world) untilNodesAreFree() {
 	w.Helper()
 	nodes, all := w.simNodes(), w.Everywhere()
 	harness.Until(all, &kueue.WorkloadList{}, "no Workload is assigned to nodes", func(list *kueue.WorkloadList) bool {
@@ -39,6 +38,12 @@ func (w *world) manualQueue() {
 				pod.Status.Phase != corev1.PodFailed
 		})
 	})
+}
+
+// manualQueue creates a queue that is on hold, so that only the test admits Workloads and assigns them to nodes.
+func (w *world) manualQueue() {
+	w.Helper()
+	w.untilNodesAreFree()
 	w.gpuQueue("gpu", 32, func(q *kueue.ClusterQueueSpec) { q.StopPolicy = ptr.To(kueue.Hold) })
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "")
 }
@@ -338,6 +343,7 @@ func TestExclusiveJobsWithoutAQueueGetARackEach(t *testing.T) {
 // of each node once the operator has observed all rack labels, as a Workload on each node shows.
 func (w *world) topologyQueue(local string, gpus int64) map[string]string {
 	w.Helper()
+	w.untilNodesAreFree()
 	racks := w.labelRacks()
 	topology := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}}
@@ -381,10 +387,7 @@ func TestExclusiveJobsWaitForRacksOfTheirOwn(t *testing.T) {
 			}
 			return false
 		})
-	if err := w.Client.Delete(t.Context(), first,
-		client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		t.Fatal(err)
-	}
+	w.Delete(first)
 	harness.Until(w.World, &corev1.PodList{}, "the pods of the first JobSet are deleted", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			if pod.Labels[jobset.JobSetNameKey] == "first" {

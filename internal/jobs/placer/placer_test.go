@@ -109,6 +109,40 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 	}
 }
 
+// TestPodsAreNotDeletedBeforeTheirJobIsSuspended: the template of their Job names other nodes than those it has now, so
+// the Job is suspended and started again. A pod that was deleted before would count as a failure of the Job.
+func TestPodsAreNotDeletedBeforeTheirJobIsSuspended(t *testing.T) {
+	ofJob := func(p podBuilder, apiVersion string) podBuilder {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: "Job", Name: "job", UID: "job",
+			Controller: ptr.To(true)}}
+		return p
+	}
+	waiting := func(name, apiVersion string, template *corev1.Affinity) podBuilder {
+		p := ofJob(pod(name).at("a"), apiVersion)
+		p.Spec.Affinity = template
+		return p
+	}
+	for name, tc := range map[string]struct {
+		apiVersion string
+		template   *corev1.Affinity
+		writes     []string
+	}{
+		"its Job is suspended":                {"batch/v1", toHosts("a"), nil},
+		"its Job has a template for any node": {"batch/v1", nil, []string{"delete p0", "mark p0"}},
+		"its Job has a template for both":     {"batch/v1", toHosts("a", "c"), []string{"delete p0", "mark p0"}},
+		"another controller keeps the others": {"batch.volcano.sh/v1alpha1", toHosts("a"), []string{"delete p0", "mark p0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, admitted(on("a", 1), on("c", 1)), waiting("p0", tc.apiVersion, tc.template),
+				waiting("p1", tc.apiVersion, tc.template))
+			if err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			w.check("writes", tc.writes, w.writes)
+		})
+	}
+}
+
 // TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete: there are fewer places than pods then, and the job could
 // recreate pods that the placer deletes.
 func TestWhileAPodSetShrinksItsJobChoosesThePodsToDelete(t *testing.T) {
