@@ -319,7 +319,7 @@ func (r *reservationPass) blocked(c *state.Class) {
 
 // served plans the start of the next workload in order, if the one that was just served had a planned start.
 func (r *reservationPass) served(key Key, f *state.Family) {
-	if slices.ContainsFunc(f.Reserved, func(planned *state.Reservation) bool { return planned.Rank.Key == key }) {
+	if f.PlansStartOf(key) {
 		r.plan(f)
 	}
 }

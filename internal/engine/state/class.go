@@ -149,11 +149,11 @@ func (w *Workload) LeaveClass() {
 	c, q := w.Class, w.Class.Queue
 	w.Class = nil
 	wasHead := c.Leave(w.Key)
-	if wasHead && c.EntitledAt.In() {
+	if wasHead && (c.EntitledAt.In() || q.Family.PlansStartOf(w.Key)) {
 		q.Family.Enqueue() // others may take what was kept for it
-		if c.Len() > 0 {
-			q.Entitled.Put(c)
-		}
+	}
+	if wasHead && c.EntitledAt.In() && c.Len() > 0 {
+		q.Entitled.Put(c)
 	}
 	if c.Len() == 0 {
 		q.RemoveEntitled(c)

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"slices"
+
 	"github.com/musterhq/muster/internal/engine/calendar"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -47,6 +49,11 @@ func (f *Family) Enqueue() {
 		f.Dirty = true
 		*f.Agenda = append(*f.Agenda, f)
 	}
+}
+
+// PlansStartOf reports whether the workload has a planned start. The family may be nil.
+func (f *Family) PlansStartOf(key order.Key) bool {
+	return f != nil && slices.ContainsFunc(f.Reserved, func(r *Reservation) bool { return r.Rank.Key == key })
 }
 
 // Recharged notes that something of the queue was charged or released.
