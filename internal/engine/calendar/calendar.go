@@ -20,7 +20,7 @@ type Entry struct {
 	Reported time.Time
 
 	// ends is when it is expected to end, as of the last Refresh, and until the time until which that stays so, zero for
-	// always. limit is when it is stopped, zero for never, or if it is overdue: it runs beyond its limit, passed.
+	// until it is overdue. limit is when it is stopped, zero for never, or if it is overdue: it runs beyond its limit, passed.
 	ends, until, limit, passed time.Time
 	// outlived is set once it has run beyond an end that it reported.
 	outlived bool
@@ -64,7 +64,8 @@ type Calendar struct {
 	byKey map[order.Key]*Entry
 	// sorted has the entries by each of their ends; those without such an end are not in the list.
 	sorted [2][]*Entry
-	// moving has the entries whose expected end moves, by when it does so next.
+	// moving has the entries whose expected end moves, by when it does so next: without those that only move once they are
+	// overdue, of which sorted knows the first.
 	moving order.Queue
 	// version counts the changes.
 	version int
@@ -127,13 +128,7 @@ func (c *Calendar) Remove(key order.Key) {
 
 // Refresh moves the ends that have moved by now.
 func (c *Calendar) Refresh(now time.Time) {
-	for {
-		next, some := c.moving.Peek()
-		if !some || next.Since.After(now) {
-			return
-		}
-		c.moving.Pop()
-		e := c.byKey[next.Key]
+	for e := c.takeMoved(now); e != nil; e = c.takeMoved(now) {
 		c.take(e, Expected)
 		c.take(e, Limits)
 		e.outlived = e.outlivesReport(now)
@@ -143,10 +138,35 @@ func (c *Calendar) Refresh(now time.Time) {
 	}
 }
 
+// takeMoved returns an entry whose end has moved by now, and takes it off the moving ones; nil if there is none.
+func (c *Calendar) takeMoved(now time.Time) *Entry {
+	if next, some := c.moving.Peek(); some && !next.Since.After(now) {
+		c.moving.Pop()
+		return c.byKey[next.Key]
+	}
+	if overdue := c.nextOverdue(); !overdue.IsZero() && !overdue.After(now) {
+		first := c.sorted[Limits][0]
+		c.moving.Remove(first.Key)
+		return first
+	}
+	return nil
+}
+
 // Moves returns when an expected end moves next, zero for never.
 func (c *Calendar) Moves() time.Time {
 	next, _ := c.moving.Peek()
+	if overdue := c.nextOverdue(); next.Since.IsZero() || !overdue.IsZero() && overdue.Before(next.Since) {
+		return overdue
+	}
 	return next.Since
+}
+
+// nextOverdue returns when the next entry is overdue, zero for never.
+func (c *Calendar) nextOverdue() time.Time {
+	if limited := c.sorted[Limits]; len(limited) > 0 {
+		return limited[0].limit.Add(overdueAfter)
+	}
+	return time.Time{}
 }
 
 // place works out the expected end of an entry, and lists the entry by it.
@@ -154,11 +174,7 @@ func (c *Calendar) place(e *Entry, now time.Time) {
 	if late := e.limit.Add(overdueAfter); !e.limit.IsZero() && !late.After(now) {
 		e.passed, e.limit = e.limit, time.Time{}
 	}
-	if e.ends, e.until = e.expected(now); !e.limit.IsZero() {
-		if late := e.limit.Add(overdueAfter); e.until.IsZero() || late.Before(e.until) {
-			e.until = late
-		}
-	}
+	e.ends, e.until = e.expected(now)
 	c.insert(e, Expected)
 	if !e.until.IsZero() {
 		c.moving.Push(order.Rank{Since: e.until, Key: e.Key})

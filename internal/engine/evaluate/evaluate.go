@@ -87,6 +87,14 @@ func (ev *Evaluator) Consider(w *state.Workload, c *state.Class, counts []int32)
 				"the free quota is kept for running workloads of higher priority in the same ClusterQueue, which are about to grow")
 		}
 	}
+	if !ev.Starts.MayDelay(c) {
+		return found
+	}
+	return ev.passing(w, c, counts, found)
+}
+
+// passing returns the outcome if it delays no planned start, or else one that delays none, with other flavors or places.
+func (ev *Evaluator) passing(w *state.Workload, c *state.Class, counts []int32, found Outcome) Outcome {
 	delayed := ev.Starts.Delayed(w, c, &found)
 	if delayed == nil {
 		return found

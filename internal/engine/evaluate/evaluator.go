@@ -79,6 +79,8 @@ type Evaluator struct {
 
 // Starts are the planned starts of workloads that do not fit now.
 type Starts interface {
+	// MayDelay reports whether there is a planned start that a workload of the class may delay.
+	MayDelay(c *state.Class) bool
 	// Delayed returns the first of the starts that the workload of the class would delay with this outcome, nil if it
 	// delays none.
 	Delayed(w *state.Workload, c *state.Class, found *Outcome) *state.Reservation

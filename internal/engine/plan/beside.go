@@ -34,11 +34,14 @@ type passer struct {
 	grows bool
 }
 
+// MayDelay implements evaluate.Starts.
+func (p *Planner) MayDelay(c *state.Class) bool { return p.anyPlanned(c.Queue.Family) }
+
+// anyPlanned reports whether a start is planned that workloads of the family may delay.
+func (p *Planner) anyPlanned(f *state.Family) bool { return len(f.Reserved) > 0 || len(p.Reserved) > 0 }
+
 // Delayed implements evaluate.Starts.
 func (p *Planner) Delayed(w *state.Workload, c *state.Class, found *evaluate.Outcome) *state.Reservation {
-	if len(c.Queue.Family.Reserved) == 0 && len(p.Reserved) == 0 {
-		return nil
-	}
 	p.Runs.Forecast(w)
 	of := passer{w: w, queue: c.Queue, rank: c.Head(), lasts: w.Forecast, startsNow: p.startsNow(c, found),
 		since: p.Runs.Now, usage: found.Choice.Usage, given: found.Choice.Assignments}
@@ -59,7 +62,7 @@ func onNodes(given []model.Assignment) bool { return (&model.Admission{PodSets: 
 // these nodes.
 func (p *Planner) DelayedByGrowth(w *state.Workload, at int, pods int32, more []place.NodeCount) bool {
 	f := w.ClusterQueue.Family
-	if f == nil || len(f.Reserved) == 0 && len(p.Reserved) == 0 {
+	if f == nil || !p.anyPlanned(f) {
 		return false
 	}
 	set := &w.Held.PodSets[at]
