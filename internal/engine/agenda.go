@@ -21,10 +21,16 @@ func (p *pass) processAgenda() {
 	if p.engine.routing.changed.Len()+p.engine.routing.relocated.Len() > 0 {
 		todo = p.sorted(todo)
 	}
-	if p.engine.options.BlockUntilReady == BlockAll {
+	switch some, done := p.planFirst(todo); {
+	case !done:
+		p.engine.agenda = append(p.engine.agenda, todo...)
+	case p.engine.options.BlockUntilReady == BlockAll:
 		p.processInOrder(todo)
-	} else {
+	case some:
+		slices.SortStableFunc(todo, compareFirst)
 		p.takeTurns(todo)
+	default:
+		p.takeTurns(p.fromLast(todo))
 	}
 }
 
@@ -43,18 +49,60 @@ func (p *pass) sorted(families []*state.Family) (sorted []*state.Family) {
 	return sorted
 }
 
+// planFirst plans the starts of trees that have just been built and share nodes with others, before any of these trees
+// admits a workload. Otherwise a restart, or a change of quota, would let a workload of one tree take the nodes that the
+// first of another waits for. It reports whether there were some, and whether it has planned all: else the next pass
+// goes on.
+func (p *pass) planFirst(todo []*state.Family) (some, done bool) {
+	if len(p.engine.families) < 2 || len(p.engine.nodes.Topologies) == 0 {
+		return false, true
+	}
+	if slices.ContainsFunc(p.engine.agenda, (*state.Family).IsUnplanned) {
+		return false, false // its workloads are not sorted yet
+	}
+	for _, f := range todo {
+		if !f.IsUnplanned() {
+			continue
+		}
+		if p.budget <= 0 {
+			return some, false
+		}
+		some, f.Planned = true, true
+		f.Waits.Settle()
+		p.engine.holdBacks.ChargeAll(f)
+		p.reservations.update(f)
+		for _, q := range f.Queues {
+			p.spend(min(p.budget, leastShare), func() { p.headOf(q) })
+		}
+		p.engine.holdBacks.ReleaseAll(f)
+	}
+	return some, true
+}
+
+// compareFirst orders families by the first workload of each that waits to be evaluated; those without one come last.
+func compareFirst(a, b *state.Family) int {
+	first, ok := a.First()
+	second, okToo := b.First()
+	return cmp.Or(order.TrueFirst(ok, okToo), order.Compare(first, second))
+}
+
 // leastShare is the least part of the budget that a family gets, as it costs something to begin with one.
 const leastShare = 50
+
+// fromLast returns the families, sorted by name, from the one on that comes after the last one that was processed.
+func (p *pass) fromLast(todo []*state.Family) []*state.Family {
+	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00",
+		func(f *state.Family, name string) int { return cmp.Compare(f.Name, name) })
+	if next == len(todo) {
+		return todo
+	}
+	return slices.Concat(todo[next:], todo[:next])
+}
 
 // takeTurns processes the families in turn, each with a share of the budget, until all are done or the budget is spent.
 // The next pass goes on after the last one. So no family has to wait for another, however much there is to evaluate in
 // that.
 func (p *pass) takeTurns(todo []*state.Family) {
-	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00",
-		func(f *state.Family, name string) int { return cmp.Compare(f.Name, name) })
-	if next < len(todo) {
-		todo = slices.Concat(todo[next:], todo[:next])
-	}
 	for len(todo) > 0 && p.budget > 0 {
 		again := todo[:0]
 		for n, f := range todo {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/durations"
 	"github.com/musterhq/muster/internal/engine/evaluate"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/engine/state"
 	"github.com/musterhq/muster/internal/engine/waiting"
@@ -44,6 +45,9 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	}
 	key := state.ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey(), Avoid: w.Avoid.Key(),
 		Lasts: lasts}
+	for e.isBeforePromise(w, q.Classes[key]) {
+		key.Ahead++
+	}
 	c := q.Classes[key]
 	if c == nil {
 		c = q.NewClass(key, w.Local)
@@ -65,6 +69,16 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	case head != nil && head != &c.Class, head == nil && c.IsFirst() && !q.IsOpen(e.workloads):
 		e.reports.reportOtherwise(c, state.WhyBehind(q))
 	}
+}
+
+// isBeforePromise reports whether the workload would be the head of the class, nil for none, in place of one with a
+// promised start.
+func (e *Engine) isBeforePromise(w *state.Workload, c *state.Class) bool {
+	if c == nil || c.Len() == 0 || order.Compare(w.Rank(), c.Head()) > 0 {
+		return false
+	}
+	head := e.workloads[c.Head().Key]
+	return head != w && head.Promised != nil
 }
 
 // block sets the class, which cannot be admitted for the reason, aside until something changes that this depended on.

@@ -13,7 +13,8 @@ type Result struct {
 	Took []time.Duration
 	// Waited is the time from the arrival of each job to its first start; negative for a job that did not start.
 	Waited []time.Duration
-	// Promised counts the jobs whose start was promised, Delayed those of them that started later than promised.
+	// Promised counts the jobs whose start was promised, Delayed those of them that started later than promised: by more
+	// than pods take to terminate.
 	Promised, Delayed int
 	// Promises are the promised starts of jobs that started, in order of these starts.
 	Promises []Promise

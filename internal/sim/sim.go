@@ -30,6 +30,8 @@ type Cluster struct {
 	// ResizeLoses is how long a job makes no progress after it was resized, or stopped and started again. PodsLeaveIn
 	// is how long pods take to terminate, in which they keep their GPUs.
 	ResizeLoses, PodsLeaveIn time.Duration
+	// Restarts are the times at which a new engine takes over, which takes in what is there then.
+	Restarts []time.Duration
 	// Around, if not nil, is called to run each pass of the engine, so that it can be measured.
 	Around func(pass func())
 	// Stopped, if not nil, is asked again and again whether to give up: what has not happened by then never does.
@@ -50,14 +52,11 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Run simulates the jobs and returns the result. It ends when no event is left.
 func (c Cluster) Run(jobs []Job) Result {
-	options := engine.Options{Elastic: c.Growth, Reservations: c.Reservations}
-	if c.Options != nil {
-		options = *c.Options
-	}
-	r := &run{Cluster: c, engine: engine.New(options), byKey: map[engine.Key]*entry{}}
+	r := &run{Cluster: c, byKey: map[engine.Key]*entry{}}
+	r.startEngine()
 	r.result.Took, r.result.Waited = make([]time.Duration, len(jobs)), make([]time.Duration, len(jobs))
-	for _, ev := range c.setUp() {
-		r.engine.Apply(ev)
+	for _, at := range c.Restarts {
+		r.at(at, r.startEngine)
 	}
 	for i := range jobs {
 		r.result.Took[i], r.result.Waited[i] = -1, -1
@@ -67,6 +66,21 @@ func (c Cluster) Run(jobs []Job) Result {
 		r.decide()
 	}
 	return r.result
+}
+
+// startEngine starts an engine, which takes in the cluster and the jobs that are there.
+func (r *run) startEngine() {
+	options := engine.Options{Elastic: r.Growth, Reservations: r.Reservations}
+	if r.Options != nil {
+		options = *r.Options
+	}
+	r.engine = engine.New(options)
+	for _, ev := range r.setUp() {
+		r.engine.Apply(ev)
+	}
+	for _, e := range r.byKey {
+		r.observe(e)
+	}
 }
 
 // setUp returns the events that precede the first job.
@@ -181,7 +195,7 @@ func (r *run) start(e *entry) {
 	}
 	if e.promised >= 0 {
 		r.result.Promises = append(r.result.Promises, Promise{Job: e.index, At: e.promised, Started: r.now})
-		if r.now > e.promised {
+		if r.now > e.promised+r.PodsLeaveIn {
 			r.result.Delayed++
 		}
 	}

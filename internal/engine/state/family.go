@@ -31,6 +31,8 @@ type Family struct {
 	Backfills bool
 	Calendar  *calendar.Calendar
 	Reserved  []*Reservation
+	// Planned is set once starts were planned in it at all.
+	Planned bool
 	// Promised are its workloads with a promised start: few, as only the first start of a family is promised.
 	Promised map[order.Key]*Workload
 	// HinderedIn is the state in which the first start was last planned anew since it had become possible, or
@@ -49,6 +51,19 @@ func (f *Family) Enqueue() {
 		f.Dirty = true
 		*f.Agenda = append(*f.Agenda, f)
 	}
+}
+
+// IsUnplanned reports whether queues of the family plan starts, and did not do so yet since it was built.
+func (f *Family) IsUnplanned() bool { return f.Backfills && !f.Planned }
+
+// First returns the rank of the first of its workloads that wait to be evaluated; ok is false if none does.
+func (f *Family) First() (first order.Rank, ok bool) {
+	for _, q := range f.Queues {
+		if c := q.Waits.First(); c != nil && (!ok || order.Compare(c.Head(), first) < 0) {
+			first, ok = c.Head(), true
+		}
+	}
+	return first, ok
 }
 
 // PlansStartOf reports whether the workload has a planned start. The family may be nil.
