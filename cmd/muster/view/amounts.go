@@ -38,8 +38,17 @@ func Amount(name corev1.ResourceName, amount resource.Quantity) string {
 	return Number(amount) + " " + ShortName(name)
 }
 
-// Number formats a quantity as the engine does in its messages.
-func Number(q resource.Quantity) string { return quota.Number(q) }
+// Number formats a quantity as the engine does in its messages, but thousandths as a decimal fraction where they come to
+// one or more: 764.4 and not 764400m, which nobody compares with 770.
+func Number(q resource.Quantity) string {
+	text := quota.Number(q)
+	milli, some := strings.CutSuffix(text, "m")
+	at := len(milli) - 3
+	if !some || at <= 0 || milli[at-1] == '-' {
+		return text
+	}
+	return milli[:at] + "." + strings.TrimRight(milli[at:], "0")
+}
 
 // longest is the number of characters up to which Rounded keeps the exact value: 1023.9Gi.
 const longest = 8

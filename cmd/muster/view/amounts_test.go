@@ -13,11 +13,11 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-func TestBytesInColumnsAreRounded(t *testing.T) {
+func TestAmountsInColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"24684084Ki": "23.5Gi", "-24684084Ki": "-23.5Gi", "1048575Ki": "1024.0Mi", "123456Ki": "123456Ki",
 		"4Gi": "4Gi", "0": "0",
-		"1k": "1000", "123456789": "123456789", "1500m": "1500m",
+		"1k": "1000", "123456789": "123456789", "1500m": "1.5", "764400m": "764.4", "-1500m": "-1.5", "-500m": "-500m", "500m": "500m",
 	} {
 		if got := Rounded(resource.MustParse(text)); got != want {
 			t.Errorf("Rounded(%s) = %s, want %s", text, got, want)
@@ -90,7 +90,7 @@ func TestTheShareOfALargeAdmissionIsExact(t *testing.T) {
 	w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main",
 		Count: ptr.To[int32](10000), ResourceUsage: list("cpu", "5000", "memory", "10000Ti")}}}
 	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 5001}}
-	if got, _ := admittedAmounts(w); Amounts(got, true) != "2499500m cpu, 4999Ti memory" {
-		t.Errorf("half of the pods hold %s, want 2499500m cpu, 4999Ti memory", Amounts(got, true))
+	if got, _ := admittedAmounts(w); Amounts(got, true) != "2499.5 cpu, 4999Ti memory" {
+		t.Errorf("half of the pods hold %s, want 2499.5 cpu, 4999Ti memory", Amounts(got, true))
 	}
 }
