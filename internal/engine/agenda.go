@@ -49,10 +49,9 @@ func (p *pass) sorted(families []*state.Family) (sorted []*state.Family) {
 	return sorted
 }
 
-// planFirst plans the starts of trees that have just been built and share nodes with others, before any of these trees
-// admits a workload. Otherwise a restart, or a change of quota, would let a workload of one tree take the nodes that the
-// first of another waits for. It reports whether there were some, and whether it has planned all: else the next pass
-// goes on.
+// planFirst plans the starts of trees that are new to the engine, before any tree admits a workload: they may share
+// nodes. Otherwise, after a restart, a workload of one tree could take the nodes that the first of another waits for.
+// It reports whether there were some, and whether it has planned all: else the next pass goes on.
 func (p *pass) planFirst(todo []*state.Family) (some, done bool) {
 	if len(p.engine.families) < 2 || len(p.engine.nodes.Topologies) == 0 {
 		return false, true
@@ -64,17 +63,11 @@ func (p *pass) planFirst(todo []*state.Family) (some, done bool) {
 		if !f.IsUnplanned() {
 			continue
 		}
-		if p.budget <= 0 {
-			return some, false
+		if p.findHeads(f, func(*contestant) {}); p.budget <= 0 {
+			f.Waits.Cut()
+			return some, false // what was found hopeless stays blocked
 		}
 		some, f.Planned = true, true
-		f.Waits.Settle()
-		p.engine.holdBacks.ChargeAll(f)
-		p.reservations.update(f)
-		for _, q := range f.Queues {
-			p.spend(min(p.budget, leastShare), func() { p.headOf(q) })
-		}
-		p.engine.holdBacks.ReleaseAll(f)
 	}
 	return some, true
 }
@@ -86,10 +79,27 @@ func compareFirst(a, b *state.Family) int {
 	return cmp.Or(order.TrueFirst(ok, okToo), order.Compare(first, second))
 }
 
+// findHeads finds the head of each queue of the family that has one, as at the beginning of a pass, and blocks the
+// hopeless classes before it. It reports whether the budget ended before all were found.
+func (p *pass) findHeads(f *state.Family, head func(*contestant)) (cut bool) {
+	f.UpdateHoldBacks()
+	f.Waits.Settle()
+	p.engine.holdBacks.ChargeAll(f)
+	defer p.engine.holdBacks.ReleaseAll(f)
+	for _, q := range f.Queues {
+		c, cutHere := p.headOf(q)
+		if c != nil {
+			head(c)
+		}
+		cut = cut || cutHere
+	}
+	return cut
+}
+
 // leastShare is the least part of the budget that a family gets, as it costs something to begin with one.
 const leastShare = 50
 
-// fromLast returns the families, sorted by name, from the one on that comes after the last one that was processed.
+// fromLast returns the families, sorted by name, from the one on that comes after the last one of the pass before.
 func (p *pass) fromLast(todo []*state.Family) []*state.Family {
 	next, _ := slices.BinarySearchFunc(todo, p.engine.lastDecided+"\x00",
 		func(f *state.Family, name string) int { return cmp.Compare(f.Name, name) })
@@ -100,8 +110,7 @@ func (p *pass) fromLast(todo []*state.Family) []*state.Family {
 }
 
 // takeTurns processes the families in turn, each with a share of the budget, until all are done or the budget is spent.
-// The next pass goes on after the last one. So no family has to wait for another, however much there is to evaluate in
-// that.
+// So no family has to wait for another, however much there is to evaluate in that.
 func (p *pass) takeTurns(todo []*state.Family) {
 	for len(todo) > 0 && p.budget > 0 {
 		again := todo[:0]
@@ -165,17 +174,7 @@ func (p *pass) sortByHead(families []*state.Family) (known bool) {
 				goes(f, r)
 			}
 		}
-		f.UpdateHoldBacks()
-		f.Waits.Settle()
-		p.engine.holdBacks.ChargeAll(f)
-		for _, q := range f.Queues {
-			c, cutHere := p.headOf(q)
-			if c != nil {
-				goes(f, c.Rank)
-			}
-			cut = cut || cutHere
-		}
-		p.engine.holdBacks.ReleaseAll(f)
+		cut = p.findHeads(f, func(c *contestant) { goes(f, c.Rank) }) || cut
 	}
 	if cut {
 		for _, f := range families {

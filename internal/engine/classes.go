@@ -45,8 +45,8 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	}
 	key := state.ClassKey{Shape: w.Shape, Priority: w.Priority, Local: w.LocalKey(), Avoid: w.Avoid.Key(),
 		Lasts: lasts}
-	for e.isBeforePromise(w, q.Classes[key]) {
-		key.Ahead++
+	for isApart(w, q.Classes[key], e.workloads) {
+		key.Apart++
 	}
 	c := q.Classes[key]
 	if c == nil {
@@ -71,13 +71,16 @@ func (e *Engine) joinClass(w *state.Workload, q *state.ClusterQueue) {
 	}
 }
 
-// isBeforePromise reports whether the workload would be the head of the class, nil for none, in place of one with a
-// promised start.
-func (e *Engine) isBeforePromise(w *state.Workload, c *state.Class) bool {
-	if c == nil || c.Len() == 0 || order.Compare(w.Rank(), c.Head()) > 0 {
+// isApart reports whether the workload must not join the class, nil for none: one of them has a promised start, and the
+// other one would come before it.
+func isApart(w *state.Workload, c *state.Class, workloads map[Key]*state.Workload) bool {
+	if c == nil || c.Len() == 0 {
 		return false
 	}
-	head := e.workloads[c.Head().Key]
+	if order.Compare(w.Rank(), c.Head()) > 0 {
+		return w.Promised != nil
+	}
+	head := workloads[c.Head().Key]
 	return head != w && head.Promised != nil
 }
 

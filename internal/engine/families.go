@@ -56,7 +56,8 @@ func (e *Engine) reshape() {
 
 // startFamily starts a family without nominations, in which every class is evaluated.
 func (e *Engine) startFamily(key string, queues []*state.ClusterQueue) {
-	f := &state.Family{Name: key, Queues: queues, Agenda: &e.agenda}
+	f := &state.Family{Name: key, Queues: queues, Agenda: &e.agenda, Planned: slices.ContainsFunc(queues,
+		func(q *state.ClusterQueue) bool { return q.Family != nil && q.Family.Planned })}
 	if key != "" && slices.ContainsFunc(queues, func(q *state.ClusterQueue) bool { return q.Waits.Backfill }) {
 		f.Backfills, f.Calendar, f.Promised = true, calendar.New(), map[Key]*state.Workload{}
 	}

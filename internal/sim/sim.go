@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -78,8 +80,8 @@ func (r *run) startEngine() {
 	for _, ev := range r.setUp() {
 		r.engine.Apply(ev)
 	}
-	for _, e := range r.byKey {
-		r.observe(e)
+	for _, key := range slices.SortedFunc(maps.Keys(r.byKey), order.CompareKeys) {
+		r.observe(r.byKey[key])
 	}
 }
 

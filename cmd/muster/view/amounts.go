@@ -38,8 +38,8 @@ func Amount(name corev1.ResourceName, amount resource.Quantity) string {
 	return Number(amount) + " " + ShortName(name)
 }
 
-// Number formats a quantity as the engine does in its messages, but thousandths as a decimal fraction where they come to
-// one or more: 764.4 and not 764400m, which nobody compares with 770.
+// Number formats a quantity as the engine does in its messages, but thousandths as a decimal fraction where they come
+// to one or more: 764.4 and not 764400m, which nobody compares with 770.
 func Number(q resource.Quantity) string {
 	text := quota.Number(q)
 	milli, some := strings.CutSuffix(text, "m")

@@ -76,12 +76,28 @@ func (p *pace) says(n int) bool {
 
 // TestAClockSetBackDelaysNoStatus: the time of the last write lies ahead then.
 func TestAClockSetBackDelaysNoStatus(t *testing.T) {
-	p := newPace(t)
-	p.pending(1)
-	p.awaitPending(1)
-	p.clock.SetTime(p.clock.Now().Add(-time.Hour))
-	p.pending(2)
-	p.awaitPending(2) // without advancing the clock
+	w := admissiontest.NewWorld(t, admissiontest.NewClusterQueue("cq", "2"), admissiontest.NewFlavor("f"))
+	clock := clocktesting.NewFakeClock(admissiontest.Now)
+	s := NewQueueStatusWriter(w, clock, decisions.NewWriteBudget(clock), admissiontest.QueueStatusInterval)
+	observeQueues(s, admissiontest.NewClusterQueue("cq", "2"))
+	of := StatusOf{OfClusterQueue, engine.Key{Name: "cq"}}
+	for _, pending := range []int{1, 2} {
+		s.Note(of, engine.Usage{Pending: pending})
+		if s.queue.Len() != 1 {
+			t.Fatalf("%d writes are due, want that of the queue at once", s.queue.Len())
+		}
+		s.queue.Get()
+		s.queue.Done(of)
+		s.Write(t.Context(), of)
+		var q kueue.ClusterQueue
+		if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
+			t.Fatal(err)
+		}
+		if got := int(q.Status.PendingWorkloads); got != pending {
+			t.Errorf("%d workloads are pending, want %d", got, pending)
+		}
+		clock.SetTime(clock.Now().Add(-time.Hour))
+	}
 }
 
 func TestAnIdleQueueIsWrittenAtOnceAndABusyOneRarely(t *testing.T) {

@@ -19,8 +19,9 @@ type Entry struct {
 	// Reported is when it ends according to its own reports of progress, zero if there are none.
 	Reported time.Time
 
-	// ends is when it is expected to end, as of the last Refresh, and until the time until which that stays so, zero for
-	// until it is overdue. limit is when it is stopped, zero for never, or if it is overdue: it runs beyond its limit, passed.
+	// ends is when it is expected to end, as of the last Refresh. until is when that moves next, zero if it moves only
+	// once the entry is overdue, or never. limit is when it is stopped, zero for never, or if it is overdue: it runs
+	// beyond its limit, passed.
 	ends, until, limit, passed time.Time
 	// outlived is set once it has run beyond an end that it reported.
 	outlived bool
@@ -64,8 +65,8 @@ type Calendar struct {
 	byKey map[order.Key]*Entry
 	// sorted has the entries by each of their ends; those without such an end are not in the list.
 	sorted [2][]*Entry
-	// moving has the entries whose expected end moves, by when it does so next: without those that only move once they are
-	// overdue, of which sorted knows the first.
+	// moving has the entries whose expected end moves before they are overdue, by when it moves next. The next entry to be
+	// overdue is the first one by limits in sorted.
 	moving order.Queue
 	// version counts the changes.
 	version int

@@ -93,7 +93,8 @@ func (ev *Evaluator) Consider(w *state.Workload, c *state.Class, counts []int32)
 	return ev.passing(w, c, counts, found)
 }
 
-// passing returns the outcome if it delays no planned start, or else one that delays none, with other flavors or places.
+// passing returns the outcome if it delays no planned start, or else one that delays none, with other flavors or
+// places. If there is none, the workload waits behind the start.
 func (ev *Evaluator) passing(w *state.Workload, c *state.Class, counts []int32, found Outcome) Outcome {
 	delayed := ev.Starts.Delayed(w, c, &found)
 	if delayed == nil {
@@ -107,20 +108,15 @@ func (ev *Evaluator) passing(w *state.Workload, c *state.Class, counts []int32, 
 			return other
 		}
 	}
-	return ev.behindOutcome(c, found.Choice, delayed)
-}
-
-// behindOutcome returns the outcome of a choice that would delay a planned start.
-func (ev *Evaluator) behindOutcome(c *state.Class, choice flavor.Choice, delayed *state.Reservation) Outcome {
 	// Where queues share quota or nodes, what fits beside the start may change with any usage.
 	f := c.Queue.Family
-	out := Outcome{Choice: choice, Delays: delayed,
+	out := Outcome{Choice: found.Choice, Delays: delayed,
 		mayChoose: len(f.Queues) > 1 || delayed.Class.Queue.Family != f}
 	out.Choice.Mode, out.Choice.Short = flavor.Blocked, nil
 	out.Choice.Why = reason.Reason{Code: reason.BehindReservation,
 		Detail: "there is capacity, but it would delay the planned start of a workload that comes before it"}
-	for i := range choice.Assignments {
-		if a := &choice.Assignments[i]; len(a.Places) > 0 {
+	for i := range found.Choice.Assignments {
+		if a := &found.Choice.Assignments[i]; len(a.Places) > 0 {
 			out.fullFlavors = append(out.fullFlavors, ev.Nodes.PlacedBy(a))
 		}
 	}

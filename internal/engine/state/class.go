@@ -70,9 +70,9 @@ type ClassKey struct {
 	Avoid string
 	// Lasts is how long they run. It is zero in a queue that plans no starts, where it does not matter.
 	Lasts durations.Forecast
-	// Ahead separates those that come before a workload with a promised start of which nothing else separates them: if
-	// they were its class, the first of them would take its start.
-	Ahead int
+	// Apart separates a workload with a promised start from those that come before it and equal it in all else: in one
+	// class, the first of them would take the promised start.
+	Apart int
 }
 
 // Class is the workloads of a queue that wait for the same thing: if the first does not fit, none does.

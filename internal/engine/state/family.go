@@ -31,7 +31,7 @@ type Family struct {
 	Backfills bool
 	Calendar  *calendar.Calendar
 	Reserved  []*Reservation
-	// Planned is set once starts were planned in it at all.
+	// Planned is set once the engine has looked at all its queues, or at one of them in an earlier family.
 	Planned bool
 	// Promised are its workloads with a promised start: few, as only the first start of a family is promised.
 	Promised map[order.Key]*Workload
@@ -53,7 +53,7 @@ func (f *Family) Enqueue() {
 	}
 }
 
-// IsUnplanned reports whether queues of the family plan starts, and did not do so yet since it was built.
+// IsUnplanned reports whether queues of the family plan starts, and the engine has not looked at them yet.
 func (f *Family) IsUnplanned() bool { return f.Backfills && !f.Planned }
 
 // First returns the rank of the first of its workloads that wait to be evaluated; ok is false if none does.

@@ -103,3 +103,27 @@ func TestJobIsRestartedOnTheNodesOfARepair(t *testing.T) {
 	same(t, "events",
 		[]string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names its previous ones"}, events(p)[:1])
 }
+
+// TestJobIsRestartedWhateverOthersItWaitedFor: slow comes first in order, and is not ready any more.
+func TestJobIsRestartedWhateverOthersItWaitedFor(t *testing.T) {
+	js := twoByFour()
+	slow := *js.Spec.ReplicatedJobs[0].DeepCopy()
+	slow.Name, slow.Replicas = "slow", 1
+	js.Spec.ReplicatedJobs = append([]jobset.ReplicatedJob{slow}, js.Spec.ReplicatedJobs...)
+	granted := func(node string) jobs.Admission {
+		out := grantPlaces(on(node, 4), on("b", 3), on("c", 1))
+		out.PodSets["slow"] = jobs.PodSetAdmission{Count: 4, Asked: 4, Left: 4}
+		return out
+	}
+	p := checkedPlan(t, js, granted("a"), nil)
+	children := []client.Object{service()}
+	for _, name := range []string{"js-slow-0", "js-workers-0", "js-workers-1"} {
+		job := createdJob(t, p, name)
+		job.Status.Active = 4
+		children = append(children, job)
+	}
+	js.Status.Conditions = statusOf(p).Conditions
+	js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
+	same(t, "writes after a repair", []string{"change Job js-workers-0, suspended"},
+		writes(checkedPlan(t, js, granted("d"), children)))
+}

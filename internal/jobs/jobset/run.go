@@ -80,6 +80,7 @@ func blocking(js *jobset.JobSet) bool {
 // resumeJobs resumes suspended Jobs, in the order that dependencies and the startup policy require, with the pod
 // templates that new Jobs would get: nothing of what an earlier admission added is left.
 func (p *planner) resumeJobs() {
+	p.moveJobs()
 	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
 		if !p.dependenciesMet(rj) {
 			continue
@@ -87,7 +88,6 @@ func (p *planner) resumeJobs() {
 		for index := range rj.Replicas {
 			job := p.children.activeJob(jobName(p.js, rj.Name, index))
 			if job == nil || !suspended(job) || !job.DeletionTimestamp.IsZero() {
-				p.move(rj, index, job)
 				continue
 			}
 			if p.sizes.hasQuota(rj, job.Name) {
@@ -111,6 +111,15 @@ const (
 	movedMessage       = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names its previous ones"
 	movedDomainMessage = "The pods of Job %s are stopped and started again: its pod template selects nodes with %s=%s, and the nodes it was given have %s"
 )
+
+// moveJobs moves the running Jobs that must be, whatever other Jobs are waited for.
+func (p *planner) moveJobs() {
+	for rj := range pointers.To(p.js.Spec.ReplicatedJobs) {
+		for index := range rj.Replicas {
+			p.move(rj, index, p.children.activeJob(jobName(p.js, rj.Name, index)))
+		}
+	}
+}
 
 // move stops a running Job whose pod template does not lead to its nodes any more, since a repair gave it others. The
 // template can only be changed while the Job has no pods; then it is resumed. job may be nil.

@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -55,8 +53,7 @@ type placement struct {
 }
 
 // assign returns which gated pods of the set get which places now, and which pods are misplaced: where none of them has
-// a place. Pods that their Job is about to stop are not among these. A place is not assigned while a pod is there, even
-// if that is terminating.
+// a place. A place is not assigned while a pod is there, even if that is terminating.
 func (p podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
 	byGroup, succeeded := map[ranks][]*corev1.Pod{}, map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
@@ -75,7 +72,7 @@ func (p podSet) assign(pods []*corev1.Pod, known nodes) (give []placement, mispl
 		group := p.groupPlaces(g, byGroup[g], known)
 		group.divide(p.slice, g.from, byGroup[g])
 		placed, lost := group.fill(byGroup[g], func() { group.rateDoubts(succeeded[g], known) })
-		give, misplaced = append(give, placed...), append(misplaced, slices.DeleteFunc(lost, group.isStoppedWithItsJob)...)
+		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
 }
@@ -218,18 +215,6 @@ func (g *groupPlaces) fill(pods []*corev1.Pod, rateDoubts func()) (give []placem
 		}
 	}
 	return give, append(misplaced, g.intruders(waiting)...)
-}
-
-// isStoppedWithItsJob reports whether the pod is one of a Job whose template does not lead to all places of the group.
-// Such a Job is suspended, which deletes its pods without counting a failure. If the pod was deleted before, it would
-// count, and a Job with a backoffLimit of 0 would fail.
-func (g *groupPlaces) isStoppedWithItsJob(pod *corev1.Pod) bool {
-	if !jobs.RefersTo(metav1.GetControllerOf(pod), batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()) {
-		return false
-	}
-	// Without the node selector, which names the one place that the pod was assigned to.
-	template := corev1.PodSpec{Affinity: pod.Spec.Affinity}
-	return slices.ContainsFunc(g.places, func(p podspec.Place) bool { return !podspec.AllowsPlace(template, p) })
 }
 
 // take adds a pod to the domain.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/write"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/pointers"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -180,7 +182,7 @@ func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed pl
 }
 
 // removeIfStillMisplaced deletes misplaced pods if the API server still has the same admission: a stale cache must not
-// cost anyone a pod.
+// cost anyone a pod. Pods whose Job is about to be suspended are left to that.
 func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workload, pods []*corev1.Pod) error {
 	var now kueue.Workload
 	if err := p.live.Get(ctx, client.ObjectKeyFromObject(seen), &now); err != nil {
@@ -190,7 +192,46 @@ func (p *placer) removeIfStillMisplaced(ctx context.Context, seen *kueue.Workloa
 		!equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
 		return nil // the watch reports the change
 	}
-	return write.ForEach(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
+	return write.ForEach(pods, func(pod *corev1.Pod) error {
+		if stops, err := p.jobStops(ctx, &now, pod); err != nil || stops {
+			return err
+		}
+		return p.remove(ctx, pod)
+	})
+}
+
+// jobStops reports whether the pod is one of a Job that is suspended, or is about to be, as its template does not lead
+// to all its places. The pods of such a Job are deleted without counting as failures. If the placer deleted one before,
+// that would count, and a Job with a backoffLimit of 0 would fail.
+func (p *placer) jobStops(ctx context.Context, w *kueue.Workload, pod *corev1.Pod) (bool, error) {
+	owner := metav1.GetControllerOf(pod)
+	if !jobs.RefersTo(owner, batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()) {
+		return false, nil
+	}
+	var job batchv1.Job
+	err := p.live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && job.UID != owner.UID:
+		return true, nil // its pods go with it
+	case err != nil:
+		return false, fmt.Errorf("reading the Job of misplaced pod %s: %w", client.ObjectKeyFromObject(pod), err)
+	}
+	return ptr.Deref(job.Spec.Suspend, false) || slices.ContainsFunc(placesOfGroup(w, pod),
+		func(place podspec.Place) bool { return !podspec.AllowsPlace(job.Spec.Template.Spec, place) }), nil
+}
+
+// placesOfGroup returns the places of the pod's group.
+func placesOfGroup(w *kueue.Workload, pod *corev1.Pod) podspec.Places {
+	name := kueue.PodSetReference(pod.Labels[kueue.PodSetLabel])
+	for _, a := range w.Status.Admission.PodSetAssignments {
+		if a.Name == name {
+			set := podSetOf(jobs.PlacesOf(a.TopologyAssignment).Ranking(), requestOf(w, name), []*corev1.Pod{pod})
+			if g := set.groupOf(pod); set.hasRanks(g) {
+				return set.places.Ranks(g.from, g.to)
+			}
+		}
+	}
+	return nil
 }
 
 // remove marks a pod with the condition DisruptionTarget, which a podFailurePolicy can match, and deletes

@@ -21,6 +21,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 func TestEachGatedPodIsPatchedOnceWithItsPlace(t *testing.T) {
@@ -112,29 +113,43 @@ func TestAMisplacedPodIsMarkedAndDeletedWithItsGracePeriod(t *testing.T) {
 // TestPodsAreNotDeletedBeforeTheirJobIsSuspended: the template of their Job names other nodes than those it has now, so
 // the Job is suspended and started again. A pod that was deleted before would count as a failure of the Job.
 func TestPodsAreNotDeletedBeforeTheirJobIsSuspended(t *testing.T) {
-	ofJob := func(p podBuilder, apiVersion string) podBuilder {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: "Job", Name: "job", UID: "job",
-			Controller: ptr.To(true)}}
-		return p
+	template := func(spec corev1.PodSpec) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job"},
+			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}
 	}
-	waiting := func(name, apiVersion string, template *corev1.Affinity) podBuilder {
-		p := ofJob(pod(name).at("a"), apiVersion)
-		p.Spec.Affinity = template
-		return p
-	}
+	onA := corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "a"}}
+	suspended := template(corev1.PodSpec{})
+	suspended.Spec.Suspend = ptr.To(true)
+	another := template(corev1.PodSpec{})
+	another.UID = "another"
+	deleted := []string{"delete p0", "mark p0"}
+	moved, partly := []podspec.Place{on("c", 1)}, []podspec.Place{on("b", 1), on("c", 1)}
+	toAAndB, toAAndC := corev1.PodSpec{Affinity: toHosts("a", "b")}, corev1.PodSpec{Affinity: toHosts("a", "c")}
 	for name, tc := range map[string]struct {
-		apiVersion string
-		template   *corev1.Affinity
-		writes     []string
+		job    *batchv1.Job
+		kind   string
+		places []podspec.Place
+		writes []string
 	}{
-		"its Job is suspended":                {"batch/v1", toHosts("a"), nil},
-		"its Job has a template for any node": {"batch/v1", nil, []string{"delete p0", "mark p0"}},
-		"its Job has a template for both":     {"batch/v1", toHosts("a", "c"), []string{"delete p0", "mark p0"}},
-		"another controller keeps the others": {"batch.volcano.sh/v1alpha1", toHosts("a"), []string{"delete p0", "mark p0"}},
+		"the template selects one node":     {template(onA), "batch/v1", moved, nil},
+		"the template names nodes":          {template(toAAndB), "batch/v1", partly, nil},
+		"the Job is suspended":              {suspended, "batch/v1", moved, nil},
+		"the Job is gone":                   {nil, "batch/v1", moved, nil},
+		"another Job has its name":          {another, "batch/v1", moved, nil},
+		"the template leads to any node":    {template(corev1.PodSpec{}), "batch/v1", moved, deleted},
+		"the template names all its places": {template(toAAndC), "batch/v1", moved, deleted},
+		"it belongs to another kind of job": {template(onA), "batch.volcano.sh/v1alpha1", moved, deleted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, admitted(on("a", 1), on("c", 1)), waiting("p0", tc.apiVersion, tc.template),
-				waiting("p1", tc.apiVersion, tc.template))
+			p := pod("p0").rank(0).at("a")
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: tc.kind, Kind: "Job", Name: "job", UID: "job",
+				Controller: ptr.To(true)}}
+			w := newWorld(t, admitted(tc.places...), p)
+			if tc.job != nil {
+				if err := w.api.Create(t.Context(), tc.job); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := w.reconcile(); err != nil {
 				t.Fatal(err)
 			}
